@@ -136,7 +136,6 @@ def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, 
     assert new.name.startswith("kernels-") and new != unused
 
 
-@pytest.mark.skipif(not compiled.COMPILED, reason="kernels run as plain Python")
 def test_an_unchecked_kernel_whose_first_arguments_are_of_another_kind_stays_checked():
     def made() -> compiled.UncheckedKernel:
         dispatcher = compiled.numba.njit(_first_two)

@@ -193,7 +193,7 @@ class JointLaws:
     ----------
     law_names : (n) as given
     parameter_names : (n) names of the parameters of every joint
-    parameter_count, own_count : p, and how many of them are the law's own
+    parameter_count : p
     nonnegative : (n, p) True where it cannot be negative
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
@@ -211,7 +211,7 @@ class JointLaws:
         self.law_names = tuple(names)
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
-        self.own_count = own = max(map(len, self.parameter_names))
+        own = max(map(len, self.parameter_names))
         added: tuple[Term, ...] = ()
         self.added: dict[str, slice] = {}
         for (kind, terms), wanted in zip(ADDED_TERMS.items(), (ripple, presliding), strict=True):

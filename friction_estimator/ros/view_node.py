@@ -1,4 +1,4 @@
-"""A live view of the topics: of a run that is recorded, or of any running estimator, in a process of its own."""
+"""A live view of the topics of a run that is recorded, or, as a separate process, of any running estimator."""
 
 from __future__ import annotations
 

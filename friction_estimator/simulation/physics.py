@@ -10,10 +10,12 @@ instant, read the state first, then advance, then read forces and sensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
+from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import SimulationError
@@ -21,7 +23,7 @@ from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.ground import Plane, ground_rotation
 from friction_estimator.simulation.leg import ANKLE_PITCH, KNEE
 from friction_estimator.simulation.scenario import LEG_TARGETS
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, Indices, IntArray, Matrix, Vector
 
 ACCELEROMETER = "accelerometer"
 GYROSCOPE = "gyroscope"
@@ -200,29 +202,35 @@ class Physics:
         self.model = build_mujoco_model(urdf_xml, config.feet, config.imu.frame, timestep, biped.locked_joints)
         self.data = mujoco.MjData(self.model)
         self._qpos, self._qvel, self._applied = self.data.qpos, self.data.qvel, self.data.qfrc_applied
-        self._external, self._sensors = self.data.cfrc_ext, self.data.sensordata
-        self._site_position, self._site_axes = self.data.site_xpos, self.data.site_xmat
         joints = [self.model.joint(name) for name in biped.joint_names]
         self._q = as_slice([joint.qposadr[0] for joint in joints])
         self._v = as_slice([joint.dofadr[0] for joint in joints])
         self.model.dof_armature[self._v] = biped.model.armature[6:]
-        self._soles: IntArray = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
+        soles: IntArray = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
         weld = self.model.body_weldid
-        feet = weld[self.model.site_bodyid[self._soles]]
-        self._on_foot = (weld == feet[:, None]).astype(float)  # (k, bodies): links that are fixed to each foot
+        feet = weld[self.model.site_bodyid[soles]]
         self._depth = [lowest_point(self.model, foot) for foot in range(len(config.feet))]
         self._floors = [int(self.model.body(floor_body(foot)).mocapid[0]) for foot in range(len(config.feet))]
         imu = [int(self.model.sensor(name).adr[0]) for name in (ACCELEROMETER, GYROSCOPE)]
-        self._imu: IntArray = np.array([start + axis for start in imu for axis in range(3)])
         self._base = int(self.model.jnt_bodyid[0])
-        self._com, self._base_axes = self.data.subtree_com[self._base], self.data.xmat[self._base].reshape(3, 3)
+        self._base_axes = self.data.xmat[self._base].reshape(3, 3)
+        self._readout = SensorReadout(
+            sensors=self.data.sensordata,
+            imu=np.array([start + axis for start in imu for axis in range(3)]),
+            external=self.data.cfrc_ext,
+            on_foot=(weld == feet[:, None]).astype(float),
+            soles=soles,
+            sole_position=self.data.site_xpos,
+            sole_axes=self.data.site_xmat,
+            com=self.data.subtree_com[self._base],
+        )
         self._pushed: set[int] = set()
         self._no_torque: FloatArray = np.zeros(len(biped.joint_names))
         self._stiction_limit, self._sticks = self._no_torque, False
         self._push_bodies = {"base": self._base}
         for side, leg, foot in zip(("left", "right"), biped.legs, biped.feet, strict=True):
             knee, ankle = (int(self.model.joint(leg.joint_names[joint]).bodyid[0]) for joint in (KNEE, ANKLE_PITCH))
-            bodies = zip(LEG_TARGETS, (knee, ankle, int(self.model.site_bodyid[self._soles[foot]])), strict=True)
+            bodies = zip(LEG_TARGETS, (knee, ankle, int(self.model.site_bodyid[soles[foot]])), strict=True)
             self._push_bodies |= {f"{side}_{part}": body for part, body in bodies}
 
     def lay(self, foot: int, ground: Plane) -> None:
@@ -304,7 +312,7 @@ class Physics:
     @property
     def com_in_world(self) -> FloatArray:
         """Centre of mass of the robot at the last force evaluation (3,) [m]."""
-        return self._com.copy()
+        return self._readout.com.copy()
 
     @property
     def base_rotation(self) -> FloatArray:
@@ -327,10 +335,7 @@ class Physics:
             velocity of the IMU in its frame (3,), wrenches (k, 6) [rad, rad/s, N m, m/s^2, rad/s, N, N m]
         wrenches : (k, 6) view of their end: the ground on the feet, in and about the sole frames
         """
-        signals = _signals(
-            position, velocity, effort, columns, self._sensors, self._imu, self._on_foot, self._external,
-            self._soles, self._site_position, self._site_axes, self._com,
-        )  # fmt: skip
+        signals = _signals(self._readout, position, velocity, effort, columns)
         return signals, signals[3 * columns.size + 6 :].reshape(-1, 6)
 
 
@@ -342,20 +347,31 @@ def as_slice(indices: Sequence[int] | IntArray) -> slice | IntArray:
     return np.array(indices)
 
 
-@kernel("V V V I V I M M I M M V")
+@arrays
+class SensorReadout(NamedTuple):
+    """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are.
+
+    Attributes
+    ----------
+    sensors, imu : readings of MuJoCo's sensors, and (6,) the places of those of the IMU
+    external, on_foot : (bodies, 6) external wrenches on the links, and (k, bodies) one for links fixed to each foot
+    soles, sole_position, sole_axes : (k,) sites of the soles, and (sites, 3), (sites, 9) position and axes of all sites
+    com : (3,) centre of mass of the robot
+    """
+
+    sensors: Vector
+    imu: Indices
+    external: Matrix
+    on_foot: Matrix
+    soles: Indices
+    sole_position: Matrix
+    sole_axes: Matrix
+    com: Vector
+
+
+@kernel("SensorReadout V V V I")
 def _signals(
-    position: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    columns: IntArray,
-    sensors: FloatArray,
-    imu: IntArray,
-    on_foot: FloatArray,
-    external: FloatArray,
-    soles: IntArray,
-    sole_position: FloatArray,
-    sole_axes: FloatArray,
-    com: FloatArray,
+    at: SensorReadout, position: FloatArray, velocity: FloatArray, effort: FloatArray, columns: IntArray
 ) -> FloatArray:
     """Signals of joints, IMU and feet, one after another.
 
@@ -363,28 +379,28 @@ def _signals(
     world axes: that of the ground, and of a push on the foot.
     """
     n = columns.size
-    signals = np.zeros(3 * n + 6 + 6 * soles.size)
+    signals = np.zeros(3 * n + 6 + 6 * at.soles.size)
     for joint in range(n):
         signals[joint] = position[columns[joint]]
         signals[n + joint] = velocity[columns[joint]]
         signals[2 * n + joint] = effort[columns[joint]]
     for axis in range(6):
-        signals[3 * n + axis] = sensors[imu[axis]]
+        signals[3 * n + axis] = at.sensors[at.imu[axis]]
     moment, force = np.empty(3), np.empty(3)
-    for foot in range(soles.size):
+    for foot in range(at.soles.size):
         moment[:], force[:] = 0.0, 0.0
-        for body in range(external.shape[0]):
-            if on_foot[foot, body]:
-                moment += external[body, :3]
-                force += external[body, 3:]
-        lever = com - sole_position[soles[foot]]
+        for body in range(at.external.shape[0]):
+            if at.on_foot[foot, body]:
+                moment += at.external[body, :3]
+                force += at.external[body, 3:]
+        lever = at.com - at.sole_position[at.soles[foot]]
         for axis in range(3):
             following, last = (axis + 1) % 3, (axis + 2) % 3
             moment[axis] += lever[following] * force[last] - lever[last] * force[following]
         start = 3 * n + 6 + 6 * foot
         for row in range(3):
             for column in range(3):
-                to_sole = sole_axes[soles[foot], 3 * row + column]
+                to_sole = at.sole_axes[at.soles[foot], 3 * row + column]
                 signals[start + column] += force[row] * to_sole
                 signals[start + 3 + column] += moment[row] * to_sole
     return signals

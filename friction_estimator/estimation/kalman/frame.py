@@ -100,14 +100,12 @@ def is_large(torque: float, sigma: float, friction: float) -> bool:
 
 
 @kernel
-def calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates) -> FloatArray:
-    """Wrenches (k, 6) of the ground on the feet without bias and gain errors."""
-    calibrated = np.empty_like(wrenches)
+def calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrated: FloatArray) -> None:
+    """Write the wrenches (k, 6) of the ground on the feet without bias and gain errors."""
     for foot in range(len(wrenches)):
         for axis in range(6):
             reading = wrenches[foot, axis] - estimates.wrench_bias[foot, axis]
             calibrated[foot, axis] = reading * (1.0 - estimates.wrench_gain[foot, axis])
-    return calibrated
 
 
 @kernel
@@ -300,7 +298,7 @@ def evaluate_frame(
         laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, settings.interval, settings.ripples,
         law_memory, out.regressor,
     )  # fmt: skip
-    out.wrenches[:] = calibrate_wrenches(inputs.wrenches, estimates)
+    calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     large = step_disturbance(dynamics, calibrated, robot.residual, motion, law, estimates, memory, now)
     lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory, out.pushed)
@@ -328,7 +326,6 @@ class FrameEvaluation:
     Attributes
     ----------
     law_memory : what the laws of one frame leave to the next
-    pushed : (n,) joints that something pushes in the newest frame
     """
 
     def __init__(self, config: Config, robot: RobotModel, limbs: tuple[Limb, ...]) -> None:
@@ -362,7 +359,6 @@ class FrameEvaluation:
         """Nothing has pushed."""
         self._memory.since_push[:] = self._memory.since_release[:] = math.inf
         self._memory.pushed_for[:] = 0.0
-        self.pushed: BoolArray = np.zeros(self._memory.expected.size, dtype=bool)
 
     def leave_presliding(self) -> None:
         """Forget the strains."""
@@ -403,5 +399,4 @@ class FrameEvaluation:
         largest, lasting = evaluate_frame(
             self._table, laws, estimated, dynamics, motion, inputs, settings, self.law_memory, self._memory, out
         )
-        self.pushed = pushed
         return FrameFriction(*rows), out, largest, lasting

@@ -17,19 +17,7 @@ import numpy as np
 
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import (
-    Attitude,
-    BoolArray,
-    ContactPhase,
-    Dynamics,
-    FloatArray,
-    MeasuredFriction,
-    SensorFrame,
-    Vector,
-)
+from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction, Vector
 
 _SLACK, _GATE = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
@@ -51,8 +39,8 @@ class Correctable(NamedTuple):
     ----------
     friction : the estimate, corrected in place [N m]
     velocity_variance : part of its variance from the uncertain velocity, in place; zero: nothing shall be corrected
-    calibration_torque, calibration_variance : torque that the other errors of model and sensors make [N m], [(N m)^2]
     other_variance : the other part [(N m)^2]
+    calibration_torque, calibration_variance : torque that the other errors of model and sensors make [N m], [(N m)^2]
     dry_friction : largest friction that may hold the joint [N m]
     """
 
@@ -117,41 +105,6 @@ def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatAr
                 velocity_variance[joint] *= 1.0 - gain
 
 
-class FirmFeet:
-    """Friction of the instant by foot-base sensor estimation, where a foot stands firmly.
-
-    Parameters
-    ----------
-    config : ``fbse``, ``sensors``
-    robot : the model that also made the :class:`Dynamics`
-    """
-
-    def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._walks = bool(robot.base_dofs) and bool(robot.foot_names)
-        self._observer = FootBaseSensorEstimation(config, robot)
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self._observer.reset()
-
-    def retune(self, noise: SensorNoise) -> None:
-        """Use the standard deviations of this noise from now on."""
-        self._observer.retune(noise)
-
-    def measure(
-        self,
-        frame: SensorFrame,
-        wrenches: FloatArray,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
-    ) -> MeasuredFriction | None:
-        """Friction of the instant, for wrenches (k, 6) of the ground on the feet, calibrated; None without feet."""
-        if not self._walks:
-            return None
-        return self._observer.measure(frame, wrenches, attitude, phase, dynamics)
-
-
 def correct_by_instant(
     estimate: Correctable,
     measured: MeasuredFriction | None,
@@ -163,7 +116,7 @@ def correct_by_instant(
 
     Parameters
     ----------
-    measured : by firm feet, if there are any
+    measured : by foot-base sensor estimation; None for a robot without feet, or with a fixed base
     transition : (n,) joints whose foot lands or lifts off
     residual : external torque and noise, see :func:`weigh_residual`
     velocity : (n,) of the joints by the filter [rad/s]

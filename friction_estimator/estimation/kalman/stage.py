@@ -22,7 +22,6 @@ from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOut
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
-    FirmFeet,
     correct_by_instant,
 )
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
@@ -34,6 +33,7 @@ from friction_estimator.estimation.kalman.ripple import RippleSearch
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.robot.model import RobotModel
@@ -131,7 +131,8 @@ class KalmanFriction:
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._frames = FrameEvaluation(config, robot, find_limbs(robot))
         self._window = config.kalman.window
-        self._firm_feet = FirmFeet(config, robot)
+        walks = bool(robot.base_dofs) and bool(robot.foot_names)
+        self._feet = FootBaseSensorEstimation(config, robot) if walks else None
         self.forget()
 
     def forget(self) -> None:
@@ -152,8 +153,10 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        for part in (self._clock, self._noise, self._motion, self._buffer, self._firm_feet):
+        for part in (self._clock, self._noise, self._motion, self._buffer):
             part.reset()
+        if self._feet is not None:
+            self._feet.reset()
         self._frames.reset(self._distances)
         self._schedule.reset()
         self.bank.reset()
@@ -280,8 +283,10 @@ class KalmanFriction:
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
-        for part in (self._buffer.fit, self.bank, self._frames, self._firm_feet):
+        for part in (self._buffer.fit, self.bank, self._frames):
             part.retune(noise)
+        if self._feet is not None:
+            self._feet.retune(noise)
 
     def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
         """Let the limbs use the window that becomes complete with this frame."""
@@ -346,7 +351,8 @@ class KalmanFriction:
             estimates.calibration_variance,
             self._motors.coulomb_at_joints(estimates.dry_friction),
         )
-        measured = self._firm_feet.measure(frame, out.wrenches, attitude, phase, dynamics)
+        feet = self._feet
+        measured = None if feet is None else feet.measure(frame, out.wrenches, attitude, phase, dynamics)
         external, noise = out.rows[-4:-2], out.rows[-2:]
         residual = external + (now.external_torque - now.slow), noise + self.unmodelled_variance
         correct_by_instant(estimate, measured, self.bank.contact_transition, residual, motion.velocity)

@@ -249,7 +249,7 @@ def choose_delay(
     step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
     step = period * np.ceil(step / period - 1e-9)
     delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
-    few = "friction is taken as that of its own stamp: too few samples show a lateness"
+    few = "friction is taken at the stamp of its velocity: too few samples show a lateness"
     tried = [options.rows(motions, delay, source.columns) for delay in delays]
     if not all(rows.time.size for rows in tried):
         return 0.0, few, ()
@@ -272,7 +272,7 @@ def choose_delay(
                 f"friction is taken as {delays[best]:.3g} s late: then it is predicted best",
                 table,
             )
-    return 0.0, "friction is taken as that of its own stamp: no lateness predicts it better", table
+    return 0.0, "friction is taken at the stamp of its velocity: no lateness predicts it better", table
 
 
 def choose_columns(

@@ -7,14 +7,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from friction_estimator.config import config_from_parameters
 from friction_estimator.estimation.kalman.instant import (
     Correctable,
-    FirmFeet,
     correct_by_instant,
     weigh_measurement,
     weigh_residual,
 )
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import SensorFrame
 from test.biped import Instant, consistent_instant, suralp_config
@@ -34,7 +33,7 @@ def corrected(
     robot: RobotModel,
     instant: Instant,
     variance: float,
-    feet: FirmFeet | None = None,
+    feet: FootBaseSensorEstimation | None = None,
     frame: SensorFrame | None = None,
     residual: tuple[np.ndarray, np.ndarray] = UNKNOWN,
     transition: np.ndarray = FIRM,
@@ -43,7 +42,7 @@ def corrected(
     """Friction (12,) of an estimate of zero with this variance, and what is left of the variance (12,)."""
     frame = frame or instant.frame
     dynamics = robot.dynamics(frame.position, frame.velocity, frame.angular_velocity, frame.specific_force)
-    feet = feet or FirmFeet(CONFIG, robot)
+    feet = feet or FootBaseSensorEstimation(CONFIG, robot)
     measured = feet.measure(frame, frame.wrenches, instant.attitude, instant.phase, dynamics)
     estimate = Correctable(np.zeros(12), np.full(12, variance), np.zeros(12), *calibration, np.full(12, 5.0))
     correct_by_instant(estimate, measured, transition, residual, np.full(12, 1.0))
@@ -84,7 +83,7 @@ def test_what_calibration_explains_is_no_friction_and_its_doubt_counts(robot, in
 
 def test_measured_noise_makes_the_measurement_count_less(robot, instant):
     """Noise that the monitor found, larger than the parameters have it."""
-    feet, sensors = FirmFeet(CONFIG, robot), CONFIG.sensors
+    feet, sensors = FootBaseSensorEstimation(CONFIG, robot), CONFIG.sensors
     _, by_parameters = corrected(robot, instant, 2.0, feet)
     feet.retune(dataclasses.replace(sensors, velocity_std=20.0 * sensors.velocity_std, force_std=20.0))
     feet.reset()
@@ -108,12 +107,6 @@ def test_a_leg_whose_foot_lands_or_lifts_off_is_corrected_by_the_momentum_observ
 
 
 def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
-    config = config_from_parameters({"robot.fixed_base": True})
-    xml = """<robot name="arm"><link name="world"/><link name="rod"><inertial><mass value="2"/>
-    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-    <joint name="pivot" type="continuous"><parent link="world"/><child link="rod"/><axis xyz="0 1 0"/></joint>
-    </robot>"""
-    assert FirmFeet(config, RobotModel(config, xml)).measure(None, None, None, None, None) is None
     estimate = Correctable(*np.ones((2, 1)), *np.zeros((3, 1)), np.ones(1))
     residual = np.full((2, 1), 2.0), np.full((2, 1), 0.01)
     correct_by_instant(estimate, None, np.zeros(1, dtype=bool), residual, np.zeros(1))
