@@ -51,7 +51,7 @@ _HEADING = (
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines of all joints (n,) at the end of one walk.
+    """Lines of the joints (n,) that were seen moving, at the end of one walk.
 
     Attributes
     ----------
@@ -96,8 +96,11 @@ class TrueLine(VisitedVelocities):
 
     @property
     def parameters(self) -> FloatArray:
-        """F_c and F_v (n, 2)."""
-        return np.asarray(np.linalg.solve(self._gram_of_line, self._moments_of_line[:, :, None])[:, :, 0])
+        """F_c and F_v (n, 2), NaN for a joint that has not been seen moving."""
+        seen = np.linalg.matrix_rank(self._gram_of_line) == 2
+        line = np.full_like(self._moments_of_line, np.nan)
+        line[seen] = np.linalg.solve(self._gram_of_line[seen], self._moments_of_line[seen, :, None])[:, :, 0]
+        return line
 
 
 def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, duration: float) -> Lines:
@@ -117,14 +120,15 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
             estimates += estimator.add(reading)
     law = estimates[-1].law
     difference = np.column_stack((law.coulomb, law.viscous)) - truth.parameters
+    seen = np.isfinite(difference).all(axis=1)
     low, high = law.velocity_range.T
     speeds = np.stack((low, 0.5 * (low + high), high))
     return Lines(
-        (difference[:, 0] + difference[:, 1] * speeds).T,
-        law.coulomb_viscous_sigma(speeds).T,
-        difference,
-        np.column_stack((law.coulomb_sigma, law.viscous_sigma)),
-        np.abs(run.friction).max(axis=0),
+        (difference[:, 0] + difference[:, 1] * speeds).T[seen],
+        law.coulomb_viscous_sigma(speeds).T[seen],
+        difference[seen],
+        np.column_stack((law.coulomb_sigma, law.viscous_sigma))[seen],
+        np.abs(run.friction).max(axis=0)[seen],
     )
 
 

@@ -240,14 +240,19 @@ def rms(error: FloatArray) -> float:
     return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")
 
 
+def robust_std(error: FloatArray) -> float:
+    """Standard deviation of errors (r,) with mean zero, of which less than half are outliers; NaN for no errors."""
+    return _MAD * float(np.median(np.abs(error))) if error.size else float("nan")
+
+
 HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
-MAD = 1.4826
+_MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
 _NOTHING = 1e-40
 """Residual of torques that are zero [N m]: its inverse square is a finite weight."""
-_REJECTED = 6.0
+REJECTED = 6.0
 """Residuals beyond this many standard deviations are no noise: a push, a collision, a lost sample."""
 _ROUNDS = 30
 _CONVERGED = 1e-4
@@ -359,12 +364,12 @@ def _weights(
     freedom = 1.0 - problem.W.shape[1] / residual.size
     for rows in joints:
         rho = np.abs(residual[rows])
-        scale = max(MAD * float(np.median(rho)), floor)
+        scale = max(robust_std(rho), floor)
         robust = np.ones_like(rho)
         if options.robust:
             robust = np.minimum(1.0, HUBER * scale / np.maximum(rho, floor))
             if reject:
-                robust[rho > _REJECTED * scale] = 0.0
+                robust[rho > REJECTED * scale] = 0.0
         variance = float(robust @ rho**2 / robust.sum()) / freedom if options.weighted else 1.0
         weights[rows] = robust / max(variance, floor**2)
     return weights

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.linear_problem import LinearProblem, Prior, rms
+from friction_estimator.identification.linear_problem import REJECTED, LinearProblem, Prior, rms, robust_std
 from friction_estimator.identification.result import Candidate, FrictionSamples, Identification, JointLaw, JointScore
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -163,9 +163,6 @@ def _about_gains(rows: Sequence[Rows]) -> list[str]:
 
 _PIECES = 20
 """Blocks of time that the standard error of a difference between candidates comes from."""
-_OUTLIER = 6.0
-"""Errors beyond this many standard deviations count as this many: a push must not decide."""
-_MAD = 1.4826
 _FLOOR = 1e-9
 """Relative errors below this are rounding."""
 _RIDGE = 1e-12
@@ -227,7 +224,7 @@ def choose(
 
 
 def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
-    """Scores of held-out errors (r,) of the rows of a problem; an error of a push counts as a large usual one."""
+    """Scores of held-out errors (r,) of the rows of a problem; the error of a push counts as the largest usual one."""
     instant = np.arange(error.size) if problem.instant is None else problem.instant
     block = (instant - instant.min()) * _PIECES // (int(np.ptp(instant)) + 1)
     joints = int(problem.joint.max()) + 1
@@ -235,7 +232,7 @@ def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     size = np.abs(error)
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
-        size[rows] = np.minimum(size[rows], _OUTLIER * _MAD * np.median(size[rows]))
+        size[rows] = np.minimum(size[rows], REJECTED * robust_std(size[rows]))
 
     def summed(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(place, values, joints * _PIECES).reshape(joints, _PIECES), dtype=float)

@@ -15,11 +15,11 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.identification.curves.problem import CurveProblem, CurveSamples, gradient_of, torque_of
 from friction_estimator.identification.linear_problem import (
     HUBER,
-    MAD,
     LinearProblem,
     Prior,
     column_condition,
     folds_of,
+    robust_std,
 )
 from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
@@ -223,9 +223,9 @@ def residual_scale(problem: CurveProblem, z: FloatArray) -> FloatArray:
     It is never below a millionth of the friction.
     """
     floor = 1e-6 * problem.samples.torque_rms
-    left, groups = np.abs(problem.residual(z)), problem.samples.groups
+    left, groups = problem.residual(z), problem.samples.groups
     parts = (left[groups == group] for group in range(int(groups.max()) + 1))
-    return np.array([max(MAD * float(np.median(part)) if part.size else 0.0, floor) for part in parts])
+    return np.array([max(robust_std(part) if part.size else 0.0, floor) for part in parts])
 
 
 def curve_covariance(

@@ -45,6 +45,7 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     physical_estimate,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.sampling import FLAT
@@ -391,19 +392,12 @@ def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) 
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + spread))
 
 
-_REJECTED = 6.0
-"""Standard deviations beyond which a sample is a push, as in the robust fit."""
-_MAD = 1.4826
-
-
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
     """What the estimate predicts of any recording."""
     model, friction = solution.model, solution.model.friction
     joint, band = solution.fit.problem.joint, max(comparison_limits(motions, options.parallel_hz))
-    sizes = [np.abs(solution.fit.residual[joint == k]) for k in range(solution.delay.size)]
-    limits = [
-        _REJECTED * _MAD * float(np.median(size)) if size.size and options.solver.robust else np.inf for size in sizes
-    ]
+    residuals = [solution.fit.residual[joint == k] for k in range(solution.delay.size)]
+    limits = [REJECTED * robust_std(part) if part.size and options.solver.robust else np.inf for part in residuals]
     scale = solution.values[model.names.index("payload scale")] if options.body.payload_scale else 1.0
     stribeck = tuple(site.stribeck[0] for site in friction.sites if site.stribeck is not None)
     return TorquePrediction(

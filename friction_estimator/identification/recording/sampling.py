@@ -10,6 +10,7 @@ from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.linear_problem import robust_std
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 LONGEST_BRIDGE = 3.5
@@ -284,8 +285,6 @@ _TRAVEL = 0.999
 """Share of the variance of the position that its band holds."""
 BANDS = 10.0
 """Comparison in bands of the motion: the first harmonics of friction's steps come through."""
-_MAD = 1.4826
-"""Median absolute deviation to standard deviation of a Gaussian."""
 
 
 def last_bit(signal: FloatArray) -> float:
@@ -303,7 +302,7 @@ def signal_to_noise(signal: FloatArray) -> float:
     if np.ptp(signal) <= _BITS * bit:
         return 0.0
     second = np.diff(signal, 2)
-    white = _MAD * float(np.median(np.abs(second - np.median(second)))) / np.sqrt(6.0)
+    white = robust_std(second - np.median(second)) / np.sqrt(6.0)
     return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
 
 
