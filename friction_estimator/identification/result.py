@@ -88,6 +88,14 @@ class FrictionSamples:
     used: BoolArray
 
 
+_FIGURE_SAMPLES = 2000
+
+
+def thinned_out(samples: int) -> slice:
+    """Which of so many samples a figure shows."""
+    return slice(None, None, max(1, samples // _FIGURE_SAMPLES))
+
+
 @dataclass(frozen=True, slots=True)
 class DriveGain:
     """Torque of a motor by its drive, ``offset + gain * drive`` at the output of the gearbox.

@@ -15,10 +15,16 @@ import numpy as np
 
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import REJECTED, LinearProblem, Prior, rms, robust_std
-from friction_estimator.identification.result import Candidate, FrictionSamples, Identification, JointLaw, JointScore
+from friction_estimator.identification.result import (
+    Candidate,
+    FrictionSamples,
+    Identification,
+    JointLaw,
+    JointScore,
+    thinned_out,
+)
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-_FIGURE_SAMPLES = 2000
 RARE = 0.05
 """Up to this share of a joint's rows may be left out of its scores as pushes."""
 _WORSE = 1.5
@@ -105,7 +111,7 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
 
 def _samples(identification: Identification, rows: Rows, joint: int) -> FrictionSamples:
     """Friction over velocity, thinned out for figures."""
-    kept = slice(None, None, max(1, len(rows.velocity) // _FIGURE_SAMPLES))
+    kept = thinned_out(len(rows.velocity))
     velocity, load = rows.velocity[kept, joint], rows.load[kept, joint]
     known = rows.names[joint] in identification.friction.joint_names
     law = JointLaw.of(identification.friction, rows.names[joint]) if known else None

@@ -23,7 +23,13 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import KP
-from friction_estimator.identification.result import FrictionSamples, ParameterTable, joined, propagated_sigma
+from friction_estimator.identification.result import (
+    FrictionSamples,
+    ParameterTable,
+    joined,
+    propagated_sigma,
+    thinned_out,
+)
 from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
@@ -77,9 +83,6 @@ def _points(
     pairs = np.meshgrid(speeds, max(np.abs(load).max(), _REACH * dry) * _LOADS)
     weight = np.append(np.ones(velocity[few].size), np.full(pairs[0].size, _GRID_WEIGHT))
     return np.append(velocity[few], pairs[0]), np.append(load[few], pairs[1]), weight
-
-
-_FIGURE_SAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,7 @@ def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     chosen = []
     for joint, name in enumerate(estimate.observations[0].motion.joint_names):
         seen = estimated_friction(estimate, joint, True)
-        keep = slice(None, None, max(1, seen.velocity.size // _FIGURE_SAMPLES))
+        keep = thinned_out(seen.velocity.size)
         chosen.append(
             FrictionSamples(
                 name,

@@ -6,8 +6,9 @@ A new format is one file with a function decorated by :func:`register_exporter`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 
@@ -359,3 +360,11 @@ def export_friction(name: str, request: ExportRequest, **options: str) -> Export
     if unknown:
         raise ConfigError(f"the format {name!r} has no option {choices(unknown)}; its options are {choices(known)}")
     return chosen.export(request, **{**known, **options})
+
+
+_WIDTH = 118
+
+
+def hash_comment(notes: Iterable[str]) -> str:
+    """Lines that begin with ``#``, for YAML and Python."""
+    return "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import wrap
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from friction_estimator.errors import ConfigError, RobotModelError, choices
-from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
+from friction_estimator.io.export.exporter import (
+    ExportRequest,
+    ExportResult,
+    JointFriction,
+    hash_comment,
+    register_exporter,
+)
 from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
 from friction_estimator.robot.urdf import parse_urdf
 
@@ -74,7 +79,6 @@ def _attributes(joint: JointFriction) -> dict[str, str]:
     return attributes
 
 
-_WIDTH = 118
 _ISAAC_LAB = (
     "Use: ImplicitActuatorCfg(joint_names_expr=list(IDENTIFIED['friction']), stiffness=..., damping=..., **IDENTIFIED)",
     "friction (static) and dynamic_friction are efforts, N m or N, in Isaac Sim 5.0 and later; in Isaac Sim 4.5 they "
@@ -104,14 +108,15 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
         "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
     }
     notes = (*request.origin, *_ISAAC_LAB, *reductions)
-    comments = [f"# {line}" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  ")]
-    lines = [*comments, "IDENTIFIED = {"]
+    lines = ["IDENTIFIED = {"]
     for name, table in tables.items():
         if table:
             entries = (f"        {re.escape(joint)!r}: {value!r}," for joint, value in table.items())
             lines += [f"    {name!r}: {{", *entries, "    },"]
     motors = (f"the friction of {', '.join(request.motor_names)}, which move several joints, is left out",)
-    return ExportResult("\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reductions))
+    return ExportResult(
+        hash_comment(notes) + "\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reductions)
+    )
 
 
 def matched(

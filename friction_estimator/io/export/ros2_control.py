@@ -8,7 +8,6 @@ joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import Any
 
 from friction_estimator.io.documents import yaml_text
@@ -17,10 +16,9 @@ from friction_estimator.io.export.exporter import (
     ExportRequest,
     ExportResult,
     JointFriction,
+    hash_comment,
     register_exporter,
 )
-
-_WIDTH = 118
 
 _EXPLANATION = (
     "gains.<joint>.ff_velocity_scale: read by joint_trajectory_controller; with the command interface 'effort' its",
@@ -61,9 +59,8 @@ def export_ros2_control(request: ExportRequest, controller: str) -> ExportResult
         )
     reductions = tuple(filter(None, (joint.reduction for joint in request.joints)))
     notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if coupled else ()), *reductions)
-    comments = "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))
     document = {controller: {"ros__parameters": parameters}}
-    return ExportResult(comments + yaml_text(document), (*coupled, *reductions))
+    return ExportResult(hash_comment(notes) + yaml_text(document), (*coupled, *reductions))
 
 
 def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
