@@ -100,6 +100,21 @@ def write_covariances(
         twist[i, i] += velocity.variance[i] + SOLE_SPEED_STD**2
 
 
+@kernel
+def _share_load(
+    contact: BoolArray, wrench_fresh: BoolArray, normal_force: FloatArray, standing: BoolArray, load: FloatArray
+) -> None:
+    """Write which feet stand (k,), and the normal force of each foot over the mean of those that stand (k,)."""
+    count, total = 0, 0.0
+    for foot in range(contact.size):
+        standing[foot] = contact[foot] and wrench_fresh[foot]
+        if standing[foot]:
+            count += 1
+            total += normal_force[foot]
+    for foot in range(contact.size):
+        load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
+
+
 @arrays
 class OdometryState(NamedTuple):
     """The filters, ``speed`` (1,) over the ground [m/s], and position (3,) and lever (3, 3) of the IMU in the base."""
@@ -111,6 +126,16 @@ class OdometryState(NamedTuple):
     speed: Vector
     imu: Vector
     imu_lever: Matrix
+
+
+@kernel
+def _sound(filters: OdometryState) -> bool:
+    """Whether all states are finite, and covariances are."""
+    heading, velocity, places, heights = filters.heading, filters.velocity, filters.places, filters.heights
+    covariances = is_covariance(heading.covariance) and is_covariance(heights.covariance)
+    base = bounded(velocity.buffer) and bounded(heading.mean) and bounded(heights.mean) and bounded(filters.speed)
+    soles = bounded(heading.landed_as) and bounded(places.place) and bounded(places.place_variance)
+    return covariances and base and soles
 
 
 @kernel("OdometryState Attitude B B M Dynamics f8 b1 M M", unchecked=True)
@@ -139,20 +164,13 @@ def step_odometry(
     """
     heading, places, heights = filters.heading, filters.places, filters.heights
     k, rotation = contact.size, attitude.rotation_base_to_world
-    standing, holding = np.empty(k, dtype=np.bool_), np.empty(k, dtype=np.bool_)
-    count, total = 0, 0.0
-    normal_force, load, below = np.empty(k), np.empty(k), np.empty(k)
+    standing, holding, load, below = np.empty(k, dtype=np.bool_), np.empty(k, dtype=np.bool_), np.empty(k), np.empty(k)
     soles, foot_to_world = np.empty((k, 3)), np.empty((k, 3, 3))
+    normal_force = wrenches[:, 2].copy()
+    _share_load(contact, wrench_fresh, normal_force, standing, load)
     for foot in range(k):
-        standing[foot] = contact[foot] and wrench_fresh[foot]
         holding[foot] = standing[foot] and heading.holds[foot]
-        normal_force[foot] = wrenches[foot, 2]
         foot_to_world[foot] = product(rotation, dynamics.foot_rotation_to_base[foot])
-        if standing[foot]:
-            count += 1
-            total += normal_force[foot]
-    for foot in range(k):
-        load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
     distance = max(filters.speed[0], REST_SPEED) * dt
     step_heading(heading, foot_to_world, holding, load, distance, dt, imu_fresh)
     R, omega, tilt_covariance, omega_covariance = correct_heading(heading, attitude)
@@ -184,11 +202,7 @@ def step_odometry(
             state[i, j] = R[i, j]
         state[3, i] = heights.mean[0] if i == 2 else places.position[i]
         state[4, i], state[5, i] = velocity[i], omega[i]
-    return (
-        is_covariance(heading.covariance) and is_covariance(heights.covariance) and bounded(filters.velocity.buffer)
-        and bounded(heading.mean) and bounded(heights.mean) and bounded(heading.landed_as) and bounded(places.place)
-        and bounded(places.place_variance) and bounded(filters.speed) and bounded(state) and bounded(covariances)
-    )  # fmt: skip
+    return _sound(filters) and bounded(state) and bounded(covariances)
 
 
 class Odometry:
