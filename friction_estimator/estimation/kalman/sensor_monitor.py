@@ -12,8 +12,9 @@ differences. Third differences do not show this noise, because the readings of a
 that are rough where rounded positions are rough are differentiated positions.
 
 Noisy stamps: a driver that samples evenly but stamps when it finds the time makes positions seem to jump by velocity
-times the error of the stamp, thousands of times an encoder's noise. Whether stamps or sampling are uneven shows in
-third differences of the positions, in which no stamp appears: small ones mean that the sampling is even.
+times the error of the stamp. Where the sampling is as uneven as the stamps, third differences of the positions are
+those of the stamps times the velocity; where it is even, they have nothing in common. A regression over all joints
+decides, with readings of coarse encoders, too.
 
 Unloaded feet: a force sensor of a foot in the air reads its bias.
 """
@@ -56,10 +57,11 @@ _GYROSCOPE, _FORCE, _MOMENT, _UNUSED = 2, 3, 4, 5
 """Kinds of the columns of other sensors: places in the fields; vibration is no noise of the accelerometer."""
 _FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
 """Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
-_TELLING = 10.0
-"""Uneven sampling is judged only if it would move the fastest joint by at least this many times the encoder's noise."""
-_EVEN_SAMPLING = 0.3
-"""Part of what uneven sampling would show, below which the sampling is even."""
+_EVEN_SAMPLING, _ENOUGH = 0.5, 100.0
+"""Part of the stamps' unevenness that the positions show, below which the sampling is even; and the least inverse
+variance of this part with which it is judged."""
+_KEPT = 0.8
+"""Part of the regression that is kept when a block of readings is added."""
 _ROUGH = 0.4
 """Correlation of the roughness of velocities and rounded positions above which velocities are differentiated positions.
 White noise of an independent velocity has none; a first-order filter behind the differences has 0.9."""
@@ -318,13 +320,12 @@ class StampClock:
     Parameters
     ----------
     joints : n
-    position_std : noise of the encoders [rad]
     """
 
-    def __init__(self, joints: int, position_std: float) -> None:
+    def __init__(self, joints: int) -> None:
         self._positions = np.empty((_BLOCK, joints))
         self._steps = np.empty(_BLOCK)
-        self._position_std = position_std
+        self._shown, self._information = 0.0, 0.0
         self._even_sampling = True
         self.reset()
 
@@ -356,18 +357,28 @@ class StampClock:
             self._period = 0.0
             return
         period = self._usual_period()
-        speed = np.median(np.abs(np.diff(self._positions, axis=0)), axis=0) / period
-        fastest = int(speed.argmax())
-        expected = float(speed[fastest]) * float(self._steps.std()) / math.sqrt(2.0)
-        shown = _TO_STD * float(np.median(np.abs(np.diff(self._positions[:, fastest], n=3))))
-        if expected > _TELLING * self._position_std:
-            self._even_sampling = shown < _EVEN_SAMPLING * expected
+        self._regress(period)
+        if self._information > _ENOUGH:
+            self._even_sampling = self._shown < _EVEN_SAMPLING * self._information
         if not self._even_sampling:
             self._period = 0.0
         elif self._period == 0.0:
             self._period, self._behind = period, 0.0
         else:
             self._period += _SMOOTH * (period - self._period)
+
+    def _regress(self, period: float) -> None:
+        """Add a block to the regression of the positions' third differences on those of the stamps times velocity."""
+        width = 2 * _STRIDE + 3
+        velocity = (self._positions[width:] - self._positions[:-width]) / (width * period)
+        third = np.diff(self._positions, n=3, axis=0)[_STRIDE:-_STRIDE]
+        whole = self._steps < _MISSING * period
+        stamps = np.diff(self._steps, n=2)[1 + _STRIDE : -_STRIDE]
+        usable = (whole[1:-2] & whole[2:-1] & whole[3:])[_STRIDE:-_STRIDE]
+        expected = np.where(usable[:, None], velocity * stamps[:, None], 0.0)
+        weight = 1.0 / np.maximum((third**2).mean(axis=0), _FINEST[0] ** 2)
+        self._shown = _KEPT * self._shown + float((weight * expected * third).sum())
+        self._information = _KEPT * self._information + float((weight * expected**2).sum())
 
     def _usual_period(self) -> float:
         """Period of the intervals: from spans without a missing sample, which would make them longer."""

@@ -125,7 +125,7 @@ class KalmanFriction:
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
         self.frozen = self._sensors_wrong = False
-        self._clock = StampClock(len(robot.joint_names), config.sensors.position_std)
+        self._clock = StampClock(len(robot.joint_names))
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)

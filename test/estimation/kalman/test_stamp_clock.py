@@ -9,10 +9,12 @@ PERIOD = 1e-3
 SAMPLES = 1000
 
 
-def intervals(stamps: np.ndarray, sampled: np.ndarray) -> np.ndarray:
-    """Intervals that the clock believes, for joints that swing and are read at ``sampled``."""
-    clock = StampClock(2, 1e-6)
+def intervals(stamps: np.ndarray, sampled: np.ndarray, resolution: float = 0.0) -> np.ndarray:
+    """Intervals that the clock believes, for joints that swing and are read at ``sampled`` with this resolution."""
+    clock = StampClock(2)
     positions = np.stack((0.5 * np.sin(6.0 * sampled), 0.1 * np.cos(3.0 * sampled)), axis=1)
+    if resolution > 0.0:
+        positions = resolution * np.round(positions / resolution)
     steps = np.diff(stamps)
     return np.array([clock.interval(float(dt), q) for dt, q in zip(steps, positions[1:], strict=True)])
 
@@ -27,6 +29,15 @@ def test_noisy_stamps_of_even_sampling_become_whole_periods(jitter):
     believed = intervals(even + jitter, even)[200:]
     assert np.ptp(believed[:700]) < 0.05 * PERIOD
     assert believed.mean() == pytest.approx(PERIOD, rel=0.02)
+
+
+@pytest.mark.parametrize("bits", [13, 16])
+def test_coarse_encoders_decide_as_fine_ones_do(bits):
+    """Steps of the encoder are larger than what uneven sampling moves the joints by."""
+    even, rng, resolution = PERIOD * np.arange(6 * SAMPLES), np.random.default_rng(1), 2.0 * np.pi / 2**bits
+    stamps = even + rng.uniform(-0.3, 0.3, even.size) * PERIOD
+    assert np.ptp(intervals(stamps, even, resolution)[3000:]) < 0.1 * PERIOD
+    np.testing.assert_array_equal(intervals(stamps, stamps, resolution)[3000:], np.diff(stamps)[3000:])
 
 
 def test_the_period_of_very_noisy_stamps_is_that_of_the_sampling():
@@ -65,4 +76,4 @@ def test_a_tenth_of_the_samples_missing_does_not_lengthen_the_period(jitter):
 
 
 def test_a_restart_stays_a_restart():
-    assert StampClock(1, 1e-6).interval(0.0, np.zeros(1)) == 0.0
+    assert StampClock(1).interval(0.0, np.zeros(1)) == 0.0
