@@ -21,6 +21,7 @@ from benchmarks.shared.pages import header, row
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.recording.torque_checks import with_drive_torque
+from friction_estimator.io.robot import as_robot
 
 GAINS = ((20.0, 0.5), (40.0, 2.0))
 DELAYS = (0.0, 0.005, 0.010, 0.015)
@@ -28,27 +29,7 @@ COULOMB, VISCOUS, ARMATURE = np.array([0.3, 0.15]), np.array([0.2, 0.1]), np.arr
 _RATE, _STEPS = 500, 10
 _SPEED_OF_SIGN = 0.005
 _NOISE = 1e-4
-
-
-def _link(name: str, mass: float) -> str:
-    inertia = mass * 0.2**2 / 12.0
-    return (
-        f'<link name="{name}"><inertial><origin xyz="0.1 0 0"/><mass value="{mass}"/>'
-        f'<inertia ixx="5e-4" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial></link>'
-    )
-
-
-def _joint(name: str, parent: str, child: str, along: float) -> str:
-    return (
-        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/>'
-        f'<origin xyz="{along} 0 0"/><axis xyz="0 1 0"/><limit lower="-3" upper="3" velocity="20" effort="30"/></joint>'
-    )
-
-
-URDF = (
-    f'<robot name="leg"><link name="base"/>{_link("upper", 0.6)}{_link("lower", 0.4)}'
-    f"{_joint('hip', 'base', 'upper', 0.0)}{_joint('knee', 'upper', 'lower', 0.2)}</robot>"
-)
+URDF = as_robot("leg").urdf_xml
 
 
 def recording(kp: float, kd: float, delay: float, seed: int, duration: float = 20.0, feedback: bool = True) -> JointLog:

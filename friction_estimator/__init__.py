@@ -42,10 +42,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from friction_estimator.api.identify import identify, load_identification
     from friction_estimator.api.outputs import export, report
-    from friction_estimator.api.plan import example, plan_excitation
+    from friction_estimator.api.plan import plan_excitation
     from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
-    from friction_estimator.api.simulate import simulate
+    from friction_estimator.api.simulate import example, simulate
     from friction_estimator.api.validate import validate
     from friction_estimator.control import SafeCompensation
     from friction_estimator.errors import FrictionEstimatorError
@@ -88,7 +88,7 @@ _MODULES = {
     "Payload": "identification.joint_log",
     "SafeCompensation": "control",
     "WrenchSample": "types",
-    "example": "api.plan",
+    "example": "api.simulate",
     "export": "api.outputs",
     "identify": "api.identify",
     "load_identification": "api.identify",

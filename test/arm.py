@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from friction_estimator.api.plan import COULOMB, NOISE, VISCOUS
+from friction_estimator.api.simulate import ARM_COULOMB as COULOMB
+from friction_estimator.api.simulate import ARM_NOISE as NOISE
+from friction_estimator.api.simulate import ARM_VISCOUS as VISCOUS
 
 ARM = Path(__file__).parents[1] / "urdf" / "arm.urdf"
 URDF = ARM.read_text()

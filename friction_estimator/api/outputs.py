@@ -41,7 +41,7 @@ def export(
     ----------
     parameters : parameter file of ``identify``, ``replay`` or the live node, or a result of
         :func:`~friction_estimator.identify`
-    to : ``urdf``, ``mjcf``, ``ros2_control`` or ``c_header``
+    to : ``urdf``, ``mjcf``, ``isaac_lab``, ``ros2_control`` or ``c_header``
     path : file to write
     model : for urdf the URDF that is changed, for mjcf an MJCF or a URDF
     speed : speed up to which Coulomb and viscous friction agree with the law [rad/s]; None: the velocities of the

@@ -1,6 +1,4 @@
-"""``plan_excitation``: a motion that shows the parameters of an arm, to move along while recording; ``example``: a
-simulated recording along such a motion.
-"""
+"""``plan_excitation``: a motion that shows the parameters of an arm, to move along while recording."""
 
 from __future__ import annotations
 
@@ -9,24 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from friction_estimator.api.recordings import Path_, Progress, movable_joints
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification import excitation
 from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan
 from friction_estimator.identification.excitation_trajectory import LIGHT, limits_of_urdf, planned_joints
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.joint_log import write_trajectory_csv
 from friction_estimator.io.robot import Robot, as_robot
-
-EXAMPLES = ("arm",)
-COULOMB, VISCOUS = np.array([1.5, 0.6]), np.array([0.8, 0.3])
-"""True friction of shoulder and elbow [N m], [N m s/rad]."""
-NOISE = 0.05
-"""Standard deviation of the recorded torque [N m]."""
 
 
 def plan_excitation(
@@ -75,42 +64,6 @@ def plan_excitation(
         "behind fingers"
     )
     return replace(plan, choices=(text, *plan.choices))
-
-
-def example(name: str = "arm", seed: int = 1) -> JointLog:
-    """A simulated recording of the robot with the same name in ``config/robots``.
-
-    Parameters
-    ----------
-    name : ``"arm"``: two joints move for 8 s along a planned motion, with 1.5 and 0.6 N m of Coulomb friction, 0.8 and
-        0.3 N m s/rad of viscous friction, and 0.05 N m of noise on the motor torques
-    seed : of motion and noise; another one is another experiment
-
-    Returns
-    -------
-    JointLog
-        Arrays ``time`` (N,), ``position`` (N, n) and ``effort`` (N, n).
-
-    Raises
-    ------
-    ConfigError
-        When there is no such example.
-
-    Examples
-    --------
-    >>> import friction_estimator as fe
-    >>> fe.example("arm").joint_names
-    ('shoulder', 'elbow')
-    """
-    if name not in EXAMPLES:
-        raise ConfigError(f"there is no example {name!r}; there is {choices(EXAMPLES)}")
-    robot = as_robot(name)
-    plan = plan_excitation(robot, duration=8.0, seeds=1, seed=seed, max_acceleration=15.0)
-    model = FixedBaseModel(robot.urdf_xml, plan.joint_names)
-    rigid = model.torque(plan.position, plan.velocity, plan.acceleration)
-    friction = COULOMB * np.sign(plan.velocity) + VISCOUS * plan.velocity
-    noise = NOISE * np.random.default_rng(seed).standard_normal(rigid.shape)
-    return JointLog(f"{name}_{seed}", plan.joint_names, plan.time, plan.position, effort=rigid + friction + noise)
 
 
 def write_plan(path: Path_, plan: ExcitationPlan, *, topic: str = TRAJECTORY_TOPIC, overwrite: bool = False) -> Path:

@@ -1,4 +1,6 @@
-"""``simulate``: a biped walks in MuJoCo, with the sensors of a real robot and the true friction."""
+"""``simulate``: a biped walks in MuJoCo, with the sensors of a real robot and the true friction; ``example``: simulated
+recordings of an arm and of a leg.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from friction_estimator import compiled
+from friction_estimator.api.plan import plan_excitation
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.messages.description import RunDescription
@@ -22,6 +28,10 @@ if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not wh
 Progress = Callable[[float, float], None]
 """Called now and then with the amount of work that is done, and with the whole."""
 
+ARM_COULOMB, ARM_VISCOUS, ARM_NOISE = np.array([1.5, 0.6]), np.array([0.8, 0.3]), 0.05
+"""True friction of shoulder and elbow [N m], [N m s/rad], and standard deviation of their recorded torques [N m]."""
+_LEG_COULOMB, _LEG_VISCOUS, _LEG_ARMATURE = np.array([0.3, 0.15]), np.array([0.2, 0.1]), np.array([0.05, 0.05])
+_LEG_GAINS, _LEG_DELAY, _LEG_NOISE = (20.0, 0.5), 0.01, 1e-4
 _START_NS = 1_000_000_000
 """First stamp: many tools take a zero stamp for a missing one [ns]."""
 _PROGRESS_STRIDE = 100
@@ -181,3 +191,65 @@ def write_simulation(
                 writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, message)
             count += 1
     return count, writer.message_count
+
+
+def example(name: str = "arm", seed: int = 1) -> JointLog:
+    """Return a simulated recording of the robot with the same name in ``config/robots``.
+
+    Parameters
+    ----------
+    name : ``"arm"``: two joints move for 8 s along a planned motion, with 1.5 and 0.6 N m of Coulomb friction, 0.8 and
+        0.3 N m s/rad of viscous friction, and 0.05 N m of noise on the motor torques. ``"leg"``: the drives of two
+        joints, ``kp=20, kd=0.5``, follow positions for 12 s and apply their torque 10 ms late, with 0.3 and 0.15 N m,
+        0.2 and 0.1 N m s/rad, and an armature of 0.05 kg m^2; no torque is recorded
+    seed : of motion and noise; another one is another experiment
+
+    Returns
+    -------
+    JointLog
+        Arrays ``time`` (N,), ``position`` (N, n), and ``effort`` or the input ``command`` (N, n).
+
+    Raises
+    ------
+    ConfigError
+        When there is no such example.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe
+    >>> fe.example("arm").joint_names
+    ('shoulder', 'elbow')
+    """
+    examples = {"arm": _arm, "leg": _leg}
+    if name not in examples:
+        raise ConfigError(f"there is no example {name!r}; there is {choices(examples)}")
+    return examples[name](seed)
+
+
+def _arm(seed: int) -> JointLog:
+    """Measured torques along a planned motion."""
+    robot = as_robot("arm")
+    plan = plan_excitation(robot, duration=8.0, seeds=1, seed=seed, max_acceleration=15.0)
+    model = FixedBaseModel(robot.urdf_xml, plan.joint_names)
+    rigid = model.torque(plan.position, plan.velocity, plan.acceleration)
+    friction = ARM_COULOMB * np.sign(plan.velocity) + ARM_VISCOUS * plan.velocity
+    noise = ARM_NOISE * np.random.default_rng(seed).standard_normal(rigid.shape)
+    return JointLog(f"arm_{seed}", plan.joint_names, plan.time, plan.position, effort=rigid + friction + noise)
+
+
+def _leg(seed: int) -> JointLog:
+    """Positions and commanded positions of a hanging leg."""
+    from friction_estimator.simulation.simulator import Drives, rollout
+
+    robot, random = as_robot("leg"), np.random.default_rng(seed)
+    time = np.arange(0.0, 12.0, 0.001)
+    frequency = 0.15 * np.array([1, 2, 3, 5, 7, 11])[:, None]
+    size = random.uniform(0.5, 1.2, (6, 2)) * [0.2, 0.33] / np.sqrt(frequency / 0.15)
+    phase = random.uniform(0.0, 2.0 * np.pi, (6, 2))
+    command = [1.2, -0.8] + np.sum(size * np.sin(2.0 * np.pi * frequency * time[:, None, None] + phase), axis=1)
+    kp, kd = (np.full(command.shape, gain) for gain in _LEG_GAINS)
+    names, delay = ("hip", "knee"), np.full(2, _LEG_DELAY)
+    drives = Drives(names, kp, kd, _LEG_COULOMB, _LEG_VISCOUS, _LEG_ARMATURE, np.zeros(2), delay)
+    position = rollout(robot.urdf_xml, drives, time, command, command[0])
+    noise = _LEG_NOISE * random.standard_normal(position.shape)
+    return JointLog(f"leg_{seed}", names, time, position + noise, inputs={"command": command})

@@ -48,8 +48,11 @@ def test_results_are_frames_and_figures() -> None:
 def test_an_example_has_the_friction_that_its_description_names() -> None:
     result = fe.identify(fe.example("arm", seed=3), "arm", law="coulomb_viscous")
     assert result.values == pytest.approx(np.array([[1.5, 0.8], [0.6, 0.3]]), abs=0.02)
-    with pytest.raises(fe.FrictionEstimatorError, match="no example 'leg'; there is 'arm'"):
-        fe.example("leg")
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
+    leg = fe.identify(fe.example("leg"), "leg", law="coulomb_viscous", kp=20.0, kd=0.5)
+    assert np.all(np.abs(leg.values - [[0.3, 0.2], [0.15, 0.1]]) < 3.0 * leg.sigma)
+    with pytest.raises(fe.FrictionEstimatorError, match="no example 'toe'; there is 'arm', 'leg'"):
+        fe.example("toe")
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_public_ones() -> None:

@@ -148,9 +148,9 @@ def test_an_unreadable_urdf_is_named_with_its_file(tmp_path: Path, urdf: str, me
 
 
 def test_a_missing_urdf_is_refused_with_the_places_and_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(RobotModelError, match=r"no URDF 'leg.urdf'.*'suralp.urdf'") as caught:
-        load_robot(robot_yaml(tmp_path, "    robot: {urdf: leg.urdf}\n"))
-    assert str(tmp_path / "leg.urdf") in str(caught.value)
+    with pytest.raises(RobotModelError, match=r"no URDF 'toe.urdf'.*'suralp.urdf'") as caught:
+        load_robot(robot_yaml(tmp_path, "    robot: {urdf: toe.urdf}\n"))
+    assert str(tmp_path / "toe.urdf") in str(caught.value)
 
 
 def test_sections_of_wildcard_and_node_are_merged_and_other_nodes_left_out(tmp_path: Path) -> None:
