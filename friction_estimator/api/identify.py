@@ -16,7 +16,14 @@ from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import FRICTION, SIGMA, JointLog, Payload, RobotDescription
+from friction_estimator.identification.joint_log import (
+    FRICTION,
+    SIGMA,
+    ExternalWrench,
+    JointLog,
+    Payload,
+    RobotDescription,
+)
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
@@ -171,6 +178,7 @@ def identify(
     namespace: str = "",
     kp: Gain | None = None,
     kd: Gain | None = None,
+    wrenches: Sequence[ExternalWrench] = (),
     command: str = "",
     stage: Stage | None = None,
     warn: Warn | None = None,
@@ -192,6 +200,7 @@ def identify(
     namespace : of the topics in bags
     kp, kd : gains of drives that get positions [N m/rad, N m s/rad], of all joints or by pattern: the torque is
         ``kp (q_des - q) - kd dq`` with the column ``command/<joint>``; None: the torque was recorded
+    wrenches : where measured external forces act, such as those on feet; ``external/<joint>`` is a known torque
     command : command line, for the record
     stage : reports long pieces of work
     warn : called with every warning about the data as it is found
@@ -229,6 +238,7 @@ def identify(
             warn=note,
             kp=kp,
             kd=kd,
+            wrenches=wrenches,
         )
     _warn_about_data(experiments, note)
     arm = _described(experiments.robot)

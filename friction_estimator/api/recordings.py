@@ -10,7 +10,8 @@ from pathlib import Path
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import JointLog, Payload
+from friction_estimator.identification.fixed_base_model import with_external_torque
+from friction_estimator.identification.joint_log import ExternalWrench, JointLog, Payload
 from friction_estimator.identification.recording.torque_checks import Gain, with_drive_torque
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
@@ -89,7 +90,8 @@ def _read(
         return joint_log_from_table(path, only, _places_of_motors(couplings)), ""
     topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
     reader = BagReader(path, namespace)
-    log = joint_log_from_bag(reader, topic, joints, progress=progress)
+    fixed = robot.config if robot is not None and robot.config.robot.fixed_base else None
+    log = joint_log_from_bag(reader, topic, joints, config=fixed, progress=progress)
     if warn is not None and reader.damage:
         warn(reader.damage)
     return log, RunDescription.from_custom_data(reader.custom_data).robot
@@ -132,6 +134,7 @@ def read_experiments(
     warn: Warn,
     kp: Gain | None = None,
     kd: Gain | None = None,
+    wrenches: Sequence[ExternalWrench] = (),
 ) -> Experiments:
     """Read all recordings, and keep the joints that all of them and the robot have.
 
@@ -159,7 +162,8 @@ def read_experiments(
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
     selected = _select(named, tuple(joints) if joints is not None else None, robot, notes, warn)
-    carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(selected, payloads))
+    pushed = [_with_wrenches(log, robot, wrenches, warn) for log in selected]
+    carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(pushed, payloads))
     coupled = _coupling_of(coupling, robot, couplings, carrying[0].joint_names)
     return Experiments(carrying, paths, robot, coupled, tuple(notes))
 
@@ -235,6 +239,29 @@ def _common(logs: Sequence[JointLog]) -> tuple[str, ...]:
     if not names:
         raise InputError("the recordings have no joint in common: identify them one by one")
     return names
+
+
+def _with_wrenches(log: JointLog, robot: Robot | None, places: Sequence[ExternalWrench], warn: Warn) -> JointLog:
+    """The log with the torque of its measured external forces: given ones, else those on the feet of the robot.
+
+    Raises
+    ------
+    ConfigError
+        When there is no URDF.
+    """
+    if places and robot is None:
+        raise ConfigError("a measured force needs the URDF of the robot that it acts on: give it (--robot)")
+    if robot is not None and not robot.config.robot.fixed_base:
+        return log  # wrenches are inputs of the estimator there
+    if robot is not None and not places:
+        feet = (ExternalWrench(foot.frame, foot.name) for foot in robot.config.feet)
+        places = [foot for foot in feet if foot.columns in log.wrenches]
+    if unused := set(log.wrenches) - {place.columns for place in places}:
+        warn(
+            f"{log.name}: the forces {choices(unused)} are not used, because the link that they act on is unknown: add "
+            "--wrench FRAME=COLUMNS"
+        )
+    return log if robot is None else with_external_torque(log, robot.urdf_xml, places)
 
 
 def _carrying(logs: Sequence[JointLog], payloads: Mapping[str, Payload]) -> Iterable[JointLog]:

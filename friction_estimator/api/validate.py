@@ -22,7 +22,17 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import COMMAND, COMMANDED, FRICTION, KD, KP, JointLog, Motion, Payload
+from friction_estimator.identification.joint_log import (
+    COMMAND,
+    COMMANDED,
+    FRICTION,
+    KD,
+    KP,
+    ExternalWrench,
+    JointLog,
+    Motion,
+    Payload,
+)
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.prediction import (
     TorquePrediction,
@@ -87,6 +97,7 @@ def validate(
     namespace: str = "",
     kp: Gain | None = None,
     kd: Gain | None = None,
+    wrenches: Sequence[ExternalWrench] = (),
     rollout: bool = False,
     stage: Stage | None = None,
     warn: Warn | None = None,
@@ -100,7 +111,8 @@ def validate(
     Parameters
     ----------
     identification : a result of :func:`~friction_estimator.identify`, or the path of its parameter file
-    recordings, robot, coupling, payloads, joints, namespace, kp, kd : as for :func:`~friction_estimator.identify`
+    recordings, robot, coupling, payloads, joints, namespace, kp, kd, wrenches : as for
+        :func:`~friction_estimator.identify`
     rollout : simulate the robot under the recorded commands of its drives, too; needs MuJoCo
     stage : reports long pieces of work
     warn : called with every warning as it is found
@@ -137,6 +149,7 @@ def validate(
             warn=note,
             kp=kp,
             kd=kd,
+            wrenches=wrenches,
         )
     logs: Sequence[JointLog] = experiments.logs
     chosen = experiments.robot

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.joint_log import Payload
+from friction_estimator.identification.joint_log import ExternalWrench, Payload
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
 from friction_estimator.views.live_view import VIEWS, LiveView, make_display
@@ -120,6 +120,16 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         "repeated",
     )
     parser.add_argument(
+        "--wrench",
+        type=_wrench,
+        action="append",
+        default=[],
+        metavar="FRAME=COLUMNS[@AXES]",
+        help="measured external force on a link, such as that of the ground on a foot: frame of the URDF, and name of "
+        "the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz [N m], in the axes of that frame or of "
+        "another one (@base: those of the base); may be repeated",
+    )
+    parser.add_argument(
         "--coupling",
         type=Path,
         metavar="YAML",
@@ -144,6 +154,7 @@ def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         "namespace": arguments.namespace,
         "kp": once("kp", arguments.kp) or None,
         "kd": once("kd", arguments.kd) or None,
+        "wrenches": arguments.wrench,
         "stage": progress_bar,
         "warn": warn,
     }
@@ -295,6 +306,15 @@ def once(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if twice:
         raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
     return dict(pairs)
+
+
+def _wrench(text: str) -> ExternalWrench:
+    """``FRAME=COLUMNS[@AXES]``."""
+    frame, equals, rest = text.partition("=")
+    columns, _, axes = rest.partition("@")
+    if not (frame and equals and columns):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FRAME=COLUMNS[@AXES]")
+    return ExternalWrench(frame, columns, axes)
 
 
 def _gain(text: str) -> tuple[str, float]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
 
 from friction_estimator.errors import InputError, RobotModelError, choices
-from friction_estimator.identification.joint_log import Payload
+from friction_estimator.identification.joint_log import EXTERNAL, ExternalWrench, JointLog, Payload
 from friction_estimator.robot.urdf import checked_urdf, doubts
 from friction_estimator.types import GRAVITY, FloatArray
 
@@ -216,19 +218,68 @@ class FixedBaseModel:
         InputError
             When the URDF has no frame of that name.
         """
-        frames = [frame for frame in self._model.frames if frame.name == payload.frame]
-        if not frames:
-            names = {frame.name for frame in self._model.frames}
-            raise InputError(f"the payload is fixed to the frame {payload.frame!r}; the frames are {choices(names)}")
-        frame = max(
-            frames, key=lambda candidate: candidate.type == pin.FrameType.BODY
-        )  # a joint may have the same name
+        frame = self._model.frames[self._frame(payload.frame, "the payload is fixed to")]
         body = pin.Inertia(payload.mass, np.asarray(payload.com, dtype=float), np.asarray(payload.inertia, dtype=float))
         parameters = np.zeros(len(self.standard_names))
         if frame.parentJoint > 0:
             first = (frame.parentJoint - 1) * STANDARD_COUNT
             parameters[first : first + STANDARD_COUNT] = frame.placement.act(body).toDynamicParameters()
         return parameters
+
+    def external_torque(self, position: FloatArray, wrench: FloatArray, place: ExternalWrench) -> FloatArray:
+        """Torque ``J^T F`` (N, n) by which an external force drives the joints [N m].
+
+        Parameters
+        ----------
+        position : (N, n) [rad or m]
+        wrench : (N, 6) force [N] and moment [N m]
+        place : where it acts, and in which axes it is given
+
+        Raises
+        ------
+        InputError
+            When the URDF has no frame of that name.
+        """
+        model, data = self._model, self._data
+        frame = self._frame(place.frame, "the force acts on")
+        axes = self._frame(place.axes or place.frame, "the force is given in the axes of")
+        torque = np.empty_like(position)
+        for sample, q in enumerate(self._driven.configuration(position)):
+            jacobian = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL_WORLD_ALIGNED)
+            rotation = pin.updateFramePlacement(model, data, axes).rotation
+            force, moment = rotation @ wrench[sample, :3], rotation @ wrench[sample, 3:]
+            torque[sample] = self._driven.reduce(jacobian[:3].T @ force + jacobian[3:].T @ moment)
+        return torque
+
+    def _frame(self, name: str, use: str) -> int:
+        """Number of the frame with this name, that of a link rather than of a joint."""
+        frames = [number for number, frame in enumerate(self._model.frames) if frame.name == name]
+        if not frames:
+            names = {frame.name for frame in self._model.frames}
+            raise InputError(f"{use} the frame {name!r}; the frames are {choices(names)}")
+        return max(frames, key=lambda number: self._model.frames[number].type == pin.FrameType.BODY)
+
+
+def with_external_torque(log: JointLog, urdf_xml: str, places: Sequence[ExternalWrench]) -> JointLog:
+    """The log with the torque of all external forces as the input ``external``, joint by joint.
+
+    Raises
+    ------
+    InputError
+        When the log has no such columns, they are not complete, or the URDF has no such frame.
+    """
+    if not places:
+        return log
+    model, total = FixedBaseModel(urdf_xml, log.joint_names), np.zeros_like(log.position)
+    for place in places:
+        if place.columns not in log.wrenches:
+            there = choices(log.wrenches) if log.wrenches else "none"
+            columns = f"{place.columns}/x, /y and /z"
+            raise InputError(
+                f"{log.name}: there is no force {place.columns!r}, columns {columns}; its forces are {there}"
+            )
+        total += model.external_torque(log.position, log.wrenches[place.columns], place)
+    return replace(log, inputs=MappingProxyType({**log.inputs, EXTERNAL: total + log.inputs.get(EXTERNAL, 0.0)}))
 
 
 def _behind(model: pin.Model) -> Mapping[str, frozenset[str]]:

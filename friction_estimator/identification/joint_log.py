@@ -40,6 +40,22 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalWrench:
+    """Where a measured force acts on the robot, such as that of the ground on a foot.
+
+    Attributes
+    ----------
+    frame : of the URDF: the force acts on its link, the moment is about its origin
+    columns : name of the recorded columns, see :attr:`JointLog.wrenches`
+    axes : frame of the URDF in whose axes force and moment are given; empty: those of ``frame``
+    """
+
+    frame: str
+    columns: str
+    axes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RobotDescription:
     """The robot whose joints were recorded.
 
@@ -69,6 +85,7 @@ class JointLog(Brief):
         [N m]), ``friction`` (measured friction torque [N m]), ``pwm``, ``current``, ``temperature``, or any other
     payload : what the robot carried
     digest : SHA-256 of the file's content, hexadecimal; empty when the log was made in memory
+    wrenches : forces and moments (N, 6) [N, N m] by the name of their columns; where they act is not recorded
     """
 
     name: str
@@ -80,6 +97,7 @@ class JointLog(Brief):
     inputs: Mapping[str, FloatArray] = field(default_factory=lambda: _NONE)
     payload: Payload | None = None
     digest: str = ""
+    wrenches: Mapping[str, FloatArray] = field(default_factory=lambda: _NONE)
 
     def __post_init__(self) -> None:
         for name in self.joint_names:
@@ -106,7 +124,8 @@ class JointLog(Brief):
 
     def rows(self, rows: BoolArray | IntArray | slice) -> JointLog:
         """The same log with these samples, in this order."""
-        return self.changed(lambda _, signal: signal[rows], time=self.time[rows])
+        wrenches = MappingProxyType({name: wrench[rows] for name, wrench in self.wrenches.items()})
+        return self.changed(lambda _, signal: signal[rows], time=self.time[rows], wrenches=wrenches)
 
     def changed(self, change: Callable[[str, FloatArray], FloatArray], **fields: Any) -> JointLog:
         """The same log with other fields, and every recorded signal as a function makes it of its kind and itself."""
@@ -138,6 +157,8 @@ class JointTrajectory:
     acceleration: FloatArray
 
 
+EXTERNAL = "external"
+"""Input: known torque of external forces, positive where it drives the joint [N m]."""
 FRICTION, SIGMA, TEMPERATURE, DRIVEN, SLIDES = "friction", "friction_sigma", "temperature", "driven", "slides"
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K], whether motors are
 driven, and whether they slide."""
@@ -239,6 +260,7 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
         SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
         TEMPERATURE: lambda warmth: warmth,
         COMMANDED: lambda torque: _pulled(torque, motors.matrix),
+        EXTERNAL: lambda torque: _pulled(torque, motors.matrix),
     }
     return replace(
         motion,

@@ -12,7 +12,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -40,6 +40,8 @@ _UNIT = re.compile(r"\s*[\[(]([^\])]*)[\])]\s*$")
 _HELP = (
     "columns are 'time', 'position/<joint>', 'velocity/<joint>', 'effort/<joint>' (or 'torque/<joint>'), in SI units"
 )
+_FORCE, _MOMENT = ("x", "y", "z"), ("mx", "my", "mz")
+"""Columns of a wrench, ``<kind>/x``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,11 @@ def joint_log_from_table(
         time = [column for column in columns if column.kind == "time"]
         if len(time) != 1:
             raise InputError(f"the column 'time' is not there once; it has {choices(table.columns)}; {_HELP}")
-        named = [_of_joint(column, motor_places) for column in columns if column.kind != "time"]
+        wrenches = _wrenches(columns)
+        used = ("time", *wrenches)
+        named = [_of_joint(column, motor_places) for column in columns if column.kind not in used]
         signals = _name_joints(named, joint_names)
-        log = _assemble(table, time[0].values, _wanted(signals, joint_names))
+        log = replace(_assemble(table, time[0].values, _wanted(signals, joint_names)), wrenches=wrenches)
     except InputError as error:
         raise InputError(f"{table.path}: {error}") from None
     return log if joint_names is None else log.select(tuple(joint_names))
@@ -100,6 +104,20 @@ def _column(label: str, values: FloatArray) -> _Column:
     if unit and unit[1].strip() not in _UNITS.get(kind, (unit[1].strip(),)):
         raise InputError(f"the column {label!r} is in {unit[1]!r}, expected {choices(_UNITS[kind])}")
     return _Column(label, kind, joint, values)
+
+
+def _wrenches(columns: Sequence[_Column]) -> Mapping[str, FloatArray]:
+    """Forces, ``<kind>/x, y, z``, with their moments, ``<kind>/mx, my, mz``, (N, 6) by kind; x is no joint there."""
+    parts: dict[str, dict[str, FloatArray]] = {}
+    for column in columns:
+        parts.setdefault(column.kind, {})[column.joint] = column.values
+    joints = set(parts.get("position", {}))
+    found = {}
+    for kind, part in parts.items():
+        if set(part) in ({*_FORCE}, {*_FORCE, *_MOMENT}) and not joints & set(part):
+            none = np.zeros_like(part["x"])
+            found[kind] = np.column_stack([part.get(axis, none) for axis in (*_FORCE, *_MOMENT)])
+    return MappingProxyType(found)
 
 
 def _of_joint(column: _Column, motor_places: Mapping[str, str]) -> _Column:

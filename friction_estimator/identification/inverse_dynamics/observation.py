@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import COMMANDED, Motion, at_motors
+from friction_estimator.identification.joint_log import COMMANDED, EXTERNAL, Motion, at_motors
 from friction_estimator.identification.linear_problem import LinearProblem
 from friction_estimator.identification.recording.sampling import BANDS, motion_band
 from friction_estimator.identification.recording.zero_phase import (
@@ -22,6 +22,8 @@ from friction_estimator.identification.recording.zero_phase import (
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
+_TORQUES = (COMMANDED, EXTERNAL)
+"""Inputs that are filtered as the motor torque is."""
 _WORKING_RATE = 50.0
 """Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""
 
@@ -38,7 +40,7 @@ class Observation:
     motion : thinned out to the working rate
     filter : the same for both sides of the equation
     rigid : (N, n, b) columns of the rigid body at the working rate
-    known : (N, n) torque of known bodies [N m]
+    known : (N, n) torque of known bodies, less that of known external forces [N m]
     load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
     torque : (K, n) measured torque behind the parallel filter [N m]
     segment : (K,) unique over all motions
@@ -103,9 +105,11 @@ def observe(
         load = _low_passed(_effort(thin), design.stretches, thin.period, cutoff_hz)
         segment = segment.reshape(-1) + first_segment
         rigid, known = motors.torque(rigid.swapaxes(1, 2)).swapaxes(1, 2), motors.torque(known)
-        commanded = None
-        if COMMANDED in thin.inputs:
-            commanded = _low_passed(thin.inputs[COMMANDED], design.stretches, thin.period, cutoff_hz)
+        commanded, external = (
+            _low_passed(thin.inputs[kind], design.stretches, thin.period, cutoff_hz) if kind in thin.inputs else None
+            for kind in (COMMANDED, EXTERNAL)
+        )
+        known = known if external is None else known - external
         observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment, commanded))
         first_segment = int(segment.max()) + 1
     return tuple(observations)
@@ -162,7 +166,10 @@ def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
         return motion
     stretches = motion.stretches
     kept = np.concatenate([np.arange(start, stop, step) for start, stop in stretches])
-    smooth = _low_passed(_effort(motion), stretches, motion.period, FULL_BAND * 0.5 / (step * motion.period))
+
+    def smoothed(torque: FloatArray) -> FloatArray:
+        return _low_passed(torque, stretches, motion.period, FULL_BAND * 0.5 / (step * motion.period))
+
     return replace(
         motion,
         period=motion.period * step,
@@ -170,8 +177,8 @@ def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
         position=motion.position[kept],
         velocity=motion.velocity[kept],
         acceleration=motion.acceleration[kept],
-        effort=smooth[kept],
-        inputs={kind: values[kept] for kind, values in motion.inputs.items()},
+        effort=smoothed(_effort(motion))[kept],
+        inputs={kind: (smoothed(one) if kind in _TORQUES else one)[kept] for kind, one in motion.inputs.items()},
         segment=motion.segment[kept],
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from friction_estimator.config import Config
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.reader import BagReader
@@ -79,6 +80,7 @@ def joint_log_from_bag(
     topic: str = JOINT_STATES,
     joint_names: Sequence[str] | None = None,
     *,
+    config: Config | None = None,
     progress: Progress | None = None,
 ) -> JointLog:
     """Read the joint states of a bag, and its friction where it has the topic ``joint_friction``.
@@ -89,6 +91,7 @@ def joint_log_from_bag(
     topic : with sensor_msgs/JointState
     joint_names : (n) wanted joints, in this order; None: those of most messages. Messages without all of them are
         left out, as those of a second publisher
+    config : whose foot wrenches are read, too, where the bag has them; None: no wrenches
     progress : called now and then with the number of messages done and of all
 
     Returns
@@ -104,7 +107,9 @@ def joint_log_from_bag(
         When the topic is missing, of another type, or no message holds positions of the joints.
     """
     reader = bag if isinstance(bag, BagReader) else BagReader(bag)
+    feet = () if config is None else config.feet
     found = _topics(reader, topic)
+    found |= {foot.wrench_topic: reader.find_topic(foot.wrench_topic, topics.WRENCH) or "" for foot in feet}
     messages, digest = _read(reader, found, progress)
     main = JOINT_STATES if found[JOINT_STATES] else topics.FRICTION.name
     names = tuple(joint_names) if joint_names is not None else _usual_joints(reader, found[main], messages[main])
@@ -123,7 +128,22 @@ def joint_log_from_bag(
         samples.effort if main == JOINT_STATES else None,
         MappingProxyType(inputs),
         digest=digest,
+        wrenches=MappingProxyType({} if config is None else _wrenches(config, samples.stamp_ns, messages)),
     )
+
+
+def _wrenches(config: Config, stamp_ns: IntArray, messages: dict[str, list[Any]]) -> dict[str, FloatArray]:
+    """Wrenches of the ground on the feet at these stamps, (N, 6) by the name of the foot; interpolated."""
+    found = {}
+    for foot in config.feet:
+        stamped = [(header_stamp(one) - round(1e9 * foot.delay), one.wrench) for one in messages[foot.wrench_topic]]
+        if stamped:
+            sign = -1.0 if foot.flip else 1.0
+            parts = [(one.force, one.torque) for _, one in stamped]
+            values = sign * np.array([[getattr(part, axis) for part in both for axis in "xyz"] for both in parts])
+            stamps = np.array([stamp for stamp, _ in stamped])
+            found[foot.name] = np.column_stack([np.interp(stamp_ns, stamps, column) for column in values.T])
+    return found
 
 
 def _topics(reader: BagReader, topic: str) -> dict[str, str]:

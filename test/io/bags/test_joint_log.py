@@ -37,6 +37,17 @@ def test_joint_states_come_by_name_on_their_header_stamps(write_bag: WriteBag, s
     assert not log.inputs
 
 
+def test_foot_wrenches_come_at_the_stamps_of_the_joints(write_bag: WriteBag, messages: Recorded, robot: Robot) -> None:
+    log = joint_log_from_bag(write_bag("bag", messages), config=robot.config)
+    for foot in robot.config.feet:
+        sent = [message.wrench for topic, _, message in messages if topic == foot.wrench_topic]
+        forces = [[one.force.x, one.force.y, one.force.z, one.torque.x, one.torque.y, one.torque.z] for one in sent]
+        np.testing.assert_allclose(log.wrenches[foot.name], forces)
+    every_third = [entry for k, entry in enumerate(messages) if entry[0] != foot.wrench_topic or k % 3 == 0]
+    slow = joint_log_from_bag(write_bag("slow", every_third), config=robot.config).wrenches[foot.name]
+    assert slow.shape == (len(log.time), 6) and np.isfinite(slow).all()
+
+
 def test_the_order_of_joints_may_change_from_message_to_message(write_bag: WriteBag, states: Recorded) -> None:
     turned = []
     for number, (topic, time_ns, message) in enumerate(states):
