@@ -12,7 +12,7 @@ class SynchronizerConfig(Validated):
     """How samples of different sensors become one frame."""
 
     max_wait: float = advanced(
-        0.005, "Longest time that a joint sample waits for the other sensors, in header time.", "s", 0.0, 1.0
+        0.005, "Longest time that a joint sample waits for readings that are overdue, in header time.", "s", 0.0, 1.0
     )
     stale_after: float = advanced(0.1, "A sensor whose newest message is older than this is not used.", "s", 1e-3, 10.0)
     reset_after: float = advanced(

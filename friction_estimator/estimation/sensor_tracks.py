@@ -13,6 +13,8 @@ from friction_estimator.types import Block, BoolArray, Flags, FloatArray, IndexT
 
 _LONGEST_GAP = 3.0
 """A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
+_NEWEST_STEP = 0.1
+"""Weight of the newest step in the usual period."""
 _FRAMES = 100
 """Number of frames over which the new readings of a sensor are counted."""
 _FEWEST = 1e-3
@@ -63,8 +65,11 @@ class Current(NamedTuple):
 
 @kernel("f8 i8", unchecked=True)
 def follow_period(period: float, step: int) -> float:
-    """Usual period after one more step [ns]: shorter steps count at once, longer ones slowly."""
-    return min(float(step), period + 0.1 * (step - period)) if period > 0.0 else float(step)
+    """Usual period after one more step [ns]: the mean of the newest steps, in which a gap counts as three periods.
+
+    Noisy stamps make half of all steps shorter than the period, and some much shorter.
+    """
+    return period + _NEWEST_STEP * (min(float(step), _LONGEST_GAP * period) - period) if period > 0.0 else float(step)
 
 
 @kernel
@@ -208,6 +213,11 @@ class SensorTracks:
     def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
         """Insert a reading (6,), see :func:`insert_reading`."""
         insert_reading(self._queues, sensor, stamp, value, used, self._reset_after)
+
+    @property
+    def period(self) -> float:
+        """Usual time between the readings of the slowest sensor that is used [ns]."""
+        return max(self._queues.period[self._first :].tolist(), default=0.0)
 
     def complete(self, stamp: int) -> bool:
         """Whether every sensor has a reading that is at least as new."""

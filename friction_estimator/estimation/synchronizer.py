@@ -1,10 +1,10 @@
 """Raw samples in, sensor frames out, on the clock of the joint states and by header stamp alone.
 
 A joint sample waits until every other sensor has delivered something at least as new, and, where one seems to be
-missing before it, for that one too; but never longer than until joint samples ``max_wait`` newer have come. Where
-positions and efforts come in two messages of one stamp, the efforts complete the sample. So the
-frames do not depend on the order in which the sensors' messages arrive, and replay equals live. (Within one topic of
-another sensor, messages that overtake each other are sorted as far as they have come.)
+missing before it, for that one too. It waits no longer than until joint samples have come that are newer by the period
+of the slowest sensor and ``max_wait``. Where positions and efforts come in two messages of one stamp, the efforts
+complete the sample. So the frames do not depend on the order in which the sensors' messages arrive, and replay equals
+live. (Within one topic of another sensor, messages that overtake each other are sorted as far as they have come.)
 """
 
 from __future__ import annotations
@@ -201,13 +201,13 @@ class Synchronizer:
             had_efforts = self._emitted_ns is not None and not self._without_effort
             if had_efforts or abs(stamp - self._completed_ns) < _COMPLETES_FOR:
                 return False  # a second message with this stamp has the efforts
-        if self._joints[-1].stamp_ns >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE:
+        step, newest = 0 if self._emitted_ns is None else stamp - self._emitted_ns, self._joints[-1].stamp_ns
+        overdue = newest >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE
+        if 0.0 < _GAP * self._period < step <= self._reset_after and not overdue:
+            return False  # the sample between is lost or late: give it the time to come
+        if self._tracks.complete(stamp):
             return True
-        if self._emitted_ns is not None and self._period > 0.0:
-            step = stamp - self._emitted_ns
-            if _GAP * self._period < step <= self._reset_after:
-                return False  # the sample between is lost or late: give it the time to come
-        return self._tracks.complete(stamp)
+        return overdue and newest >= stamp + self._max_wait + min(self._tracks.period, float(self._stale_after))
 
     def _emit(self, joints: JointSample, frames: list[SensorFrame]) -> None:
         """Append the frame of a joint sample, unless that only repeats the one before."""
