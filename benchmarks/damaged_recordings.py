@@ -1,10 +1,11 @@
 """Which mistakes in a recording do the checks find? Real recordings with every mistake that the checks detect.
 
-    python -m benchmarks.damaged_recordings LOG.csv LOG.npz BAG ...
+    python -m benchmarks.damaged_recordings LOG.csv LOG.npz BAG ... [--robot ROBOT.urdf]
 
 Logs are tidy tables in SI units or rosbag2 folders. A first table has the warnings about each recording without
-mistakes, and the filters chosen by its spectra. A second one has the mistakes: found, out of how many there were (a
-reversed torque is one mistake a joint, exchanged joints are one a pair). Takes about ten seconds a recording.
+mistakes. A second one has the mistakes: found, out of how many there were (a reversed torque is one mistake a joint,
+exchanged joints are one a pair). Torques are compared with the inverse dynamics of the robot, which has a fixed base.
+Takes about ten seconds a recording.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import numpy as np
 from benchmarks.shared.command import command, existing_path, make_parser
 from benchmarks.shared.pages import header, row, table
 from friction_estimator.errors import InputError
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.sampling import usual_period
+from friction_estimator.identification.recording.torque_checks import torque_suspicions
+from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.io.bags.recording import joint_log_from_bag
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
@@ -41,7 +45,7 @@ def exchanged(signal: FloatArray, one: int, other: int) -> FloatArray:
     return signal[:, order]
 
 
-def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
+def mistakes(log: JointLog, with_model: bool) -> Iterator[tuple[str, JointLog, str]]:
     """Kind of mistake, damaged log, and a word that its warning must contain."""
     position, velocity, effort = log.position, log.velocity, log.effort
     in_degrees = None if velocity is None else DEGREES * velocity
@@ -56,6 +60,7 @@ def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
         gappy = effort.copy()
         gappy[np.random.default_rng(0).choice(log.time.size, 100, replace=False), 0] = np.nan
         yield "100 NaN", replace(log, effort=gappy), "missing numbers"
+    if effort is not None and with_model:
         for joint, name in enumerate(log.joint_names):
             signs = np.where(np.arange(len(log.joint_names)) == joint, -1.0, 1.0)
             yield "torque reversed", replace(log, effort=signs * effort), f"effort/{name} acts against"
@@ -68,9 +73,20 @@ def mistakes(log: JointLog) -> Iterator[tuple[str, JointLog, str]]:
             yield "velocities of two joints", replace(log, velocity=exchanged(velocity, one, other)), "joints exchanged"
 
 
-def found(log: JointLog, word: str) -> bool:
+def warnings_about(log: JointLog, urdf_xml: str) -> tuple[str, ...]:
+    """About a log, and about its torques with the URDF of a robot (empty: without)."""
+    found = data_warnings(log)
+    if not urdf_xml or log.effort is None:
+        return found
+    motion = to_motion(log)
+    model = FixedBaseModel(urdf_xml, log.joint_names)
+    rigid = model.torque(motion.position, motion.velocity, motion.acceleration)
+    return (*found, *(f"{log.name}: {text}" for text in torque_suspicions(motion, rigid)))
+
+
+def found(log: JointLog, word: str, urdf_xml: str) -> bool:
     try:
-        return any(word in text for text in data_warnings(log))
+        return any(word in text for text in warnings_about(log, urdf_xml))
     except InputError as error:
         return word in str(error) or "NaN" in str(error)
 
@@ -79,15 +95,17 @@ def found(log: JointLog, word: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("damaged_recordings", __doc__)
     parser.add_argument("logs", nargs="+", type=existing_path, metavar="LOG")
-    logs = [read(path) for path in parser.parse_args(arguments).logs]
+    parser.add_argument("--robot", type=existing_path, metavar="URDF")
+    options = parser.parse_args(arguments)
+    logs, urdf_xml = [read(path) for path in options.logs], "" if options.robot is None else options.robot.read_text()
     print(header(("recording", "rate [Hz]", "warnings")))
     counts: dict[str, list[int]] = {}
     for log in logs:
-        warnings = "; ".join(text.split(": ", 1)[1] for text in data_warnings(log)) or "none"
+        warnings = "; ".join(text.split(": ", 1)[1] for text in warnings_about(log, urdf_xml)) or "none"
         print(row((log.name, f"{1.0 / usual_period(log.time):.4g}", warnings)), flush=True)
-        for kind, damaged, word in mistakes(log):
+        for kind, damaged, word in mistakes(log, bool(urdf_xml)):
             total = counts.setdefault(kind, [0, 0])
-            counts[kind] = [total[0] + found(damaged, word), total[1] + 1]
+            counts[kind] = [total[0] + found(damaged, word, urdf_xml), total[1] + 1]
     print("", *table(("mistake", "found", "of"), [(kind, *total) for kind, total in counts.items()]), sep="\n")
 
 

@@ -47,8 +47,8 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
-from friction_estimator.identification.recording.checks import check_torque_signs
 from friction_estimator.identification.recording.sampling import FLAT
+from friction_estimator.identification.recording.torque_checks import torque_suspicions
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Candidate,
@@ -221,16 +221,14 @@ def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) ->
 
 
 def _torque_warnings(motions: Sequence[Motion], model: FixedBaseModel) -> list[str]:
-    """Torques that contradict the URDF's inertia, without those that ``data_warnings`` finds from the log alone."""
-    found = []
-    for motion in motions:
-        if motion.effort is None:
-            continue
-        rigid = model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
-        if texts := check_torque_signs(motion, rigid):
-            known = {text.split()[0] for text in check_torque_signs(motion)}  # each begins with effort/<joint>
-            found += [f"{motion.name}: {text}" for text in texts if text.split()[0] not in known]
-    return found
+    """Torques that contradict the URDF's inertia."""
+    return [
+        f"{motion.name}: {text}"
+        for motion in motions
+        for text in torque_suspicions(
+            motion, model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
+        )
+    ]
 
 
 def identify_inverse_dynamics(

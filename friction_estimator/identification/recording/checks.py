@@ -1,4 +1,4 @@
-"""Warnings about a log: sampling, constant columns, exchanged columns, units, signs of velocities and torques."""
+"""Warnings about a log: sampling, constant columns, exchanged columns, units, signs of velocities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import cumulative_trapezoid
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import JointLog, Motion
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import (
     evenly,
@@ -21,15 +21,6 @@ from friction_estimator.identification.recording.sampling import (
     signal_to_noise,
     usual_period,
 )
-from friction_estimator.identification.recording.torque_checks import (
-    NetWork,
-    TorqueSign,
-    exchanged_torques,
-    exchanged_with_model,
-    net_works,
-    torque_signs,
-)
-from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 
 _JITTER = 0.1  # of the period
@@ -62,57 +53,7 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
     found = [*notes, *_sampling(whole, period), *_constant(whole), *_standing(whole)]
     found += column_suspicions(whole, period)
     found += degree_suspicions(whole, period, position_limits)
-    found += _torque(whole)
     return tuple(f"{log.name}: {text}" for text in found)
-
-
-def check_torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[str, ...]:
-    """Find torques that have the wrong sign or belong to another joint.
-
-    Parameters
-    ----------
-    motion : with effort
-    rigid_body_torque : (N, n) inverse dynamics of the motion [N m]; without it, signs are looked for without a model
-    """
-    signs = torque_signs(motion, rigid_body_torque)
-    inertia = "its own acceleration" if rigid_body_torque is None else "the torque of the rigid-body model"
-    found = [_wrong_sign(sign, inertia) for sign in signs if sign.reversed]
-    named = {sign.joint for sign in signs if sign.reversed}
-    found += [_other_unit(sign) for sign in signs if sign.other_unit]
-    found += [_takes_energy(work) for work in net_works(motion) if work.reversed and work.joint not in named]
-    pairs = dict.fromkeys(exchanged_torques(motion), "velocity")
-    if rigid_body_torque is not None:
-        pairs = dict.fromkeys(exchanged_with_model(motion, rigid_body_torque), "weight and inertia") | pairs
-    return (*found, *(_exchanged(*pair, what) for pair, what in pairs.items()))
-
-
-def _wrong_sign(sign: TorqueSign, inertia: str) -> str:
-    return (
-        f"effort/{sign.joint} acts against {inertia} ({sign.inertia:.1f} sigma) and along the velocity like a negative "
-        f"friction ({sign.friction:.1f} sigma): has it the wrong sign? effort is the torque of the motor on the joint"
-    )
-
-
-def _other_unit(sign: TorqueSign) -> str:
-    return (
-        f"effort/{sign.joint} is {sign.scale:.3g} times the torque of the rigid-body model: is it in another unit, a "
-        "current, or the torque of the motor before its gear?"
-    )
-
-
-def _takes_energy(work: NetWork) -> str:
-    return (
-        f"effort/{work.joint} acts against its motion all along, {work.turns} times to and fro: the motor takes "
-        f"{-work.work:.3g} J instead of giving what friction takes: has it the wrong sign, or did somebody else move "
-        "the robot? effort is the torque of the motor on the joint"
-    )
-
-
-def _exchanged(one: str, other: str, what: str) -> str:
-    return (
-        f"effort/{one} answers to the {what} of {other}, and effort/{other} to that of {one}: are columns of these "
-        "joints exchanged?"
-    )
 
 
 def _sampling(log: JointLog, period: float) -> Iterator[str]:
@@ -166,15 +107,6 @@ def _standing(log: JointLog) -> Iterator[str]:
             f"position of {choices(names)} changes by no more than its noise: the joint stands still, so its friction "
             "cannot be identified"
         )
-
-
-def _torque(log: JointLog) -> tuple[str, ...]:
-    if log.effort is None or np.isnan(log.effort).all():
-        return ()
-    try:
-        return check_torque_signs(to_motion(log))
-    except InputError:  # too short between its edges for this check; the method that needs the motion refuses it
-        return ()
 
 
 _ALIKE, _UNLIKE = 0.9, 0.75  # correlations

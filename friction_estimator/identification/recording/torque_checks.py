@@ -1,10 +1,9 @@
-"""Torques of a recording: whether they have the right sign and belong to their joint; drives with commands."""
+"""Torques of a recording: which joint's they are, with which sign and unit; and those of drives with commands."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import combinations
 from types import MappingProxyType
@@ -14,64 +13,33 @@ from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog, Motion
-from friction_estimator.identification.linear_problem import LinearProblem, Prior, SolverOptions
+from friction_estimator.identification.linear_problem import LinearProblem, robust_std, solve_values
 from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter, velocity_is_complete
-from friction_estimator.identification.uncertainty import solve
 from friction_estimator.types import FloatArray
 
-_ROWS_A_COLUMN = 4
-_WEAK = 1e3  # sigma of what is known before, in the norm of the torque: only what columns share is decided by it
-_CERTAIN, _FOLLOWS, _OTHER_UNIT = 10.0, 0.5, 4.0  # sigma, share of the variance, factor that no wrong URDF explains
-_EACH, _BOTH = 1.5, 5.0  # standard deviations from zero: either sign alone, and both together
-_STANDSTILL = 0.05  # of the RMS velocity: width of the smooth sign
-_SEEN = 0.02  # of the variance of a torque that the motion must explain
+_ROWS = 500
+"""Rows that every reading of a torque is fitted to: more do not decide."""
+_FITS = 0.5
+"""Share of a torque that a reading of it may leave, in standard deviations."""
+_BETTER = 2.0
+"""Times as much must be left by the reading as recorded: no wrong URDF, and no friction, makes that difference."""
+_OTHER_UNIT = 4.0
+"""Factor that no wrong URDF explains."""
+_STANDSTILL = 0.05
+"""Of the RMS velocity: width of the smooth sign."""
 
 
-@dataclass(frozen=True, slots=True)
-class TorqueSign:
-    """What the torque of one joint does, in standard deviations from zero.
+def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
+    """Torques that are those of another joint, have the wrong sign or another unit, one sentence each.
 
-    Attributes
-    ----------
-    joint : its name
-    inertia : part that follows the own acceleration (or the torque of the model); positive in every real joint
-    friction : power of the part that follows the own velocity; positive in every real joint
-    seen : share of the variance of the torque that both explain beyond gravity
-    scale : torque over that of the rigid-body model; NaN without a model
-    """
-
-    joint: str
-    inertia: float
-    friction: float
-    seen: float
-    scale: float = math.nan
-
-    @property
-    def other_unit(self) -> bool:
-        """Whether the torque surely follows the model, with another size."""
-        certain = self.inertia > _CERTAIN and self.seen > _FOLLOWS
-        return certain and max(self.scale, 1.0 / self.scale) > _OTHER_UNIT  # False without a model
-
-    @property
-    def reversed(self) -> bool:
-        """Whether both signs are wrong: each probably, both together surely."""
-        together = (self.inertia + self.friction) / math.sqrt(2.0)
-        return self.seen > _SEEN and max(self.inertia, self.friction) < -_EACH and together < -_BOTH
-
-
-def torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) -> tuple[TorqueSign, ...]:
-    """Signs of every joint that moves, by regression on what any robot's torque is made of.
-
-    The torque of a joint is regressed on the accelerations of all joints, on sines and cosines of their positions for
-    gravity, and on the own velocity and its sign. The coefficient of the own acceleration is the inertia that the joint
-    sees, positive in any pose; the power of the velocity terms is that of friction. Forces of the ground or of a hand
-    can fake one of them, hardly both.
+    Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + c`` with s, F_v, F_c >= 0.
+    Readings are compared by what they leave of the torque, pushes left out.
 
     Parameters
     ----------
-    rigid_body_torque : (N, n) inverse dynamics of the motion without friction [N m]; need not be exact. It takes the
-        place of accelerations, sines and cosines
+    motion : with effort
+    rigid : (N, n) inverse dynamics of the motion without friction [N m]; need not be exact
 
     Raises
     ------
@@ -80,214 +48,59 @@ def torque_signs(motion: Motion, rigid_body_torque: FloatArray | None = None) ->
     """
     if motion.effort is None:
         return ()
-    if rigid_body_torque is not None and rigid_body_torque.shape != motion.effort.shape:
-        raise InputError(
-            f"the torque of the model has the shape {rigid_body_torque.shape}, the motion {motion.effort.shape}"
-        )
-    moving, found = _moving(motion), []
-    common = [motion.acceleration[:, moving], np.sin(motion.position[:, moving]), np.cos(motion.position[:, moving])]
-    for place, joint in enumerate(moving):
-        if np.isfinite(motion.effort[:, joint]).all():
-            columns = common if rigid_body_torque is None else [rigid_body_torque[:, joint]]
-            W = np.column_stack([*columns, np.ones(motion.time.size)])
-            sign = _sign(motion, motion.effort[:, joint], joint, W, place if rigid_body_torque is None else 0)
-            if sign is not None:
-                found.append(sign if rigid_body_torque is not None else replace(sign, scale=math.nan))
+    if rigid.shape != motion.effort.shape:
+        raise InputError(f"the torque of the model has the shape {rigid.shape}, the motion {motion.effort.shape}")
+    design, names, v = make_parallel_filter(motion), motion.joint_names, motion.velocity
+    slow = np.maximum(_STANDSTILL * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
+    few = slice(None, None, -(-design.kept.size // _ROWS))
+    columns = design.apply(np.stack([rigid, v, np.tanh(v / slow), np.ones_like(v)], axis=2))[few]
+    known = np.flatnonzero(np.isfinite(motion.effort).all(axis=0))
+    torque = np.zeros_like(columns[:, :, 0])
+    torque[:, known] = design.apply(motion.effort[:, known])[few]
+    known = known[[_size(torque[:, k]) > 0.0 for k in known]]
+    left = {(one, other): _left(torque[:, one], columns[:, other]) for one in known for other in known}
+    found = []
+    for one in known:
+        share, scale = left[one, one]
+        if min(_FITS, share / _BETTER) > (turned := _left(-torque[:, one], columns[:, one])[0]):
+            found.append(
+                f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
+                f"{100 * turned:.0f} in place of {100 * share:.0f} %: has it the wrong sign? effort is the torque of "
+                "the motor on the joint"
+            )
+        elif share < _FITS and not 1.0 / _OTHER_UNIT < scale < _OTHER_UNIT:
+            found.append(
+                f"effort/{names[one]} is {scale:.3g} times the torque of the rigid-body model: is it in another unit, "
+                "a current, or the torque of the motor before its gear?"
+            )
+    for pair in combinations(known, 2):
+        exchanged = [left[pair][0], left[pair[::-1]][0]]
+        own = [left[one, one][0] for one in pair]
+        if max(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
+            one, other = (names[k] for k in pair)
+            found.append(
+                f"effort/{one} answers to the weight and inertia of {other}, and effort/{other} to that of {one}: are "
+                "columns of these joints exchanged?"
+            )
     return tuple(found)
 
 
-def _moving(motion: Motion) -> list[int]:
-    speed = np.sqrt(np.mean(motion.velocity**2, axis=0))
-    return np.flatnonzero(speed > 1e-3 * max(speed.max(), np.finfo(float).tiny)).tolist()
+def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, float]:
+    """Share of a torque (K,) that a reading with columns (K, 4) leaves, and the factor of its first column."""
+    shown = np.linalg.norm(columns, axis=0) > 0.0
+    own = columns[:, shown]
+    p, same = own.shape[1], np.zeros(torque.size, dtype=np.intp)
+    bounded = np.arange(p) < p - 1
+    problem = LinearProblem(("",) * p, ("",) * p, own, torque, same, same, bounded)
+    if torque.size <= p:
+        return 1.0, 1.0
+    values = solve_values(problem).values
+    return robust_std(torque - own @ values) / _size(torque), float(values[0]) if shown[0] else 1.0
 
 
-def _sign(motion: Motion, effort: FloatArray, joint: int, W: FloatArray, inertia: int) -> TorqueSign | None:
-    """Regress one torque (N,) on W (N, p) and the own velocity; ``inertia`` is the column whose sign is wanted."""
-    v = motion.velocity[:, joint]
-    sign = np.tanh(v / (_STANDSTILL * np.sqrt(np.mean(v**2))))
-    design = make_parallel_filter(motion)
-    columns = design.apply(np.column_stack([W, v, sign]))
-    y = design.apply(effort)
-    scale = np.linalg.norm(columns, axis=0)
-    columns = columns / np.where(scale > 0.0, scale, 1.0)
-    if y.size < _ROWS_A_COLUMN * columns.shape[1] or np.ptp(y) == 0.0:
-        return None
-    values, sigma = _estimated(columns, y, _asked(columns, inertia))
-    rest = np.delete(columns, [inertia, -2, -1], axis=1)
-    without = np.mean((y - rest @ np.linalg.lstsq(rest, y, rcond=None)[0]) ** 2)
-    with_all = np.mean((y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]) ** 2)
-    z = values / np.maximum(sigma, np.finfo(float).tiny)
-    seen, size = float((without - with_all) / np.var(y)), float(values[0] / (scale[inertia] or 1.0))
-    return TorqueSign(motion.joint_names[joint], float(z[0]), float(z[1]), seen, size)
-
-
-def _asked(columns: FloatArray, inertia: int) -> FloatArray:
-    """Rows (2, p): the coefficient of the inertia, and the power of both velocity terms."""
-    rows = np.zeros((2, columns.shape[1]))
-    rows[0, inertia] = 1.0
-    rows[1, -2:] = columns[:, -2:].T @ columns[:, -2]  # sums of v v and sgn(v) v, scaled alike
-    return rows
-
-
-def _estimated(W: FloatArray, y: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Estimates ``rows @ chi`` and their standard deviations, without pushes and collisions.
-
-    A push has so much leverage that every block of time without it gives another answer.
-    """
-    same, p = np.zeros(y.size, dtype=np.intp), W.shape[1]
-    names = tuple(str(k) for k in range(p))
-    problem = LinearProblem(names, ("",) * p, W, y, same, same, np.zeros(p, dtype=bool))
-    weak = Prior.of_std(np.full(p, _WEAK * np.linalg.norm(y)))  # columns are of unit length; some may be the same
-    fit = solve(problem, SolverOptions(bounded=False), weak)
-    return rows @ fit.values, np.sqrt(np.diagonal(rows @ fit.covariance @ rows.T))
-
-
-_PARTS = 8
-_MOST = 0.75
-"""Of the parts of the recording must agree: lowering an arm once is not all of it."""
-_SWING, _SHARE = 0.9, 0.5
-"""What is lent and returned may hide a tenth of the work, and half of the power."""
-_TURNS = 4
-"""Fewer are a weight that somebody lifts or lowers."""
-_LASTING = 0.5
-"""A swing that slows down by more gives back its own energy."""
-_STANDING = 0.1
-"""Of the RMS velocity: slower, a joint has no direction."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetWork:
-    """Work of the torque of one joint along its own motion.
-
-    Attributes
-    ----------
-    joint : its name
-    work : over the recording [J]
-    of_swing : work over the largest change of the work between any two instants, -1 to 1: near zero when energy goes
-        to and fro, one when it only ever flows from the motor
-    of_power : work over the integral of the absolute power, -1 to 1
-    taking : share of eight parts of the recording in which the torque takes energy
-    turns : how often the joint turns round
-    lasting : RMS velocity of the second half over that of the first: a swing that a motor brakes gives back what it had
-    """
-
-    joint: str
-    work: float
-    of_swing: float
-    of_power: float
-    taking: float
-    turns: int
-    lasting: float
-
-    @property
-    def reversed(self) -> bool:
-        """Whether the torque takes energy all along, from a joint that moves to and fro."""
-        drains = self.of_swing < -_SWING and self.of_power < -_SHARE
-        return drains and self.taking >= _MOST and self.turns >= _TURNS and self.lasting > _LASTING
-
-
-def net_works(motion: Motion) -> tuple[NetWork, ...]:
-    """Work of every joint whose torque was measured throughout, and that moves.
-
-    Kinetic and potential energy are lent, whatever the robot is: their work returns, or another joint pays for it. What
-    does not return is what friction took, so that over many movements the work of a motor is positive, unless something
-    else moves the joint: a hand, the ground, a slope.
-    """
-    if motion.effort is None:
-        return ()
-    known = np.isfinite(motion.effort).all(axis=0) & (np.abs(motion.effort * motion.velocity).sum(axis=0) > 0.0)
-    return tuple(
-        _net_work(name, motion.effort[:, joint] * motion.period, motion.velocity[:, joint])
-        for joint, name in enumerate(motion.joint_names)
-        if known[joint]
-    )
-
-
-def _net_work(name: str, impulse: FloatArray, speed: FloatArray) -> NetWork:
-    """From torque times period (N,) [N m s] and velocity (N,) [rad/s]."""
-    power = impulse * speed
-    work = np.concatenate(([0.0], np.cumsum(power)))
-    direction = np.sign(speed[np.abs(speed) > _STANDING * np.sqrt(np.mean(speed**2))])
-    parts = np.array([part.sum() for part in np.array_split(power, _PARTS)])
-    first, second = (float(np.mean(half**2)) for half in np.array_split(speed, 2))
-    return NetWork(
-        joint=name,
-        work=float(work[-1]),
-        of_swing=float(work[-1] / np.ptp(work)),
-        of_power=float(work[-1] / np.abs(power).sum()),
-        taking=float(np.mean(parts < 0.0)),
-        turns=int(np.count_nonzero(np.diff(direction))),
-        lasting=float(np.sqrt(second / first)) if first > 0.0 else float("inf"),
-    )
-
-
-_MORE = 3.0  # times as much of the torque must answer to the other joint as to its own
-_EXPLAINED = 0.5  # of the variance of a torque may be left by the model of the joint that it belongs to
-
-
-def exchanged_torques(motion: Motion) -> list[tuple[str, str]]:
-    """Pairs of joints whose torques answer to each other's velocity, and not to their own."""
-    if motion.effort is None:
-        return []
-    share, names = velocity_shares(motion), motion.joint_names
-    return [
-        (names[one], names[other])
-        for one, other in combinations(range(len(names)), 2)
-        if min(share[one, other], share[other, one]) > max(_MORE * max(share[one, one], share[other, other]), _SEEN)
-    ]
-
-
-def exchanged_with_model(motion: Motion, rigid_body_torque: FloatArray) -> list[tuple[str, str]]:
-    """Pairs of joints whose torques fit the rigid-body model of each other far better than their own.
-
-    Parameters
-    ----------
-    rigid_body_torque : (N, n) inverse dynamics of the motion [N m]
-    """
-    if motion.effort is None:
-        return []
-    apart = motion.effort[:, :, None] - rigid_body_torque[:, None, :]
-    own_variance = np.var(motion.effort, axis=0)
-    left = np.var(apart, axis=0) / np.where(own_variance > 0.0, own_variance, np.nan)[:, None]
-    pairs = []
-    for one, other in combinations(range(len(motion.joint_names)), 2):
-        own, exchanged = left[one, one] + left[other, other], left[one, other] + left[other, one]
-        fits = max(left[one, other], left[other, one]) < _EXPLAINED
-        if fits and _MORE * exchanged < own:  # never where a torque is constant or missing
-            pairs.append((motion.joint_names[one], motion.joint_names[other]))
-    return pairs
-
-
-def velocity_shares(motion: Motion) -> FloatArray:
-    """Share of the variance of each torque (row) that the velocity of each joint (column) alone explains, (n, n).
-
-    What the accelerations of all joints, and sines and cosines of their positions explain is taken off before, and so
-    are the velocities of all other joints.
-    """
-    n = len(motion.joint_names)
-    if motion.effort is None or n < 2:
-        return np.zeros((n, n))
-    v = motion.velocity
-    slow = np.maximum(_STANDSTILL * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
-    common = [motion.acceleration, np.sin(motion.position), np.cos(motion.position), np.ones((v.shape[0], 1))]
-    try:
-        design = make_parallel_filter(motion)
-    except InputError:  # too short between the edges
-        return np.zeros((n, n))
-    columns = design.apply(np.column_stack([*common, v, np.tanh(v / slow)]))
-    effort = design.apply(np.nan_to_num(motion.effort))
-    if effort.shape[0] < _ROWS_A_COLUMN * columns.shape[1]:
-        return np.zeros((n, n))
-    variance = np.maximum(np.var(effort, axis=0), np.finfo(float).tiny)
-    first = columns.shape[1] - 2 * n
-    whole = _squares(columns, effort)
-    without = [_squares(np.delete(columns, [first + joint, first + n + joint], axis=1), effort) for joint in range(n)]
-    return np.asarray((np.column_stack(without) - whole[:, None]) / (effort.shape[0] * variance[:, None]))
-
-
-def _squares(W: FloatArray, y: FloatArray) -> FloatArray:
-    """Sum of squares (n,) of what W (K, p) leaves of y (K, n)."""
-    return np.asarray(np.sum((y - W @ np.linalg.lstsq(W, y, rcond=None)[0]) ** 2, axis=0))
+def _size(torque: FloatArray) -> float:
+    """Standard deviation of a torque, pushes left out [N m]."""
+    return robust_std(torque - np.median(torque)) if torque.size else 0.0
 
 
 Gain = float | Mapping[str, float]
