@@ -36,7 +36,7 @@ from friction_estimator.identification.joint_log import (
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.prediction import (
     TorquePrediction,
-    curve_of_laws,
+    curves_of_laws,
     rows_of_live_law,
 )
 from friction_estimator.identification.recording.torque_checks import Gain
@@ -256,8 +256,8 @@ def _by_laws(
     treatment, names = usual_treatment(logs), logs[0].joint_names
     if all(FRICTION in log.inputs for log in logs):
         motors = Transmission.of(coupling, names)
-        rows, motions = curve_of_laws(found.friction, motors.names, treatment, coupling).compared(logs)
-        return validated(found, [rows], motions)
+        made = [one.compared(logs) for one in curves_of_laws(found.friction, motors.names, treatment, coupling)]
+        return validated(found, [rows for rows, _ in made], [motion for _, own in made for motion in own])
     if urdf_xml is None or any(log.effort is None for log in logs):
         raise InputError(
             f"{logs[0].name} cannot be compared with the identification: that needs friction/<joint>, or a bag of "

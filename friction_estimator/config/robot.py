@@ -114,6 +114,10 @@ class Coupling:
             for joints, motors in _groups(self.matrix != 0.0)
         )
 
+    def part_of(self, motor: str) -> Coupling | None:
+        """The block of T that has this motor; None: the coupling does not name it."""
+        return next((part for part in self.parts if motor in part.motor_names), None)
+
     def motor_velocity(self, joint_velocity: FloatArray) -> FloatArray:
         """``T^-1 dq`` (..., n) of velocities, accelerations or displacements of the joints (..., n), eq. 33."""
         return np.asarray(joint_velocity @ np.linalg.inv(self.matrix).T)

@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.curves.drive import DriveRecording
-from friction_estimator.identification.curves.problem import OFFSET, CurveRows, curve_rows
+from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, SampleOptions, curve_samples
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
@@ -226,27 +226,27 @@ def _laws_of(known: IdentifiedParameters, names: Sequence[str]) -> list[JointLaw
 
 @dataclass(frozen=True, slots=True)
 class CurvePrediction:
-    """Measured friction, as the methods `friction_curve` and `motor` fitted it.
+    """Measured friction of one joint, as the methods `friction_curve` and `motor` fitted it.
 
     Attributes
     ----------
-    joints : (n) or motors
+    joint : its name, or that of the motor
     treatment : of the recordings
-    laws : (n) of the registry
-    values : (n) parameters of each
-    further : (n) parameters of the columns beyond friction, by name
+    law : of the registry
+    values : its parameters
+    further : parameters of the columns beyond friction, by name
     delay : by which friction is late [s]
     dead_zone : speed below which samples do not count [rad/s]
     max_sigma : standard deviation of the measured friction above which samples do not count [N m]
-    coupling : of motors that move several joints together
+    coupling : of the motor with others that move the same joints
     drive : how friction follows from the torque behind the transmission; None: it was measured
     """
 
-    joints: tuple[str, ...]
+    joint: str
     treatment: Treatment
-    laws: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    further: tuple[Mapping[str, float], ...]
+    law: str
+    values: tuple[float, ...]
+    further: Mapping[str, float]
     delay: float = 0.0
     dead_zone: float = 0.0
     max_sigma: float = float("inf")
@@ -254,42 +254,46 @@ class CurvePrediction:
     drive: DriveRecording | None = None
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
-        """Rows of recordings with the input ``friction``, and the motions of their motors; no URDF is needed."""
+        """Rows of recordings with the input ``friction``, and the motions of the motors; no URDF is needed.
+
+        Raises
+        ------
+        InputError
+            When the recordings lack the joint.
+        """
         if self.drive is not None:
             motions = self.drive.motions(logs, self.treatment, FOLDS)
         else:
-            motors = Transmission.of(self.coupling, logs[0].joint_names)
-            motions = [at_motors(motion, motors) for motion in to_motions(logs, self.treatment, FOLDS)]
+            joints = (self.joint,) if self.coupling is None else self.coupling.joint_names
+            group = Transmission.of(self.coupling, joints)
+            made = to_motions([log.select(joints) for log in logs], self.treatment, FOLDS)
+            motions = [at_motors(motion, group) for motion in made]
         columns = (OFFSET,) if self.drive is None else self.drive.columns
-        return self.predicted(curve_rows(motions, self.delay, self.dead_zone, self.max_sigma, columns)), motions
+        options = SampleOptions(self.delay, self.dead_zone, self.max_sigma, columns)
+        return self.predicted(curve_samples(motions, self.joint, options)), motions
 
-    def predicted(self, rows: CurveRows) -> Rows:
-        """Measured and predicted friction of these rows."""
-        missing = [name for name in self.joints if name not in rows.names]
-        if missing:
-            raise InputError(f"the recordings have no friction of {choices(missing)}; they have {choices(rows.names)}")
-        places = [rows.names.index(name) for name in self.joints]
-        velocity, load = rows.velocity[:, places], rows.load[:, places]
-        laws = [(make_law(name), np.array(values)) for name, values in zip(self.laws, self.values, strict=True)]
-        friction = [law.torque(one[None, :], velocity[:, k], load[:, k]) for k, (law, one) in enumerate(laws)]
-        beyond = np.column_stack([rows.beyond(place, one) for place, one in zip(places, self.further, strict=True)])
-        measured = rows.friction[:, places]
-        known = self.drive is not None
-        return Rows(
-            names=self.joints,
-            velocity=velocity,
-            load=load,
-            torque=measured,
-            rigid=beyond if known else np.full(measured.shape, np.nan),
-            friction=np.column_stack(friction) + (0.0 if known else beyond),
-            usable=rows.scored[:, places],
-            limits=np.full(len(places), np.inf),
+    def predicted(self, samples: CurveSamples) -> Rows:
+        """Measured and predicted friction of these samples."""
+        law, beyond = make_law(self.law), samples.beyond(self.further)
+        friction, known = (
+            law.torque(np.array(self.values)[None], samples.velocity, samples.load),
+            self.drive is not None,
         )
+        none = np.full_like(friction, np.nan)
+        signals = {
+            "velocity": samples.velocity,
+            "load": none if samples.load is None else samples.load,
+            "torque": samples.friction,
+            "rigid": beyond if known else none,
+            "friction": friction if known else friction + beyond,
+        }
+        columns = {name: signal[:, None] for name, signal in signals.items()}
+        return Rows(names=(self.joint,), **columns, usable=samples.scored[:, None], limits=np.full(1, np.inf))
 
 
-def curve_of_laws(
+def curves_of_laws(
     friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
-) -> CurvePrediction:
+) -> list[CurvePrediction]:
     """Laws of another method, or of a live node, as curves of measured friction.
 
     Raises
@@ -297,9 +301,14 @@ def curve_of_laws(
     InputError
         When a joint has no identified friction.
     """
-    laws = _laws_of(friction, names)
-    values = tuple(tuple(law.values.tolist()) for law in laws)
-    none: tuple[Mapping[str, float], ...] = ({},) * len(laws)
-    return CurvePrediction(
-        tuple(names), treatment, tuple(one.law.name for one in laws), values, none, coupling=coupling
-    )
+    return [
+        CurvePrediction(
+            name,
+            treatment,
+            one.law.name,
+            tuple(one.values.tolist()),
+            {},
+            coupling=None if coupling is None else coupling.part_of(name),
+        )
+        for name, one in zip(names, _laws_of(friction, names), strict=True)
+    ]

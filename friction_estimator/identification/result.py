@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -384,3 +384,61 @@ def _about_sizes(friction: IdentifiedParameters, joint: int, law: LinearFriction
             )
             found.append(Finding(1.05, f"{friction.joint_names[joint]}: {what} friction {how}"))
     return found
+
+
+Part = tuple[Identification, Sequence[Finding]]
+"""Identification of some joints, and what is to be found about it."""
+
+
+def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identification:
+    """One result of joints that were identified apart.
+
+    Parameters
+    ----------
+    findings : further ones, of all joints
+    """
+    found = [one for one, _ in parts]
+    findings = [*findings, *(finding for _, own in parts for finding in own)]
+    friction, tables = [one.friction for one in found], [one.parameters for one in found]
+    rows = [(one, row) for one in friction for row in range(len(one.joint_names))]
+    names = [", ".join(one.friction.joint_names) + ": " if len(found) > 1 else "" for one in found]
+    everywhere = set.intersection(*(set(one.provenance.choices) for one in found))
+    choices = [
+        text if text in everywhere else name + text
+        for name, one in zip(names, found, strict=True)
+        for text in one.provenance.choices
+    ]
+    candidates = [
+        candidate if "/" in candidate.decision else replace(candidate, decision=name + candidate.decision)
+        for name, one in zip(names, found, strict=True)
+        for candidate in one.candidates
+    ]
+    columns = {
+        kind: None if getattr(tables[0], kind) is None else np.concatenate([getattr(one, kind) for one in tables])
+        for kind in ("values", "sigma", "reference", "identifiable")
+    }
+    return replace(
+        found[0],
+        friction=joined(
+            [one.joint_names[row] for one, row in rows],
+            [one.law_names[row] for one, row in rows],
+            [(one.values[row], one.covariance[row]) for one, row in rows],
+            *(
+                np.concatenate([getattr(one, kind) for one in friction])
+                for kind in ("residual_variance", "measurement_variance", "samples")
+            ),
+        ),
+        parameters=ParameterTable(
+            tuple(name for one in tables for name in one.names),
+            tuple(unit for one in tables for unit in one.units),
+            **{kind: column for kind, column in columns.items() if column is not None},
+        ),
+        scores=tuple(score for one in found for score in one.scores),
+        samples=tuple(samples for one in found for samples in one.samples),
+        condition=max(one.condition for one in found),
+        verdicts=tuple(dict.fromkeys(sentences(findings))),
+        provenance=replace(found[0].provenance, choices=tuple(dict.fromkeys(choices))),
+        inertia={name: value for one in found for name, value in one.inertia.items()},
+        predictions=tuple(prediction for one in found for prediction in one.predictions),
+        candidates=tuple(candidates),
+    )

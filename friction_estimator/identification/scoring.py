@@ -7,14 +7,25 @@ al. 1984), and what changes among all within one standard error is part of the u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.linear_problem import REJECTED, LinearProblem, Prior, rms, robust_std
+from friction_estimator.identification.linear_problem import (
+    REJECTED,
+    LinearProblem,
+    Prior,
+    SolverOptions,
+    folds_of,
+    rms,
+    robust_std,
+    select_rows,
+    solve_values,
+)
 from friction_estimator.identification.result import (
     Candidate,
     FrictionSamples,
@@ -306,6 +317,106 @@ class FoldedProblem:
         scale = 1.0 / np.sqrt(np.where(np.diagonal(whole) > 0.0, np.diagonal(whole), 1.0))
         scaled = whole * np.outer(scale, scale) + _RIDGE * np.eye(columns.size)
         return float(np.trace(np.linalg.solve(scaled, gram * np.outer(scale, scale))))
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """The problem of one candidate of how recordings are treated.
+
+    Attributes
+    ----------
+    problem : its rows in the order of ``number``
+    prior : what is known of its parameters
+    number : (r,) rising: sample, recording by recording, times the joints, plus joint
+    joints : n
+    scored : (r,) rows that errors are about; None: all
+    """
+
+    problem: LinearProblem
+    prior: Prior
+    number: IntArray
+    joints: int = 1
+    scored: BoolArray | None = None
+
+    def nearest(self, other: NumberedRows) -> IntArray:
+        """Rows (r,) of this problem that are nearest in time to those of another one, of the same joint."""
+        found = np.zeros(other.number.size, dtype=np.intp)
+        for joint in range(self.joints):
+            own, rows = (np.flatnonzero(one.number % self.joints == joint) for one in (self, other))
+            if own.size > 1:
+                after = np.clip(np.searchsorted(self.number[own], other.number[rows]), 1, own.size - 1)
+                left = other.number[rows] - self.number[own[after - 1]]
+                found[rows] = own[after - (left < self.number[own[after]] - other.number[rows])]
+            elif own.size:
+                found[rows] = own[0]
+        return found
+
+
+class Comparison:
+    """Candidates that make different rows of the same recordings: fitted to their own, scored at those that all have.
+
+    Parameters
+    ----------
+    reference : whose robust weights and folds count for all
+    solver, folds : how they are found
+
+    Attributes
+    ----------
+    values : parameters (p,) of every candidate
+    """
+
+    def __init__(self, reference: NumberedRows, solver: SolverOptions, folds: int) -> None:
+        self._reference, self._fold = reference, folds_of(reference.problem, folds)
+        self._weights = solve_values(reference.problem, solver, reference.prior).weights
+        self._errors, self._rows = list[FloatArray](), list[NumberedRows]()
+        self.values = list[FloatArray]()
+
+    def add(self, made: NumberedRows, judged: NumberedRows | None = None) -> None:
+        """Another candidate; ``judged`` are the rows of its errors, None: those of its fit."""
+        near, rows = self._reference.nearest(made), made if judged is None else judged
+        folded = FoldedProblem(made.problem, self._weights[near], self._fold[near])
+        columns, fold = np.arange(made.problem.W.shape[1]), self._fold[self._reference.nearest(rows)]
+        self._errors.append(folded.held_out_error(columns, made.prior, rows.problem, fold))
+        self.values.append(folded.values(columns, made.prior))
+        self._rows.append(replace(rows, problem=replace(rows.problem, W=rows.problem.W[:, :0])))
+
+    @property
+    def scores(self) -> list[Scores]:
+        """Of all candidates."""
+        scored = [one.number if one.scored is None else one.number[one.scored] for one in self._rows]
+        shared = reduce(np.intersect1d, scored)
+        places = [np.searchsorted(one.number, shared) for one in self._rows]
+        same = select_rows(self._rows[0].problem, places[0])
+        return [scores_of(error[place], same) for error, place in zip(self._errors, places, strict=True)]
+
+
+def choose_columns(
+    problem: LinearProblem,
+    error: Callable[[IntArray], FloatArray],
+    places: IntArray,
+    optional: Mapping[int, str],
+) -> tuple[list[int], tuple[Candidate, ...]]:
+    """Which optional columns predict their own rows better than none, one by one.
+
+    Parameters
+    ----------
+    error : held-out error (r,) of the problem with some of its columns
+    places : all columns
+    optional : names of those that may be left out
+
+    Returns
+    -------
+    left_out, table : columns, and all that was compared
+    """
+    left_out, table, everything = list[int](), list[Candidate](), error(places) if optional else np.zeros(0)
+    for place, name in optional.items():
+        rows = problem.W[:, place] != 0.0
+        own = select_rows(problem, rows)
+        scores = [scores_of(one[rows], own) for one in (error(places[places != place]), everything)]
+        chosen, _, found = choose(name, ("none", "identified"), scores)
+        table += found
+        left_out += [place] if chosen == 0 else []
+    return left_out, tuple(table)
 
 
 def choice_covariance(chosen: FloatArray, rivals: Sequence[FloatArray]) -> FloatArray:

@@ -54,6 +54,11 @@ class DriveRecording:
     inertia: Mapping[str, float] = field(default_factory=dict)
     gain: Mapping[str, float] = field(default_factory=dict)
 
+    def of(self, motor: str) -> DriveRecording:
+        """The part of it that has one motor."""
+        part = self.coupling.part_of(motor)
+        return self if part is None else replace(self, coupling=part)
+
     @property
     def gain_column(self) -> Column:
         """Torque per unit of the drive."""

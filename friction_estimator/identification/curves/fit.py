@@ -150,16 +150,18 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
     return error
 
 
-def time_rows(samples: CurveSamples) -> LinearProblem:
-    """Group, segment and recording of the samples, for folds and scores."""
+def time_rows(samples: CurveSamples, columns: FloatArray | None = None) -> LinearProblem:
+    """Rows of the samples with these columns (N, p), or the velocity; groups are joints: errors differ in size."""
+    W = samples.velocity[:, None] if columns is None else columns
+    p = W.shape[1]
     return LinearProblem(
-        names=("velocity",),
-        units=("rad/s",),
-        W=samples.velocity[:, None],
+        names=("",) * p,
+        units=("",) * p,
+        W=W,
         y=samples.friction,
         joint=samples.groups,
         segment=samples.segment,
-        nonnegative=np.zeros(1, dtype=bool),
+        nonnegative=np.zeros(p, dtype=bool),
         recording=samples.recording,
     )
 
@@ -253,15 +255,7 @@ def curve_covariance(
         rows = groups == group
         freedom = max(rows.sum() * (1.0 - p / count), 1.0)
         variance[rows] = max(float((weights * residual**2)[rows].sum()) / freedom, floor)
-    linear = LinearProblem(
-        names=problem.names,
-        units=problem.units,
-        W=W,
-        y=residual,
-        joint=groups,
-        segment=problem.samples.segment,
-        nonnegative=np.zeros(p, dtype=bool),
-    )
+    linear = replace(time_rows(problem.samples, W), y=residual)
     width = problem.to_z(problem.upper) - problem.to_z(problem.lower)
     posterior = np.asarray(np.linalg.inv((W.T * (weights / variance)) @ W + np.diag(width**-2.0)), dtype=float)
     blocks = residual_blocks(linear, residual)

@@ -1,4 +1,7 @@
-"""Method ``friction_curve``: any friction law through measured friction (Egle 2021, section 6.2.2)."""
+"""Method ``friction_curve``: any friction law through measured friction (Egle 2021, section 6.2.2).
+
+Joints, or motors, are independent problems: each has its own velocity, lateness, columns and law.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.decision import (
     DEFAULTS,
     CurveSource,
     FrictionCurveOptions,
-    choose_columns,
     choose_delay,
     choose_law,
+    choose_parameters,
     choose_treatment,
 )
 from friction_estimator.identification.curves.drive import DriveRecording
@@ -25,7 +29,7 @@ from friction_estimator.identification.curves.fit import (
     held_out_curve_error,
     parameter_identifiability,
 )
-from friction_estimator.identification.curves.problem import OFFSET, CurveRows, CurveSamples, torque_of
+from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, torque_of
 from friction_estimator.identification.curves.stribeck import StribeckExcess, fitted_law
 from friction_estimator.identification.joint_log import (
     FRICTION,
@@ -44,15 +48,16 @@ from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,
     ParameterTable,
+    Part,
     Provenance,
     about_score,
     joined,
-    sentences,
+    merged,
 )
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import FloatArray
 
 METHOD = "friction_curve"
 _DRAWN = 2000
@@ -60,15 +65,123 @@ _FEWEST = 10
 """Samples a parameter below which a joint is left out."""
 
 
+def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
+    """Whether friction was recorded, or can be measured because the robot walks, and the reason in a sentence.
+
+    Of a walking robot whose logs lack the input ``friction`` the estimator must measure it before :func:`run`.
+    """
+    if all(FRICTION in log.inputs for log in logs):
+        return True, "measured friction torque is in the data"
+    if robot is not None and not robot.fixed_base:
+        return True, "the robot walks, so the estimator must measure friction first"
+    return False, (
+        "friction_curve needs friction/<joint>, or a bag of a walking robot with its sensors and --robot with its YAML"
+    )
+
+
+def run(
+    logs: Sequence[JointLog],
+    robot: RobotDescription | None,
+    options: FrictionCurveOptions = DEFAULTS,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Choose the velocity of every joint, take coupled joints to their motors, and fit a law to the friction of each.
+
+    Parameters
+    ----------
+    logs : one an experiment, of the same joints, with the input ``friction``
+    robot : not used
+    progress : called with the number of finished joints, and of all
+    warn : not used
+
+    Raises
+    ------
+    ConfigError
+        When a law is unknown or the coupling does not fit the joints.
+    InputError
+        When there is no friction, or no joint has enough samples.
+    """
+    motors = Transmission.of(options.coupling, logs[0].joint_names)
+    curves = Curves(METHOD, options, "friction")
+    for number, source in enumerate(_sources(motors.names, None, options)):
+        coupling = None if options.coupling is None else options.coupling.part_of(source.joint)
+        joints = (source.joint,) if coupling is None else coupling.joint_names
+        own, group = [log.select(joints) for log in logs], Transmission.of(coupling, joints)
+
+        def made(treatment: Treatment, own: Sequence[JointLog] = own, group: Transmission = group) -> list[Motion]:
+            return [at_motors(one, group) for one in to_motions(own, treatment, options.folds)]
+
+        motions, table = choose_treatment(own, made, source, options)
+        curves.add(motions, source, table, coupling)
+        if progress is not None:
+            progress(number + 1, len(motors.names))
+    return curves.identification
+
+
+def identify_friction_curve(
+    motions: Sequence[Motion], laws: str | Sequence[str], options: FrictionCurveOptions = DEFAULTS
+) -> Identification:
+    """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
+
+    Parameters
+    ----------
+    motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
+    laws : name of one law for all joints, or (n) one a joint; any of the registry, replaced where ``options.law`` is
+        ``auto``
+
+    Raises
+    ------
+    InputError
+        When there is no friction, joints differ between motions, or no joint has enough samples.
+    ConfigError
+        When a law is unknown.
+    """
+    curves = Curves(METHOD, options, "friction")
+    for source in _sources(_joint_names(motions), laws, options):
+        curves.add(motions, source)
+    return curves.identification
+
+
+def _sources(
+    names: Sequence[str], laws: str | Sequence[str] | None, options: FrictionCurveOptions
+) -> list[CurveSource]:
+    """One a joint (n); laws of the options, or others."""
+    if laws is None:
+        laws = laws_of_joints(options.law, options.joint_laws, names, linear=False)
+    law_names = (START_LAW if laws == AUTOMATIC else laws,) * len(names) if isinstance(laws, str) else tuple(laws)
+    if len(law_names) != len(names):
+        raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
+    open_joints = chosen_joints(options.joint_laws, names) if options.law == AUTOMATIC else ()
+    sources = []
+    for k, (name, law) in enumerate(zip(names, map(fitted_law, law_names), strict=True)):
+        columns = () if law.has_offset or options.offset is False else (OFFSET,)
+        optional = frozenset(columns if options.offset is None else ())
+        sources.append(CurveSource(name, law, columns, optional, automatic=k in open_joints))
+    return sources
+
+
+def _joint_names(motions: Sequence[Motion]) -> tuple[str, ...]:
+    if not motions:
+        raise InputError("there is no data to identify friction from")
+    names = motions[0].joint_names
+    for motion in motions[1:]:
+        if motion.joint_names != names:
+            raise InputError(
+                f"{motion.name} has the joints {', '.join(motion.joint_names)}, {motions[0].name} {', '.join(names)}"
+            )
+    return names
+
+
 @dataclass(frozen=True, slots=True)
 class JointCurve:
-    """One joint's part of the result.
+    """The law of one joint.
 
     Attributes
     ----------
     joint : its name
-    samples : those of the fit
-    fit : law and parameters, with the further columns that were chosen
+    samples : all with measured friction, and the further columns that were chosen
+    fit : law and parameters, with these columns
     shown : which of the parameters the data shows
     error : RMS of the scored samples on held-out segments [N m]
     """
@@ -93,224 +206,104 @@ class JointCurve:
         return dict(zip((column.name for column in self.samples.columns), self.fit.further.tolist(), strict=True))
 
 
-def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
-    """Whether friction was recorded, or can be measured because the robot walks, and the reason in a sentence.
-
-    Of a walking robot whose logs lack the input ``friction`` the estimator must measure it before :func:`run`.
-    """
-    if all(FRICTION in log.inputs for log in logs):
-        return True, "measured friction torque is in the data"
-    if robot is not None and not robot.fixed_base:
-        return True, "the robot walks, so the estimator must measure friction first"
-    return False, (
-        "friction_curve needs friction/<joint>, or a bag of a walking robot with its sensors and --robot with its YAML"
-    )
-
-
-def run(
-    logs: Sequence[JointLog],
-    robot: RobotDescription | None,
-    options: FrictionCurveOptions = DEFAULTS,
-    progress: Progress | None = None,
-    warn: Callable[[str], None] | None = None,
-) -> Identification:
-    """Choose the velocities, take coupled joints to their motors, and fit a law to the friction of each.
-
-    Parameters
-    ----------
-    logs : one an experiment, of the same joints, with the input ``friction``
-    robot : not used
-    progress : called with the number of compared velocities, and of all
-    warn : not used
-
-    Raises
-    ------
-    ConfigError
-        When a law is unknown or the coupling does not fit the joints.
-    InputError
-        When there is no friction, or no joint has enough samples.
-    """
-    motors = Transmission.of(options.coupling, logs[0].joint_names)
-    names = laws_of_joints(options.law, options.joint_laws, motors.names, linear=False)
-
-    def made(treatment: Treatment) -> list[Motion]:
-        return [at_motors(one, motors) for one in to_motions(logs, treatment, options.folds)]
-
-    laws = [_start(fitted_law(name)) for name in names]
-    treatment, table = choose_treatment(logs, CurveSource(made), laws, options, progress)
-    return identify_friction_curve(made(treatment), names, options, table)
-
-
-def identify_friction_curve(
-    motions: Sequence[Motion],
-    laws: str | Sequence[str],
-    options: FrictionCurveOptions = DEFAULTS,
-    table: Sequence[Candidate] = (),
-) -> Identification:
-    """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
-
-    Parameters
-    ----------
-    motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
-    laws : name of one law for all joints, or (n) one a joint; any of the registry, replaced where ``options.law`` is
-        ``auto``
-    table : candidates of the velocity that were compared before
-
-    Raises
-    ------
-    InputError
-        When there is no friction, joints differ between motions, or no joint has enough samples.
-    ConfigError
-        When a law is unknown.
-    """
-    names = _joint_names(motions)
-    law_names = (START_LAW if laws == AUTOMATIC else laws,) * len(names) if isinstance(laws, str) else tuple(laws)
-    if len(law_names) != len(names):
-        raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
-    forms = [fitted_law(law) for law in law_names]
-    lacking = np.array([[not law.has_offset] for law in forms])
-    optional, needed = lacking & (options.offset is None), lacking & bool(options.offset)
-    curves = fit_curves(motions, CurveSource(lambda _: [], (OFFSET,)), forms, optional, needed, options)
-    return curves.identification(METHOD, options, table, "friction")
-
-
-@dataclass(frozen=True, slots=True)
 class Curves:
-    """Fits of all joints.
+    """Laws of several joints, one after another, and the result.
+
+    Parameters
+    ----------
+    method : that identifies
+    options : how
+    quantity : what is predicted, for sentences
+    drive : how friction follows from the torque behind the transmission; None: it was measured
 
     Attributes
     ----------
-    motions, rows : that were fitted
-    delay : by which friction is late [s]
     curves : of the joints that have one
-    left_out : why the others have none, in sentences
-    lateness : why the delay was taken
-    table : all candidates
     """
 
-    motions: Sequence[Motion]
-    rows: CurveRows
-    delay: float
-    curves: tuple[JointCurve, ...]
-    left_out: tuple[str, ...]
-    lateness: str
-    table: tuple[Candidate, ...]
+    def __init__(
+        self, method: str, options: FrictionCurveOptions, quantity: str, drive: DriveRecording | None = None
+    ) -> None:
+        self._method, self._options, self._quantity, self._drive = method, options, quantity, drive
+        self._parts, self._left_out = list[Part](), list[str]()
+        self.curves = list[JointCurve]()
 
-    def identification(
+    def add(
         self,
-        method: str,
-        options: FrictionCurveOptions,
-        table: Sequence[Candidate],
-        quantity: str,
-        drive: DriveRecording | None = None,
-    ) -> Identification:
-        """The result: laws, all parameters, errors, figures, and one verdict."""
+        motions: Sequence[Motion],
+        source: CurveSource,
+        table: Sequence[Candidate] = (),
+        coupling: Coupling | None = None,
+    ) -> None:
+        """Lateness, further columns and law of one joint, or the reason why it has none."""
+        options, joint = self._options, source.joint
+        start = replace(source, law=_start(source.law))
+        delay, lateness, delays = choose_delay(motions, start, options)
+        samples, law = source.samples(motions, options, delay), source.law
+        reason = _lacking(joint, samples.used, _FEWEST * (len(law.parameters) + len(source.columns)))
+        if reason:
+            self._left_out.append(reason)
+            return
+        lacking, samples, found = choose_parameters(samples, start, options)
+        if source.automatic:
+            name, more = choose_law(joint, samples.used, options)
+            law, found = fitted_law(name), (*found, *more)
+            samples = samples.without((OFFSET,)) if law.has_offset else samples
+        elif isinstance(law, StribeckExcess):  # what is left out may be as large as the friction
+            law = law.without(dict.fromkeys(lacking, samples.used.torque_rms))
+        curve = _joint_curve(joint, law, samples, options)
+        self.curves.append(curve)
+        own = self._drive if self._drive is None else self._drive.of(joint)
+        lateness = lateness.replace("friction", "the torque", 1) if own else lateness
         prediction = CurvePrediction(
-            joints=tuple(curve.joint for curve in self.curves),
-            treatment=self.motions[0].treatment or Treatment(float("inf"), float("inf"), True),
-            laws=tuple(curve.law[0] for curve in self.curves),
-            values=tuple(tuple(curve.law[1].tolist()) for curve in self.curves),
-            further=tuple(curve.further for curve in self.curves),
-            delay=self.delay,
+            joint=joint,
+            treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
+            law=curve.law[0],
+            values=tuple(curve.law[1].tolist()),
+            further=curve.further,
+            delay=delay,
             dead_zone=options.dead_zone,
             max_sigma=options.max_sigma,
-            coupling=options.coupling,
-            drive=drive,
+            coupling=coupling,
+            drive=own,
         )
-        own = {score.joint: score for score in prediction.predicted(self.rows).scores()}
-        scores = tuple(replace(own[one.joint], model_error=one.error) for one in self.curves)
-        findings = [Finding(2.0, text) for text in self.left_out]
-        for curve, score in zip(self.curves, scores, strict=True):
-            findings += about_score(score, quantity)
-            findings += [Finding(1.0, text) for text in curve.shown.reasons if score.relative_error < 1.0]
-            findings += [Finding(1.3, text) for text in _about_static_friction(curve)]
-        decisions = [choice for motion in self.motions for choice in motion.choices]
-        notes = (self.lateness.replace("friction", "the torque", 1) if drive else self.lateness, *self.left_out)
-        data = tuple((motion.name, motion.digest) for motion in self.motions)
-        laws, variances = [curve.law for curve in self.curves], [_variances(curve) for curve in self.curves]
-        return Identification(
-            friction=joined(
-                [curve.joint for curve in self.curves],
-                [name for name, _, _ in laws],
-                [(values, covariance) for _, values, covariance in laws],
-                [residual for residual, _ in variances],
-                [noise for _, noise in variances],
-                [score.samples for score in scores],
-            ),
-            parameters=_table(self.curves),
-            scores=scores,
-            samples=tuple(_drawn(curve, self.rows) for curve in self.curves),
-            condition=max(curve.fit.condition for curve in self.curves),
-            verdicts=sentences([*findings, *_about_offsets(self.curves)]),
-            provenance=Provenance(method, data, tuple(dict.fromkeys((*decisions, *notes)))),
+        score = replace(prediction.predicted(samples).scores()[0], model_error=curve.error)
+        decisions = [choice for motion in motions for choice in motion.choices]
+        data = tuple((motion.name, motion.digest) for motion in motions)
+        name, values, covariance = curve.law
+        residual, noise = _variances(curve)
+        result = Identification(
+            friction=joined([joint], [name], [(values, covariance)], [residual], [noise], [score.samples]),
+            parameters=_table(curve),
+            scores=(score,),
+            samples=(_drawn(curve),),
+            condition=curve.fit.condition,
+            verdicts=(),
+            provenance=Provenance(self._method, data, tuple(dict.fromkeys((*decisions, lateness)))),
             predictions=(prediction,),
-            candidates=(*table, *self.table),
+            candidates=(*table, *delays, *found),
         )
+        self._parts.append((result, _findings(curve, score.relative_error < 1.0, about_score(score, self._quantity))))
+
+    @property
+    def identification(self) -> Identification:
+        """The result of all joints.
+
+        Raises
+        ------
+        InputError
+            When no joint has enough samples.
+        """
+        if not self._parts:
+            raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(self._left_out)}")
+        found = merged(self._parts, [Finding(2.0, text) for text in self._left_out])
+        choices = (*found.provenance.choices, *self._left_out)
+        return replace(found, provenance=replace(found.provenance, choices=choices))
 
 
 def _start(law: FrictionLaw) -> FrictionLaw:
     """The law with the shape that decisions are made with."""
     return law.at_published_velocity if isinstance(law, StribeckExcess) else law
-
-
-def fit_curves(
-    motions: Sequence[Motion],
-    source: CurveSource,
-    forms: Sequence[FrictionLaw],
-    optional: BoolArray,
-    needed: BoolArray,
-    options: FrictionCurveOptions,
-) -> Curves:
-    """Lateness, further columns and law of every joint.
-
-    Parameters
-    ----------
-    forms : (n) laws in the form in which they are fitted
-    optional, needed : (n, e) further columns that are fitted where they predict better, and in any case
-
-    Raises
-    ------
-    InputError
-        When no joint has enough samples.
-    """
-    names, starts = motions[0].joint_names, [_start(law) for law in forms]
-    delay, lateness, delays = choose_delay(motions, source, starts, options)
-    rows = options.rows(motions, delay, source.columns)
-    lacking, chosen, table = choose_columns(rows, starts, optional, needed, options.folds)
-    curves, left_out = list[JointCurve](), list[str]()
-    for k, (joint, law) in enumerate(zip(names, forms, strict=True)):
-        samples = rows.samples(k, chosen[k])
-        reason = _lacking(joint, samples, _FEWEST * (len(law.parameters) + len(samples.columns)))
-        if reason:
-            left_out.append(reason)
-            continue
-        if options.law == AUTOMATIC and k in chosen_joints(options.joint_laws, names):
-            name, found = choose_law(joint, samples, options)
-            law, table = fitted_law(name), (*table, *found)
-            samples = samples.without(OFFSET) if law.has_offset else samples
-            curves.append(_joint_curve(joint, law, samples, rows, options))
-        else:
-            curves.append(_joint_curve(joint, _reduced(law, lacking[k], samples), samples, rows, options))
-    if not curves:
-        raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(left_out)}")
-    return Curves(motions, rows, delay, tuple(curves), tuple(left_out), lateness, (*delays, *table))
-
-
-def _reduced(law: FrictionLaw, lacking: Sequence[str], samples: CurveSamples) -> FrictionLaw:
-    """The law without the parameters that the data do not show; they may be as large as the friction."""
-    return law.without(dict.fromkeys(lacking, samples.torque_rms)) if isinstance(law, StribeckExcess) else law
-
-
-def _joint_names(motions: Sequence[Motion]) -> tuple[str, ...]:
-    if not motions:
-        raise InputError("there is no data to identify friction from")
-    names = motions[0].joint_names
-    for motion in motions[1:]:
-        if motion.joint_names != names:
-            raise InputError(
-                f"{motion.name} has the joints {', '.join(motion.joint_names)}, {motions[0].name} {', '.join(names)}"
-            )
-    return names
 
 
 def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
@@ -325,27 +318,34 @@ def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
     return ""
 
 
-def _joint_curve(
-    joint: str, law: FrictionLaw, samples: CurveSamples, rows: CurveRows, options: FrictionCurveOptions
-) -> JointCurve:
-    fit = fit_curve(law, samples, options.fit)
-    error = held_out_curve_error(fit, samples, options.fit, options.folds)
-    k = rows.names.index(joint)
-    scored = rows.scored[rows.usable[:, k], k]
-    return JointCurve(joint, samples, fit, parameter_identifiability(joint, fit, samples), rms(error[scored]))
+def _joint_curve(joint: str, law: FrictionLaw, samples: CurveSamples, options: FrictionCurveOptions) -> JointCurve:
+    used = samples.used
+    fit = fit_curve(law, used, options.fit)
+    error = held_out_curve_error(fit, used, options.fit, options.folds)
+    return JointCurve(joint, samples, fit, parameter_identifiability(joint, fit, used), rms(error[used.scored]))
 
 
 def _variances(curve: JointCurve) -> tuple[float, float]:
     """Of what the law does not explain, and of white noise: that is what neighbouring samples do not share."""
-    residual = curve.samples.friction - torque_of(curve.fit.law, curve.fit.values, curve.samples)
+    used = curve.samples.used
+    residual = used.friction - torque_of(curve.fit.law, curve.fit.values, used)
     noise, total = float(0.5 * np.mean(np.diff(residual) ** 2)), curve.error**2
     return max(total - noise, min(total, noise) * float(np.sqrt(2.0 / residual.size))), noise
 
 
 _CONSTANT = (
     "a constant torque that is no part of the law was found; it is in the table of parameters and in predictions, and "
-    "no live node uses it: {}"
+    "no live node uses it: {} {:+.3g} N m"
 )
+
+
+def _findings(curve: JointCurve, useful: bool, found: list[Finding]) -> list[Finding]:
+    """Those about the error, and what else is to be found about the curve."""
+    found = found + [Finding(1.0, text) for text in curve.shown.reasons if useful]
+    found += [Finding(1.3, text) for text in _about_static_friction(curve)]
+    if OFFSET.name in curve.further:
+        found.append(Finding(0.9, _CONSTANT.format(curve.joint, curve.further[OFFSET.name])))
+    return found
 
 
 def _about_static_friction(curve: JointCurve) -> list[str]:
@@ -370,36 +370,29 @@ def _about_static_friction(curve: JointCurve) -> list[str]:
     ]
 
 
-def _about_offsets(curves: Sequence[JointCurve]) -> list[Finding]:
-    found = [f"{one.joint} {one.further[OFFSET.name]:+.3g} N m" for one in curves if OFFSET.name in one.further]
-    return [Finding(0.9, _CONSTANT.format(", ".join(found)))] if found else []
-
-
-def _table(curves: Sequence[JointCurve]) -> ParameterTable:
-    """Parameters of the laws as registered, then those of the further columns, joint by joint."""
-    names, units, values, sigma, shown = list[str](), list[str](), [], [], list[bool]()
-    for curve in curves:
-        name, own, covariance = curve.law
-        law, q, identifiable = make_law(name), len(curve.fit.law.parameters), curve.shown.identifiable
-        known = dict(zip(curve.fit.names, identifiable.tolist(), strict=True))
-        names += [f"{curve.joint}/{one}" for one in (*law.parameter_names, *curve.fit.names[q:])]
-        units += [*law.units, *curve.fit.units[q:]]
-        values += [own, curve.fit.further]
-        sigma += [np.sqrt(np.diagonal(covariance)), curve.fit.sigma[q:]]
-        exact = np.diagonal(covariance) == 0.0  # given, not identified
-        shown += [known.get(one, bool(exact[k])) for k, one in enumerate(law.parameter_names)]
-        shown += identifiable[q:].tolist()
+def _table(curve: JointCurve) -> ParameterTable:
+    """Parameters of the law as registered, then those of the further columns."""
+    name, own, covariance = curve.law
+    law, q, identifiable = make_law(name), len(curve.fit.law.parameters), curve.shown.identifiable
+    known = dict(zip(curve.fit.names, identifiable.tolist(), strict=True))
+    exact = np.diagonal(covariance) == 0.0  # given, not identified
+    shown = [known.get(one, bool(exact[k])) for k, one in enumerate(law.parameter_names)]
     return ParameterTable(
-        tuple(names), tuple(units), np.concatenate(values), np.concatenate(sigma), identifiable=np.array(shown)
+        tuple(f"{curve.joint}/{one}" for one in (*law.parameter_names, *curve.fit.names[q:])),
+        (*law.units, *curve.fit.units[q:]),
+        np.append(own, curve.fit.further),
+        np.append(np.sqrt(np.diagonal(covariance)), curve.fit.sigma[q:]),
+        identifiable=np.append(np.array(shown, dtype=bool), identifiable[q:]),
     )
 
 
-def _drawn(curve: JointCurve, rows: CurveRows) -> FrictionSamples:
+def _drawn(curve: JointCurve) -> FrictionSamples:
     """Friction over velocity, less the further columns, thinned out for figures."""
-    joint = rows.names.index(curve.joint)
-    seen: BoolArray = rows.measured[:, joint]
-    few = np.flatnonzero(seen)[:: max(1, -(-int(seen.sum()) // _DRAWN))]
-    velocity, friction, load = (signal[few, joint] for signal in (rows.velocity, rows.friction, rows.load))
-    rest = rows.beyond(joint, curve.further)[few]
-    fitted, sigma = curve.fit.friction.predict(velocity, load)
-    return FrictionSamples(curve.joint, velocity, friction - rest, load, fitted, sigma, rows.usable[few, joint])
+    size = curve.samples.velocity.size
+    few = curve.samples.select(slice(None, None, max(1, -(-size // _DRAWN))))
+    load = np.full(few.velocity.size, np.nan) if few.load is None else few.load
+    usable = np.ones(few.velocity.size, dtype=bool) if few.usable is None else few.usable
+    friction = few.friction - few.beyond(curve.further)
+    return FrictionSamples(
+        curve.joint, few.velocity, friction, load, *curve.fit.friction.predict(few.velocity, few.load), usable
+    )

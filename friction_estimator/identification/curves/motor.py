@@ -25,7 +25,7 @@ from friction_estimator.identification.curves.drive import (
     separated,
 )
 from friction_estimator.identification.curves.fit import CurveOptions
-from friction_estimator.identification.curves.friction_curve import Curves, JointCurve, fit_curves
+from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
 from friction_estimator.identification.curves.problem import further_of, linear_columns, torque_of
 from friction_estimator.identification.curves.stick import StickOptions
 from friction_estimator.identification.curves.stribeck import StribeckExcess
@@ -227,27 +227,39 @@ def identify_motor(
     recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
     recording.check(free, driven)
 
-    def made(treatment: Treatment) -> list[Motion]:
-        return recording.of_logs(free, driven, treatment, options.folds)
-
-    source = CurveSource(made, recording.columns, unfiltered=False)
-    n = len(coupling.motor_names)
     own = FrictionCurveOptions(
-        options.law, fit=options.fit, delay=options.delay, folds=options.folds,
-        cutoff_hz=options.cutoff_hz,
-    )  # fmt: skip
+        options.law, fit=options.fit, delay=options.delay, folds=options.folds, cutoff_hz=options.cutoff_hz
+    )
+    curves = Curves(METHOD, own, "torque", recording)
     start = law.at_published_velocity if isinstance(law, StribeckExcess) else law
-    treatment, table = choose_treatment([*free, *driven], source, [start] * n, own, progress)
-    offset = (FREE_OFFSET if free else DRIVE_OFFSET) if offset_shows(start) and options.offset is not False else None
-    given = [motor in options.inertia or not options.identify_inertia for motor in coupling.motor_names]
-    both = {DRIVE_OFFSET, recording.gain_column} if free and driven else {recording.gain_column} if driven else set()
-    decided = {DAMPING} if free and driven else set()
-    (both if options.offset else decided).update([offset] if offset else [])
-    needed = [[one in both or (one == INERTIA and not known) for one in source.columns] for known in given]
-    optional = [[one in decided for one in source.columns]] * n
-    curves = fit_curves(made(treatment), source, [law] * n, np.array(optional), np.array(needed), own)
-    found = curves.identification(METHOD, own, table, "torque", recording)
-    return _with_drives(found, curves, recording, bool(free), bool(driven))
+    offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(start) and options.offset is not False else set()
+    for number, motor in enumerate(coupling.motor_names):
+        part = recording.of(motor)
+        columns = {
+            *offset,
+            *([part.gain_column] if driven else []),
+            *([DRIVE_OFFSET, DAMPING] if free and driven else []),
+        }
+        if options.identify_inertia and motor not in options.inertia:
+            columns.add(INERTIA)
+        optional = {DAMPING} | (set() if options.offset else offset)
+        source = CurveSource(
+            motor,
+            law,
+            tuple(one for one in part.columns if one in columns),
+            frozenset(optional),
+            unfiltered=False,
+            automatic=options.law == AUTOMATIC,
+        )
+
+        def made(treatment: Treatment, part: DriveRecording = part) -> list[Motion]:
+            return part.of_logs(free, driven, treatment, options.folds)
+
+        motions, table = choose_treatment([*free, *driven], made, source, own)
+        curves.add(motions, source, table)
+        if progress is not None:
+            progress(number + 1, len(coupling.motor_names))
+    return _with_drives(curves, recording, bool(free), bool(driven))
 
 
 _LEAST = 30
@@ -260,11 +272,9 @@ _LEAST_SHARE = 0.01
 """Share of the torque that the drive must explain, where friction is unknown in all logs."""
 
 
-def _with_drives(
-    found: Identification, curves: Curves, recording: DriveRecording, free: bool, driven: bool
-) -> Identification:
+def _with_drives(curves: Curves, recording: DriveRecording, free: bool, driven: bool) -> Identification:
     """The result with drive gains, what they mean, and findings about them."""
-    gained = curves.curves if driven else ()
+    found, gained = curves.identification, curves.curves if driven else []
     for curve in gained:
         _check_drive(curve, recording.drive, free)
     unit = recording.gain_column.unit
@@ -280,19 +290,20 @@ def _with_drives(
 
 def _check_drive(curve: JointCurve, kind: str, free: bool) -> None:
     """Refuse drives that do not change, motors that stick, and a gain that driven logs alone do not separate."""
-    rows, motor = curve.samples.groups == 1, curve.joint
+    used, motor = curve.samples.used, curve.joint
+    rows = used.groups == 1
     if rows.sum() < _LEAST:
         raise InputError(
             f"the motor {motor!r} slides in {rows.sum()} samples of the driven logs, {_LEAST} are needed: drive it "
             "until it moves"
         )
     place = [column.name for column in curve.samples.columns].index(DRIVE_GAIN)
-    drive = -further_of(curve.samples)[rows, place]
+    drive = -further_of(used)[rows, place]
     if np.ptp(drive) < 1e-9 * np.abs(drive).max(initial=1.0):
         raise InputError(f"{kind} of the motor {motor!r} is {drive[0]:g} in all samples: it must change")
     gain, sigma = curve.further[DRIVE_GAIN], curve.fit.sigma[len(curve.fit.law.parameters) + place]
     size = float(np.std(drive))
-    least = max(_SURE * sigma * size, _LEAST_SHARE * rms(curve.samples.friction[rows]))
+    least = max(_SURE * sigma * size, _LEAST_SHARE * rms(used.friction[rows]))
     if not free and not gain * size > least:
         raise InputError(
             f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
@@ -323,7 +334,8 @@ def _about_drive(curve: JointCurve, recording: DriveRecording) -> list[Finding]:
             f"column of the {kind}, or record a log in which it is larger"
         )
         return [*found, Finding(1.6, text)]
-    driven = curve.samples.select(curve.samples.groups == 1)
+    used = curve.samples.used
+    driven = used.select(used.groups == 1)
     left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
     value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
     text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
@@ -339,12 +351,10 @@ def _meaning(curves: Curves, recording: DriveRecording, free: bool) -> list[str]
                 f"{', '.join(joints)} are moved together by {', '.join(motors)}: their friction is given by the name "
                 "of the motor, at the output of its gearbox"
             )
-    rows = curves.rows
-    for k, motor in enumerate(rows.names):
-        slides, measured = rows.usable[:, k], rows.measured[:, k]
-        slowest = np.abs(rows.velocity[slides, k]).min(initial=np.inf)
+    for curve in curves.curves:
+        used, count = curve.samples.used, curve.samples.velocity.size
         notes.append(
-            f"{motor}: {100 * slides.sum() / max(measured.sum(), 1):.0f} % of the samples slide, at {slowest:.2g} "
-            "rad/s and more; the rest is standstill and its margins"
+            f"{curve.joint}: {100 * used.velocity.size / max(count, 1):.0f} % of the samples slide, at "
+            f"{np.abs(used.velocity).min(initial=np.inf):.2g} rad/s and more; the rest is standstill and its margins"
         )
     return notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,9 +49,11 @@ class CurveSamples:
     load : (N,) torque through the joint [N m]; None when unknown
     segment : (N,) which stretch of time a sample comes from, rising over all recordings
     recording : (N,) which recording; None: there is one
-    group : (N,) samples with the same number have errors of the same size; None: all have
+    group : (N,) samples with the same number have errors of the same size, 1 where the motor was driven; None: all have
     columns : (e) what else the torque holds
     further : (N, e) these columns; None: there are none
+    time : (N,) of the friction [s]; None: not known
+    usable : (N,) samples that are fast and certain enough; None: all are
     """
 
     velocity: FloatArray
@@ -62,6 +64,8 @@ class CurveSamples:
     group: IntArray | None = None
     columns: tuple[Column, ...] = ()
     further: FloatArray | None = None
+    time: FloatArray | None = None
+    usable: BoolArray | None = None
 
     @property
     def torque_rms(self) -> float:
@@ -78,15 +82,31 @@ class CurveSamples:
         """(N,) as ``group``."""
         return np.zeros(self.velocity.size, dtype=np.intp) if self.group is None else self.group
 
+    @property
+    def scored(self) -> BoolArray:
+        """Usable samples (N,) that errors are about: those without a drive, where there are any."""
+        usable = np.ones(self.velocity.size, dtype=bool) if self.usable is None else self.usable
+        free = usable & (self.groups == 0)
+        return free if free.any() else usable
+
+    @property
+    def used(self) -> CurveSamples:
+        """Usable samples alone."""
+        return self if self.usable is None else replace(self.select(self.usable), usable=None)
+
+    def beyond(self, further: Mapping[str, float]) -> FloatArray:
+        """Torque (N,) [N m] of the further columns, with parameters by name; others are zero."""
+        return np.asarray(further_of(self) @ np.array([further.get(one.name, 0.0) for one in self.columns]))
+
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
         """These rows of it."""
-        signals = ("velocity", "friction", "load", "segment", "recording", "group", "further")
+        signals = ("velocity", "friction", "load", "segment", "recording", "group", "further", "time", "usable")
         known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
         return replace(self, **{name: signal[rows] for name, signal in known.items()})
 
-    def without(self, column: Column) -> CurveSamples:
-        """The same without one of the further columns."""
-        kept = [k for k, one in enumerate(self.columns) if one != column]
+    def without(self, columns: Collection[Column]) -> CurveSamples:
+        """The same without some of the further columns."""
+        kept = [k for k, one in enumerate(self.columns) if one not in columns]
         further = None if self.further is None else self.further[:, kept]
         return replace(self, columns=tuple(self.columns[k] for k in kept), further=further)
 
@@ -203,77 +223,29 @@ def linear_columns(
 
 
 @dataclass(frozen=True, slots=True)
-class CurveRows:
-    """Measured friction of all motions, and the earlier velocity and load that it belongs to.
+class SampleOptions:
+    """Which samples of measured friction count.
 
     Attributes
     ----------
-    names : (n) of joints or motors
-    velocity, friction, load : (K, n) [rad/s], [N m], [N m]; the load is NaN where it is unknown
-    measured : (K, n) where friction was measured while the joint moves
-    usable : (K, n) of these, fast and certain enough
-    segment, recording : (K,) which stretch of time and recording
-    time : (K,) [s]
-    group : (K,) 0, or 1 where motors were driven
-    columns : (e) what the measured torque holds beyond friction of the velocity
-    further : (K, n, e) these columns
-    """
-
-    names: tuple[str, ...]
-    velocity: FloatArray
-    friction: FloatArray
-    load: FloatArray
-    measured: BoolArray
-    usable: BoolArray
-    segment: IntArray
-    recording: IntArray
-    time: FloatArray
-    group: IntArray
-    columns: tuple[Column, ...]
-    further: FloatArray
-
-    @property
-    def scored(self) -> BoolArray:
-        """Usable rows (K, n) that errors are about: those without a drive, where a joint has any."""
-        free = self.usable & (self.group == 0)[:, None]
-        return np.where(free.any(axis=0), free, self.usable)
-
-    def beyond(self, joint: int, further: Mapping[str, float]) -> FloatArray:
-        """Torque (K,) [N m] of the further columns of one joint, with parameters by name; others are zero."""
-        return np.asarray(self.further[:, joint] @ np.array([further.get(one.name, 0.0) for one in self.columns]))
-
-    def samples(self, joint: int, used: BoolArray) -> CurveSamples:
-        """Usable samples of one joint, with these columns (e,)."""
-        rows = self.usable[:, joint]
-        load = self.load[rows, joint]
-        return CurveSamples(
-            self.velocity[rows, joint],
-            self.friction[rows, joint],
-            None if np.isnan(load).any() else load,
-            self.segment[rows],
-            self.recording[rows],
-            self.group[rows],
-            tuple(column for column, has in zip(self.columns, used, strict=True) if has),
-            self.further[rows, joint][:, used],
-        )
-
-
-def curve_rows(
-    motions: Sequence[Motion],
-    delay: float,
-    dead_zone: float = 0.0,
-    max_sigma: float = np.inf,
-    columns: tuple[Column, ...] = (OFFSET,),
-) -> CurveRows:
-    """Measured friction over the velocity and effort that it belongs to, from motions of the same joints.
-
-    Parameters
-    ----------
-    motions : with ``inputs["friction"]`` [N m], NaN where nothing was measured
-    delay : the friction of a row is that of so much earlier [s]
+    delay : the friction of a sample is that of so much earlier [s]
     dead_zone : slower samples are not used [rad/s]
     max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is not used [N m]
     columns : beyond friction: a constant, or inputs of the motions
+    """
+
+    delay: float = 0.0
+    dead_zone: float = 0.0
+    max_sigma: float = np.inf
+    columns: tuple[Column, ...] = (OFFSET,)
+
+
+def curve_samples(motions: Sequence[Motion], joint: str, options: SampleOptions) -> CurveSamples:
+    """Measured friction of one joint over the velocity and effort that it belongs to.
+
+    Parameters
+    ----------
+    motions : of the joint and maybe others, with ``inputs["friction"]`` [N m], NaN where nothing was measured
 
     Raises
     ------
@@ -283,29 +255,36 @@ def curve_rows(
     parts: dict[str, list[Any]] = {}
     segments = 0
     for number, motion in enumerate(motions):
-        late, early = _shifted(motion, delay)
-        friction = _friction(motion)[late]
-        sigma = motion.inputs.get(SIGMA)
-        certain = np.ones(friction.shape, dtype=bool) if sigma is None else sigma[late] <= max_sigma
-        velocity = motion.velocity[early]
-        measured = np.isfinite(friction) & np.isfinite(velocity) & motion.velocity.any(axis=0) & certain
+        late, early = _shifted(motion, options.delay)
+        k = motion.joint_names.index(joint)
+        friction, velocity = _friction(motion)[late, k], motion.velocity[early, k]
+        driven = bool(DRIVEN in motion.inputs and motion.inputs[DRIVEN].any())
+        sigma, slides = (
+            motion.inputs.get(kind, np.full_like(motion.velocity, other))[:, k]
+            for kind, other in ((SIGMA, 0.0), (SLIDES, 1.0))
+        )
+        further = [np.ones_like(motion.velocity) if one == OFFSET else motion.inputs[COLUMN + one.name]
+                   for one in options.columns]  # fmt: skip
         signals = {
             "velocity": velocity,
             "friction": friction,
-            "load": np.full(velocity.shape, np.nan) if motion.effort is None else motion.effort[early],
-            "measured": measured,
-            "usable": measured & (np.abs(velocity) >= dead_zone) & _slides(motion)[early],
+            "load": np.full(velocity.shape, np.nan) if motion.effort is None else motion.effort[early, k],
+            "usable": (np.abs(velocity) >= options.dead_zone) & (slides[early] > 0.0),
             "segment": segments + motion.segment[early],
             "recording": np.full(early.size, number, dtype=np.intp),
             "time": motion.time[late],
-            "group": np.full(early.size, motion.inputs[DRIVEN].any() if DRIVEN in motion.inputs else 0, dtype=np.intp),
-            "further": np.stack([_signal(motion, column) for column in columns], axis=2)[early],
+            "group": np.full(early.size, driven, dtype=np.intp),
+            "further": np.column_stack([np.zeros((early.size, 0)), *(column[early, k] for column in further)]),
         }
+        measured = np.isfinite(friction) & np.isfinite(velocity) & (sigma[late] <= options.max_sigma)
+        measured &= motion.velocity[:, k].any()
         for name, signal in signals.items():
-            parts.setdefault(name, []).append(signal)
+            parts.setdefault(name, []).append(signal[measured])
         segments += int(motion.segment.max(initial=0)) + 1
     joined: dict[str, Any] = {name: np.concatenate(part) for name, part in parts.items()}
-    return CurveRows(motions[0].joint_names, columns=columns, **joined)
+    used = joined["load"][joined["usable"]]
+    load = None if np.isnan(used).any() else np.nan_to_num(joined.pop("load"))
+    return CurveSamples(columns=options.columns, **{**joined, "load": load})
 
 
 def _friction(motion: Motion) -> FloatArray:
@@ -317,18 +296,8 @@ def _friction(motion: Motion) -> FloatArray:
     return motion.inputs[FRICTION]
 
 
-def _slides(motion: Motion) -> BoolArray:
-    """Samples (N, n) in which motors slide; all where that is not known."""
-    return np.asarray(motion.inputs.get(SLIDES, np.ones_like(motion.velocity)) > 0.0)
-
-
 COLUMN = "column/"
 """Begin of the names of inputs that are columns."""
-
-
-def _signal(motion: Motion, column: Column) -> FloatArray:
-    """Signal (N, n) of a column."""
-    return np.ones_like(motion.velocity) if column == OFFSET else motion.inputs[COLUMN + column.name]
 
 
 def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -26,14 +25,7 @@ from friction_estimator.identification.inverse_dynamics.options import (
 )
 from friction_estimator.identification.inverse_dynamics.refinement import delay_columns, delay_prior, measured_slope
 from friction_estimator.identification.joint_log import JointLog, Treatment
-from friction_estimator.identification.linear_problem import (
-    LinearProblem,
-    Prior,
-    folds_of,
-    select_rows,
-    solve_values,
-    with_columns,
-)
+from friction_estimator.identification.linear_problem import Prior, folds_of, with_columns
 from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
 from friction_estimator.identification.recording.zero_phase import (
@@ -45,7 +37,15 @@ from friction_estimator.identification.recording.zero_phase import (
 )
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, Scores, choice_covariance, choose, scores_of
+from friction_estimator.identification.scoring import (
+    Comparison,
+    FoldedProblem,
+    NumberedRows,
+    choice_covariance,
+    choose,
+    choose_columns,
+    scores_of,
+)
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -105,7 +105,7 @@ def _choose_band(
             for source in _sources(logs)
         ]
         if len(usable) > 1 and usable[-1] < usable[0]:
-            found = _Compared.of(logs, model, options, tried, usable[-1])
+            found, _ = _compared(logs, model, options, tried, usable[-1])
             words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
             chosen, _, more = choose("band", words, found.scores, slack)
             table += more
@@ -151,89 +151,35 @@ def choose_treatment(
     candidates = _treatments(logs, band, options)
     if len(candidates) == 1:
         return TreatmentChoice(candidates[0], table)
-    found = _Compared.of(logs, model, compared, candidates, band, progress)
+    found, names = _compared(logs, model, compared, candidates, band, progress)
     chosen, rivals, motions = choose("motion", [str(one) for one in candidates], found.scores)
     spread = choice_covariance(found.values[chosen], [found.values[k] for k in rivals if k != chosen])
-    return TreatmentChoice(candidates[chosen], (*table, *motions), found.names, spread)
+    return TreatmentChoice(candidates[chosen], (*table, *motions), names, spread)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Held-out scores and parameters of candidates, and the names of the parameters."""
-
-    scores: list[Scores]
-    values: list[FloatArray]
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        logs: Sequence[JointLog],
-        model: FixedBaseModel,
-        options: InverseDynamicsOptions,
-        candidates: Sequence[Treatment],
-        band_hz: float,
-        progress: Progress | None = None,
-    ) -> _Compared:
-        """Fit every candidate to all rows of its own, and compare all at the rows of one band that they share."""
-        reference = treated_rows(logs, model, options, max(candidates, key=lambda one: one.band_hz))
-        weights = solve_values(reference.problem, options.solver, reference.prior).weights
-        fold = folds_of(reference.problem, options.folds)
-        columns = np.arange(reference.problem.W.shape[1])
-        values, errors, rows = list[FloatArray](), list[FloatArray](), list[TreatedRows]()
-        for count, candidate in enumerate(candidates):
-            made = treated_rows(logs, model, options, candidate)
-            near = reference.nearest(made)
-            folded = FoldedProblem(made.problem, weights[near], fold[near])
-            judged = made
-            if candidate.band_hz != band_hz:
-                judged = treated_rows(logs, model, options, replace(candidate, band_hz=band_hz))
-            errors.append(folded.held_out_error(columns, made.prior, judged.problem, fold[reference.nearest(judged)]))
-            values.append(folded.values(columns, made.prior))
-            rows.append(replace(judged, problem=replace(judged.problem, W=judged.problem.W[:, :0])))
-            if progress is not None:
-                progress(count + 1, len(candidates))
-        shared = reduce(np.intersect1d, [one.time for one in rows])
-        places = [np.searchsorted(one.time, shared) for one in rows]
-        same = select_rows(rows[0].problem, places[0])
-        scores = [scores_of(error[place], same) for error, place in zip(errors, places, strict=True)]
-        return cls(scores, values, reference.problem.names)
-
-
-@dataclass(frozen=True, slots=True)
-class TreatedRows:
-    """The problem of one treatment.
-
-    Attributes
-    ----------
-    problem : its rows in the order of ``time``
-    prior : what is known of its parameters
-    time : (r,) rising number of every row: sample, recording by recording, times the joints n, plus joint
-    joints : n
-    """
-
-    problem: LinearProblem
-    prior: Prior
-    time: IntArray
-    joints: int
-
-    def nearest(self, other: TreatedRows) -> IntArray:
-        """Rows (r,) of this problem that are nearest in time to those of another one, of the same joint."""
-        found = np.zeros(other.time.size, dtype=np.intp)
-        for joint in range(self.joints):
-            own, rows = (np.flatnonzero(one.time % self.joints == joint) for one in (self, other))
-            if own.size > 1:
-                after = np.clip(np.searchsorted(self.time[own], other.time[rows]), 1, own.size - 1)
-                left = other.time[rows] - self.time[own[after - 1]]
-                found[rows] = own[after - (left < self.time[own[after]] - other.time[rows])]
-            elif own.size:
-                found[rows] = own[0]
-        return found
+def _compared(
+    logs: Sequence[JointLog],
+    model: FixedBaseModel,
+    options: InverseDynamicsOptions,
+    candidates: Sequence[Treatment],
+    band_hz: float,
+    progress: Progress | None = None,
+) -> tuple[Comparison, tuple[str, ...]]:
+    """Every candidate fitted to all rows of its own, compared in one band; and the names of the parameters."""
+    reference = treated_rows(logs, model, options, max(candidates, key=lambda one: one.band_hz))
+    found = Comparison(reference, options.solver, options.folds)
+    for count, candidate in enumerate(candidates):
+        same = candidate.band_hz == band_hz
+        judged = None if same else treated_rows(logs, model, options, replace(candidate, band_hz=band_hz))
+        found.add(treated_rows(logs, model, options, candidate), judged)
+        if progress is not None:
+            progress(count + 1, len(candidates))
+    return found, reference.problem.names
 
 
 def treated_rows(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, treatment: Treatment
-) -> TreatedRows:
+) -> NumberedRows:
     """Rows of all recordings after one treatment, with delays, and with the URDF as a weak prior.
 
     Raises
@@ -256,7 +202,7 @@ def treated_rows(
     late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
     prior = model_prior(torque, observations, 1.0).joined(delay_prior(np.zeros(n)))
     problem = with_columns(problem, late, [f"{name}/delay" for name in motors.names], "s")
-    return TreatedRows(problem, prior, _row_times(logs, observations, usable), n)
+    return NumberedRows(problem, prior, _row_times(logs, observations, usable), n)
 
 
 def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], usable: Sequence[BoolArray]) -> IntArray:
@@ -395,21 +341,16 @@ def _choose_offsets(
     optional = offset_columns(model)
     if options.offset is not None or solution.of_drive:  # of a drive, it is the offset between two readings
         return optional & (options.offset is not False), ()
-    offsets, table = optional.copy(), list[Candidate]()
-    prior = model_prior(model, solution.observations, solution.urdf_sigma).select(solution.kept)
-    places = np.arange(solution.kept.size)
-    everything = folded.held_out_error(places, prior)
-    for place in np.flatnonzero(optional[solution.kept]):
-        column = model.columns[solution.kept[place]]
-        without = np.delete(places, place)
-        errors = [folded.held_out_error(without, prior.select(without)), everything]
-        rows = problem.W[:, place] != 0.0
-        own = select_rows(problem, rows)
-        scores = [scores_of(error[rows], own) for error in errors]
-        chosen, _, found = choose(column.name, ("none", "identified"), scores)
-        offsets[solution.kept[place]] = chosen == 1
-        table += found
-    return offsets, tuple(table)
+    prior, kept = model_prior(model, solution.observations, solution.urdf_sigma).select(solution.kept), solution.kept
+    left_out, table = choose_columns(
+        problem,
+        lambda places: folded.held_out_error(places, prior.select(places)),
+        np.arange(kept.size),
+        {int(place): model.columns[kept[place]].name for place in np.flatnonzero(optional[kept])},
+    )
+    offsets = optional.copy()
+    offsets[kept[left_out]] = False
+    return offsets, table
 
 
 def _embedded(values: FloatArray, columns: IntArray, size: int) -> FloatArray:

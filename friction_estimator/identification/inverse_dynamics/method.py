@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,12 +52,11 @@ from friction_estimator.identification.recording.torque_checks import torque_sus
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Candidate,
-    Finding,
     Identification,
-    ParameterTable,
+    Part,
     Provenance,
-    joined,
     judged,
+    merged,
 )
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
@@ -127,10 +126,10 @@ def run(
         share = None if progress is None else _share(progress, number, len(limbs))
         parts.append(_identify(chosen_logs, model, own, share))
     _refuse_moving_base(parts, len(whole.limbs))
-    return _merged(parts)
+    return merged(parts)
 
 
-def _refuse_moving_base(parts: Sequence[_Part], limbs: int) -> None:
+def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
     """Refuse torques of several limbs, most of which no fixed base explains: the robot walks, or stands on them.
 
     Raises
@@ -138,7 +137,7 @@ def _refuse_moving_base(parts: Sequence[_Part], limbs: int) -> None:
     InputError
         With what to do.
     """
-    scores = [score for part in parts for score in part.found.scores if score.samples]
+    scores = [score for part, _ in parts for score in part.scores if score.samples]
     bad = [score.joint for score in scores if not score.relative_error < 1.0]
     if limbs > 1 and 2 * len(bad) > len(scores):
         raise InputError(
@@ -188,17 +187,9 @@ def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> Inver
     return replace(options, coupling=Coupling(names, motors, whole.matrix[np.ix_(places, places)]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The identification of one limb, and what is to be found about it."""
-
-    found: Identification
-    findings: list[Finding]
-
-
 def _identify(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None
-) -> _Part:
+) -> Part:
     """One limb, from the choice of the treatment on."""
     treatment = choose_treatment(logs, model, options, progress)
     motions = to_motions(logs, treatment.treatment, options.folds)
@@ -251,7 +242,7 @@ def identify_inverse_dynamics(
     InputError
         When a motion has no torque, or no joint moves enough.
     """
-    return _merged([_identify_part(motions, model, options, None)])
+    return merged([_identify_part(motions, model, options, None)])
 
 
 def _identify_part(
@@ -259,7 +250,7 @@ def _identify_part(
     model: FixedBaseModel,
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None,
-) -> _Part:
+) -> Part:
     options, laws_table = _with_laws(motions, model, options)
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     bodies, plausible = physical_estimate(solution)
@@ -294,7 +285,7 @@ def _identify_part(
         predictions=(prediction,),
         candidates=(*(() if treatment is None else treatment.table), *laws_table, *solution.candidates),
     )
-    return _Part(found, findings)
+    return found, findings
 
 
 def _with_laws(
@@ -307,49 +298,6 @@ def _with_laws(
     body = RigidBody(model, options.body, options.coupling)
     observations = observe(motions, body, comparison_limits(motions, options.parallel_hz), motors)
     return choose_laws(body, motors.names, observations, options)
-
-
-def _merged(parts: Sequence[_Part]) -> Identification:
-    """One result of all limbs."""
-    found = [part.found for part in parts]
-    findings = sorted((finding for part in parts for finding in part.findings), key=lambda one: -one.weight)
-    friction = [one.friction for one in found]
-    rows = [(one, row) for one in friction for row in range(len(one.joint_names))]
-    tables = [one.parameters for one in found]
-    limbs = [", ".join(one.friction.joint_names) + ": " if len(found) > 1 else "" for one in found]
-    candidates = [
-        replace(candidate, decision=limb + candidate.decision)
-        for limb, one in zip(limbs, found, strict=True)
-        for candidate in one.candidates
-    ]
-    return replace(
-        found[0],
-        friction=joined(
-            [one.joint_names[row] for one, row in rows],
-            [one.law_names[row] for one, row in rows],
-            [(one.values[row], one.covariance[row]) for one, row in rows],
-            np.concatenate([one.residual_variance for one in friction]),
-            np.concatenate([one.measurement_variance for one in friction]),
-            np.concatenate([one.samples for one in friction]),
-        ),
-        parameters=ParameterTable(
-            tuple(name for one in tables for name in one.names),
-            tuple(unit for one in tables for unit in one.units),
-            *(np.concatenate([getattr(one, field) for one in tables]) for field in ("values", "sigma", "reference")),
-        ),
-        scores=tuple(score for one in found for score in one.scores),
-        samples=tuple(samples for one in found for samples in one.samples),
-        condition=max(one.condition for one in found),
-        verdicts=tuple(dict.fromkeys(finding.text for finding in findings)),
-        provenance=replace(
-            found[0].provenance,
-            choices=tuple(dict.fromkeys(limb + text for limb, one in zip(limbs, found, strict=True)
-                                        for text in one.provenance.choices)),
-        ),
-        inertia={name: value for one in found for name, value in one.inertia.items()},
-        predictions=tuple(prediction for one in found for prediction in one.predictions),
-        candidates=tuple(candidates),
-    )  # fmt: skip
 
 
 def estimate_inverse_dynamics(

@@ -77,10 +77,10 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
         exchanged = [left[pair][0], left[pair[::-1]][0]]
         own = [left[one, one][0] for one in pair]
         if max(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
-            one, other = (names[k] for k in pair)
+            first, second = (names[k] for k in pair)
             found.append(
-                f"effort/{one} answers to the weight and inertia of {other}, and effort/{other} to that of {one}: are "
-                "columns of these joints exchanged?"
+                f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of {first}: "
+                "are columns of these joints exchanged?"
             )
     return tuple(found)
 
