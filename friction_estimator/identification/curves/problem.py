@@ -96,7 +96,10 @@ class CurveSamples:
 
     def beyond(self, further: Mapping[str, float]) -> FloatArray:
         """Torque (N,) [N m] of the further columns, with parameters by name; others are zero."""
-        return np.asarray(further_of(self) @ np.array([further.get(one.name, 0.0) for one in self.columns]))
+        torque, named = np.zeros_like(self.velocity), zip(self.columns, further_of(self).T, strict=True)
+        for column in (signal * further[one.name] for one, signal in named if one.name in further):
+            torque += column  # one after another: the same to the last bit, whatever other columns there are
+        return torque
 
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
         """These rows of it."""
