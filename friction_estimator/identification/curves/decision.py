@@ -41,6 +41,8 @@ from friction_estimator.types import FloatArray
 
 _LATEST, _STEPS = 0.3, 60
 """Longest delay of an observer that is tried [s], and the number of delays."""
+_SHOWN = 0.5
+"""Share of the rows of the largest candidate that another one must have."""
 _STARTS = 16
 """Shapes that are tried of every law that is compared."""
 _COMPARED = 5_000
@@ -126,7 +128,9 @@ def choose_treatment(
     made : motions of the logs after a treatment, with the input ``friction``
     """
     candidates = _treatments(logs, options, source.unfiltered)
-    problems, kept, failure = list[NumberedRows](), list[Treatment](), None
+    problems: Sequence[NumberedRows]
+    kept: Sequence[Treatment]
+    problems, kept, failure = [], [], None
     for candidate in candidates:
         try:
             rows = source.rows(made(candidate), options, options.delay or 0.0)
@@ -134,12 +138,13 @@ def choose_treatment(
             failure = error
             continue
         if rows.problem.y.size:
-            problems.append(rows)
-            kept.append(candidate)
+            problems, kept = [*problems, rows], [*kept, candidate]
     if not kept and failure is not None:
         raise failure
+    if kept:
+        problems, kept = zip(*((problems[k], kept[k]) for k in _comparable(problems)), strict=True)
     if len(kept) < 2:
-        return made((kept or candidates)[0]), ()
+        return made([*kept, *candidates][0]), ()
     chosen, _, table = choose("velocity", [str(one) for one in kept], _scores(problems, options))
     return made(kept[chosen]), table
 
@@ -205,6 +210,12 @@ def _nothing(columns: int) -> Prior:
     return Prior.of_std(np.full(columns, np.inf))
 
 
+def _comparable(problems: Sequence[NumberedRows]) -> list[int]:
+    """Candidates that have most of the rows of the one with most: of the others, gaps leave too little."""
+    most = max(problems, key=lambda one: one.number.size).number
+    return [k for k, one in enumerate(problems) if np.intersect1d(one.number, most).size >= _SHOWN * most.size]
+
+
 def _scores(problems: Sequence[NumberedRows], options: FrictionCurveOptions) -> list[Scores]:
     """Of all candidates, compared at the rows that they share."""
     largest = max(problems, key=lambda one: one.problem.y.size)
@@ -229,8 +240,10 @@ def choose_delay(
     step = period * np.ceil(step / period - 1e-9)
     delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
     tried = [source.rows(motions, options, delay) for delay in delays]
-    if any(one.problem.y.size == 0 or np.unique(one.problem.segment).size < 2 for one in tried):
+    kept = _comparable(tried)
+    if kept[0] or len(kept) < 2 or np.unique(tried[0].problem.segment).size < 2:
         return 0.0, "friction is taken at the stamp of its velocity: too few samples show a lateness", ()
+    tried, delays = [tried[k] for k in kept], delays[kept]
     scores = _scores(tried, options)
     everything = np.ones(scores[0].squares.shape[1], dtype=bool)
     best = int(np.argmin([one.log_error(everything) for one in scores]))

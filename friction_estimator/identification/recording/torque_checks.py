@@ -79,8 +79,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
         if max(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
             first, second = (names[k] for k in pair)
             found.append(
-                f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of {first}: "
-                "are columns of these joints exchanged?"
+                f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
+                f"{first}: are columns of these joints exchanged?"
             )
     return tuple(found)
 
