@@ -226,6 +226,7 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
         offset=np.array([known.get(f"{name}/offset", 0.0) for name in names]) + _other_gravity(found, log, urdf_xml),
         delay=np.maximum([delay[name] for name in names], 0.0),
         late_command=all(one.late_command for one in torques),
+        held=any(one.hold for one in torques),
     )
     return identified, urdf
 

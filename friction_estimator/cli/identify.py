@@ -34,6 +34,7 @@ _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
     "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "late",
+    "hold",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
 
@@ -118,6 +119,8 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
             "chosen by held-out errors")  # fmt: skip
     _option(group, "--late", choices=LATE, help="what of drives that get positions acts late: the command, or the "
             "whole torque, their feedback included; else chosen by held-out errors")  # fmt: skip
+    _option(group, "--hold", action=argparse.BooleanOptionalAction, help="drives that get positions hold a command "
+            "until the next one comes (--no-hold: they do not); else sigma allows for both")  # fmt: skip
     _option(group, "--offset", action=argparse.BooleanOptionalAction, help="a constant torque that the law lacks is "
             "identified; else chosen joint by joint. Of the method motor: in the logs without drive, too")  # fmt: skip
     _option(group, "--urdf-sigma", type=positive, metavar="SHARE", help="relative standard deviation of the URDF's "

@@ -19,7 +19,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
     load_velocity_sites,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
-from friction_estimator.identification.inverse_dynamics.refinement import shift_torque
+from friction_estimator.identification.inverse_dynamics.refinement import hold_commands, shift_torque
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
@@ -55,6 +55,7 @@ class TorquePrediction:
     added : motors of the coupling add to the friction of the joints; False: all friction is that of the motors
     payload_scale : mass of the payloads over that which was given
     late_command : of a drive that gets positions, the command is late; False: its torque
+    hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
     """
 
     joints: tuple[str, ...]
@@ -73,6 +74,7 @@ class TorquePrediction:
     added: bool = False
     payload_scale: float = 1.0
     late_command: bool = False
+    hold: float = 0.0
 
     @property
     def motors(self) -> Transmission:
@@ -157,7 +159,8 @@ def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: Torque
     """Both sides of all motions, torques moved by their delays."""
     limits = comparison_limits(motions, prediction.treatment.band_hz)
     observations = observe(motions, body, limits, prediction.motors)
-    return shift_torque(observations, np.array(prediction.delay), prediction.late_command)
+    held = hold_commands(observations, prediction.hold)
+    return shift_torque(held, np.array(prediction.delay), prediction.late_command)
 
 
 def _rows(names: Sequence[str], one: Observation, friction: FloatArray, usable: BoolArray, limits: FloatArray) -> Rows:

@@ -310,6 +310,7 @@ class Drives:
     offset : (n) constant part of the torque that the drive computes and that does not act [N m]
     delay : (n) by which torques, or commands, act late [s]
     late_command : the command is late, not the feedback
+    held : commands are held from sample to sample; False: they change in between, linearly
     """
 
     joints: tuple[str, ...]
@@ -321,6 +322,7 @@ class Drives:
     offset: FloatArray
     delay: FloatArray
     late_command: bool = False
+    held: bool = True
 
 
 def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray, start: FloatArray) -> FloatArray:
@@ -331,7 +333,7 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     urdf_xml : text of the URDF, whose inertia is used
     drives : of the joints (n)
     time : (N,) strictly increasing [s]
-    command : (N, n) positions, held from sample to sample [rad]
+    command : (N, n) positions [rad]
     start : (n) positions at the first sample, at rest [rad]
 
     Raises
@@ -346,19 +348,21 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     count = int(np.ceil((time[-1] - time[0]) / _ROLLOUT_STEP)) + 1
     sample = np.clip(np.searchsorted(time - time[0], np.arange(count) * _ROLLOUT_STEP, side="right") - 1, 0, None)
     late = np.rint(drives.delay / _ROLLOUT_STEP).astype(np.intp)
+    grid = np.arange(count) * _ROLLOUT_STEP
+    fine = np.column_stack([np.interp(grid, time - time[0], column) for column in command.T])
+    wanted = command[sample] if drives.held else fine
     columns = np.arange(len(drives.joints))
     torque, position = np.zeros((count, len(drives.joints))), np.zeros((count, len(drives.joints)))
     for k in range(count):
         position[k], velocity = data.qpos[places], data.qvel[places]
         before = np.clip(k - late, 0, k)
-        desired = command[sample[before if drives.late_command else k], columns]
+        desired = wanted[before, columns] if drives.late_command else wanted[k]
         row = sample[k]
         torque[k] = drives.kp[row] * (desired - position[k]) - drives.kd[row] * velocity - drives.offset
         data.qfrc_applied[places] = torque[k] if drives.late_command else torque[before, columns]
         mujoco.mj_step(model, data)
     if not np.isfinite(position).all() or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
         raise SimulationError("the simulated joints run away: with these gains and delays, the drives are not stable")
-    grid = np.arange(count) * _ROLLOUT_STEP
     return np.column_stack([np.interp(time - time[0], grid, column) for column in position.T])
 
 

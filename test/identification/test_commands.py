@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.commands import ARMATURE, COULOMB, URDF, recording
+from benchmarks.commands import ARMATURE, COULOMB, URDF, VISCOUS, recording
 from friction_estimator.api.identify import identify
 from friction_estimator.api.validate import validate
 from friction_estimator.errors import ConfigError, InputError
@@ -27,6 +27,21 @@ def test_friction_armature_and_delay_follow_from_commands_whatever_the_gains(kp,
         assert abs(found[f"Ia {joint}"][0] - armature) < 0.1 * armature
         assert abs(found[f"{joint}/delay"][0] - 0.01) < 1e-3
         assert abs(found[f"{joint}/encoder_offset"][0]) < 3.0 * found[f"{joint}/encoder_offset"][1]
+
+
+def test_sigma_holds_whether_a_drive_holds_its_commands_until_that_is_stated():
+    log = with_drive_torque(recording(40.0, 2.0, 0.0, 0, duration=12.0, hold=True), 40.0, 2.0)
+    sigmas = []
+    for hold in (None, True):
+        options = InverseDynamicsOptions(late=None if hold is None else "torque", hold=hold, harmonics=())
+        table = run([log], RobotDescription(URDF, fixed_base=True), options).parameters
+        found = dict(zip(table.names, zip(table.values, table.sigma, strict=True), strict=True))
+        for k, joint in enumerate(("hip", "knee")):
+            for name, truth in (("viscous", VISCOUS[k]), ("delay", 0.0)):
+                value, sigma = found[f"{joint}/{name}"]
+                assert abs(value - truth) < 2.0 * sigma
+        sigmas.append(found["hip/viscous"][1])
+    assert sigmas[1] < 0.1 * sigmas[0]
 
 
 def test_the_identified_robot_follows_the_commands_in_mujoco_as_the_recorded_one(tmp_path):

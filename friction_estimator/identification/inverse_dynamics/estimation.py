@@ -163,6 +163,7 @@ class Estimate:
     candidates : models that were compared
     spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
     late_command : where a drive gets positions, its delay is that of the command; False: of its whole torque
+    hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
     """
 
     model: TorqueModel
@@ -181,6 +182,7 @@ class Estimate:
     candidates: tuple[Candidate, ...] = ()
     spread: FloatArray | None = None
     late_command: bool = False
+    hold: float = 0.0
 
     @property
     def of_drive(self) -> bool:

@@ -29,6 +29,7 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.inverse_dynamics.refinement import (
     USUAL_DELAY,
     delay_covariance,
+    hold_commands,
     measured_slope,
     search_stribeck_velocity,
     shift_torque,
@@ -118,34 +119,64 @@ def decided(
     Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
     inertia by kd, times the delay. What both explanations differ by is in the covariance where they predict as well.
     """
-    tried = list[tuple[Estimate, list[str]]]()
     of_drive = observations[0].commanded is not None
-    late = LATE if of_drive and options.late is None else (options.late,)
     plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
-    for harmonics in (options.harmonics,) if plain else ((), _ONE_TURN):
-        shaped = replace(options, harmonics=harmonics)
-        friction, zone, notes = _friction(body, names, observations, shaped)
-        model, usable = TorqueModel(body, friction), usable_rows(observations, friction, zone)
-        for part in late:
-            found = _settled(model, observations, usable, replace(shaped, late=part))
-            tried.append((replace(found, dead_zone=zone), notes))
-    return tried[0] if len(tried) == 1 else _best(tried, options)
+    timings = _timings(observations, options) if of_drive else ((options.late or TORQUE, 0.0),)
+    shapes = (options.harmonics,) if plain else ((), _ONE_TURN)
+    tried = [_estimated(body, names, observations, replace(options, harmonics=one), *timings[0]) for one in shapes]
+    solution, notes = _best(tried, options, "shape") if len(tried) > 1 else tried[0]
+    if of_drive:
+        shaped = replace(options, harmonics=solution.model.friction.harmonics)
+        others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
+        solution, notes = _best([(solution, notes), *others], options, "drive", _INDISTINCT)
+    return solution, notes
 
 
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
+_INDISTINCT = 0.05
+"""Difference of the logarithms of errors below which timings predict alike. Feedback that is late by d adds kp d to the
+viscous friction and kd d to the inertia: only what is of second order in d differs, which other errors hide."""
 
 
-def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions) -> tuple[Estimate, list[str]]:
+def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
+    """What of a drive may be late, and by how much commands are that it holds [s], the simplest first."""
+    period = max(one.sampling for one in observations)
+    holds = (0.0, 0.5 * period) if options.hold is None else (0.5 * period * options.hold,)
+    late = LATE if options.late is None else (options.late,)
+    return [(part, hold) for part in late for hold in (holds[:1] if part == COMMAND else holds)]
+
+
+def _estimated(
+    body: RigidBody,
+    names: Sequence[str],
+    observations: Sequence[Observation],
+    options: InverseDynamicsOptions,
+    late: str,
+    hold: float,
+) -> tuple[Estimate, list[str]]:
+    """All parameters with one shape of friction, and one timing of the drives."""
+    held = hold_commands(observations, hold)
+    friction, zone, notes = _friction(body, names, held, options)
+    model, usable = TorqueModel(body, friction), usable_rows(held, friction, zone)
+    found = _settled(model, held, usable, replace(options, late=late))
+    return replace(found, dead_zone=zone, hold=hold), notes
+
+
+def _best(
+    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, slack: float = 0.0
+) -> tuple[Estimate, list[str]]:
     """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
+    usable = [np.concatenate(one.usable) for one, _ in tried]
+    rows = [np.flatnonzero(np.logical_and.reduce(usable)[own]) for own in usable]
+    same = select_rows(tried[0][0].fit.problem, rows[0])  # torques differ by what is assumed late
     words, scores = [], []
-    shared = np.logical_and.reduce([np.concatenate(one.usable) for one, _ in tried])
-    for one, _ in tried:
+    for (one, _), these in zip(tried, rows, strict=True):
         dry = "dry friction depends on the position, " * bool(one.model.friction.harmonics)
-        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late")
-        these = np.flatnonzero(shared[np.concatenate(one.usable)])
-        scores.append(scores_of(_held_out(one, options)[these], select_rows(one.fit.problem, these)))
-    chosen, rivals, table = choose("drive", words, scores)
+        held = f", and held for {2e3 * one.hold:.3g} ms" * bool(one.hold)
+        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
+        scores.append(scores_of(_held_out(one, options)[these], same))
+    chosen, rivals, table = choose(decision, words, scores, slack)
     solution, notes = tried[chosen]
     names = [list(one.model.names) for one, _ in tried]
     values = [
@@ -154,7 +185,25 @@ def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsO
     ]
     apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
     spread = apart if solution.spread is None else solution.spread + apart
-    return replace(solution, candidates=(*solution.candidates, *table), spread=spread), notes
+    late = _delay_spread(solution, [tried[k][0] for k in rivals if k != chosen], options)
+    return replace(
+        solution,
+        candidates=(*tried[0][0].candidates, *table),
+        spread=spread,
+        delay_covariance=solution.delay_covariance + (late if len(solution.delay_covariance) > 1 else late.mean()),
+    ), notes
+
+
+def _delay_spread(solution: Estimate, rivals: Sequence[Estimate], options: InverseDynamicsOptions) -> FloatArray:
+    """Covariance (n, n) of what changes of delays among estimates that predict as well [s^2].
+
+    A drive that computes as rarely as was recorded holds its torque, which makes it half a period later than it is.
+    """
+    delays = [one.delay for one in rivals]
+    if options.hold is None and solution.of_drive:
+        half = 0.5 * max(one.sampling for one in solution.observations)
+        delays += [one.delay - half for one in (solution, *rivals) if not one.hold]
+    return choice_covariance(solution.delay, delays)
 
 
 def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:

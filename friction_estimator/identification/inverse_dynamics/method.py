@@ -354,6 +354,7 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
         delay=tuple(solution.delay.tolist()),
         late_command=solution.late_command,
+        hold=solution.hold,
         dead_zone=tuple(solution.dead_zone.tolist()),
         limits=tuple(limits),
         stribeck=stribeck,

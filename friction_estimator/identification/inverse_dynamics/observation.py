@@ -45,6 +45,7 @@ class Observation:
     torque : (K, n) measured torque behind the parallel filter [N m]
     segment : (K,) unique over all motions
     commanded : (N, n) part of the load that a drive computes from commanded positions; None: the torque was measured
+    sampling : period of the recording [s]
     """
 
     motion: Motion
@@ -55,6 +56,7 @@ class Observation:
     torque: FloatArray
     segment: IntArray
     commanded: FloatArray | None = None
+    sampling: float = 0.0
 
     def late_part(self, command: bool) -> tuple[FloatArray, float]:
         """The part of the load (N, n) that a delay moves, and how: -1: it was recorded late, 1: it acts late.
@@ -110,7 +112,8 @@ def observe(
             for kind in (COMMANDED, EXTERNAL)
         )
         known = known if external is None else known - external
-        observations.append(Observation(thin, design, rigid, known, load, load[design.kept], segment, commanded))
+        kept = load[design.kept]
+        observations.append(Observation(thin, design, rigid, known, load, kept, segment, commanded, motion.period))
         first_segment = int(segment.max()) + 1
     return tuple(observations)
 

@@ -54,6 +54,8 @@ class InverseDynamicsOptions:
     delay : by which all torques are late [s]; None: chosen
     late : of a drive that gets positions, what acts late: ``command``, so that its feedback is not late, or ``torque``;
         None: chosen
+    hold : drives that get positions hold a command until the next one comes; False: they interpolate, or compute as
+        rarely as was recorded; None: either, and sigma allows for it
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
@@ -75,6 +77,7 @@ class InverseDynamicsOptions:
     offset: bool | None = None
     delay: float | None = None
     late: str | None = None
+    hold: bool | None = None
     physical: bool = False
     dead_zone: float | None = None
     cutoff_hz: float | None = None

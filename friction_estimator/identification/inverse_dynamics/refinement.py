@@ -208,6 +208,11 @@ def shift_torque(
     return tuple(shifted)
 
 
+def hold_commands(observations: Sequence[Observation], hold: float) -> tuple[Observation, ...]:
+    """The observations of drives that hold commands: on average, these act later than they come [s]."""
+    return shift_torque(observations, np.full(observations[0].load.shape[1], hold), command=True)
+
+
 def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArray]) -> FloatArray:
     """Derivative of the recorded torque by its delay, at every usable row (r,) [N m/s]."""
     parts = zip(observations, usable, strict=True)
