@@ -12,6 +12,7 @@ from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
 from friction_estimator.identification.curves.stick import StickOptions
+from friction_estimator.identification.joint_log import JointLog
 from test.identification.hand_motion import joint_log
 
 JOINTS, MOTORS = ("pitch", "roll", "yaw"), ("0B3M0", "0B3M1", "0B4M0")
@@ -219,3 +220,24 @@ def test_a_stribeck_velocity_that_is_not_seen_is_reported(logs):
     assert found.friction.law_names == ("asymmetric_stribeck_scaled",) * 3
     assert any("the Stribeck velocity" in text and "cannot be seen" in text for text in found.verdicts)
     assert found.friction.values[:, 2:4].max() < 10.0  # no static friction of thousands of newton metres
+
+
+def test_losses_of_a_gear_under_load_are_separated_from_friction_where_the_gain_is_known():
+    """Torque behind the gear: 92.3 % of what dry friction leaves of the motor torque, which 1 / 93.5 % of it drives."""
+    time = 2e-3 * np.arange(10_000)
+    velocity = 2.0 * np.sin(1.4 * time + 0.1) + 1.2 * np.sin(3.8 * time + 1.0)
+    position = -2.0 / 1.4 * np.cos(1.4 * time + 0.1) - 1.2 / 3.8 * np.cos(3.8 * time + 1.0)
+    motor = 6.0 * np.sin(1.1 * time + 0.4) + 4.0 * np.sin(2.6 * time + 2.0)
+    losses = np.where(motor * velocity > 0.0, 0.077, 1.0 / 0.935 - 1.0) * np.abs(motor)
+    behind = motor - (losses + 0.4) * np.sign(velocity) - 0.08 * velocity
+    noise = np.random.default_rng(3).normal(size=time.size)
+    inputs = {"joint_torque": (behind + 0.02 * noise)[:, None], "current": (motor / 1.9)[:, None]}
+    log = JointLog("driven", ("j",), time, position[:, None], inputs=MappingProxyType(inputs))
+    alone, options = uncoupled(("j",)), MotorOptions(law="load_quadrants", drive="current", known_gain={"j": 1.9})
+    table = identify_motor([log], [], alone, options).parameters
+    found = dict(zip(table.names, zip(table.values, table.sigma, strict=True), strict=True))
+    truth = {"coulomb_motor": 0.4, "load_motor": 0.077, "coulomb_generator": 0.4, "load_generator": 1.0 / 0.935 - 1.0}
+    for name, value in truth.items():
+        assert abs(found[f"j/{name}"][0] - value) < 3.0 * found[f"j/{name}"][1] < 0.1 * value
+    with pytest.raises(ConfigError, match="the torque of the motor: give its gain"):
+        identify_motor([log], [], alone, replace(options, known_gain={}))

@@ -37,7 +37,7 @@ class DriveRecording:
     """What of a recording is the friction of motors: ``I domega + f(omega) - tau_0 - K u = -tau``.
 
     Guedelha et al. 2017, eqs. 19-22 and 29-32, in our sign. Logs without and with a drive are rows of one problem: the
-    columns of the drive are zero where there was none.
+    columns of the drive are zero where there was none. The torque ``K u`` is the load of a motor whose gain is known.
 
     Attributes
     ----------
@@ -119,9 +119,10 @@ class DriveRecording:
             COLUMN + DAMPING.name: velocity * is_driven,
             COLUMN + DRIVE_GAIN: -drive * is_driven,
         }
+        effort = np.where(gains > 0.0, gains * drive, np.nan)
         return replace(
             motion, joint_names=coupling.motor_names, position=position, velocity=velocity, acceleration=acceleration,
-            effort=None, inputs=inputs,
+            effort=effort, inputs=inputs,
         )  # fmt: skip
 
     def _drive_of(self, motion: Motion, is_driven: bool) -> FloatArray:

@@ -46,7 +46,7 @@ class MotorOptions:
 
     Attributes
     ----------
-    law : linear friction law of every motor that needs no load; ``auto``: chosen
+    law : linear friction law of every motor, with known gains also one that needs the load; ``auto``: chosen
     stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as published; None: searched, motor by motor
     zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
     inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
@@ -101,6 +101,11 @@ def motor_law(options: MotorOptions) -> FrictionLaw:
             f"not for {options.law!r}"
         )
     law = make_linear_law(options.law)
+    if law.depends_on_load and not options.known_gain:
+        raise ConfigError(
+            f"the law {options.law!r} needs the load, which is the torque of the motor: give its gain (--known-gain), "
+            "as losses in proportion to the load cannot be separated from an unknown gain"
+        )
     if options.offset and not offset_shows(law):
         raise ConfigError(
             f"a constant torque cannot be separated from the friction of {options.law!r}: leave offset out"
@@ -112,7 +117,9 @@ def offset_shows(law: FrictionLaw) -> bool:
     """Whether a constant torque can be separated: not when both directions have their own dry friction."""
     speed = np.concatenate((np.linspace(0.01, 1.0, 100), np.geomspace(1e-3, 1.0, 50)))
     p = len(law.parameters)
-    columns = linear_columns(law, np.zeros(p), np.zeros(p, dtype=bool), np.append(speed, -speed), None)
+    velocity = np.tile(np.append(speed, -speed), 2)
+    load = np.repeat((1.0, -1.0), velocity.size // 2)
+    columns = linear_columns(law, np.zeros(p), np.zeros(p, dtype=bool), velocity, load)
     ones = np.ones(len(columns))
     return bool(np.linalg.norm(ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]) > 1e-6)
 
