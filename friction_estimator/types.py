@@ -146,7 +146,7 @@ class SensorFrame:
     position, velocity, effort : (n,) see :class:`JointSample`; NaN where they are not measured
     angular_velocity, specific_force : (3,) in the IMU frame; the last known value while ``imu_fresh`` is false
     wrenches : (k, 6) in the sole frames; the last known value while not fresh
-    imu_fresh : False while the IMU has been silent for longer than ``synchronizer.stale_after``
+    imu_fresh : False while the IMU has been silent for longer than a tenth of a second
     wrench_fresh : (k,) the same for each foot sensor
     readings : (1 + k,) how often IMU and foot sensors are read per joint sample, at most once: below one they are
         slower than the joints, and most of their values here lie between two readings

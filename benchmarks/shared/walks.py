@@ -155,7 +155,7 @@ def simulate(robot: Robot, model: RobotModel, scenario: Scenario, noise: str, se
 
 def _phases(config: Config, model: RobotModel, samples: list[SimulationSample]) -> list[ContactPhase]:
     names = tuple(foot.support_name for foot in config.feet)
-    detector = ContactPhaseDetector(config.contact_phase, model.weight, names)
+    detector = ContactPhaseDetector(model.weight, names)
     fresh = np.ones(len(names), dtype=bool)
     return [detector.step(sample.truth.wrenches, fresh, PERIOD) for sample in samples]
 

@@ -42,6 +42,10 @@ _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
 """Variance of an angle that may have any value [rad^2]."""
 ACCELERATION_TIME = 0.2
 """Correlation time of the trunk's linear acceleration [s]: a fraction of a step."""
+VIBRATION_STD = 1.0
+"""Standard deviation of trunk accelerations that last for one sample only, from impacts and vibration [m/s^2]."""
+ACCELERATION_BIAS_STD, GYRO_BIAS_WALK = 0.02, 1e-5
+"""Accelerometer bias at the start [m/s^2], and random walk of the gyroscope bias [rad/s/sqrt(s)]."""
 IMU_GAP_RATE = 0.5
 """Standard deviation of the trunk's angular rate while the IMU sends nothing [rad/s]."""
 _MEAN_TIME, _MOST_ACCELERATION = 1.0, 1.5
@@ -348,14 +352,14 @@ class AttitudeEstimator:
     """
 
     def __init__(self, config: AttitudeConfig, noise: SensorNoise, rotation_imu_to_base: FloatArray) -> None:
-        first_std = math.hypot(config.acceleration_std, config.vibration_std)
-        self._first_stds = first_std, config.acceleration_std, config.acceleration_bias_std, config.gyro_bias_std
+        first_std = math.hypot(config.acceleration_std, VIBRATION_STD)
+        self._first_stds = first_std, config.acceleration_std, ACCELERATION_BIAS_STD, config.gyro_bias_std
         self._tuning = AttitudeTuning(
             rotation_imu_to_base,
             config.acceleration_std,
-            noise.specific_force_std**2 + config.vibration_std**2,
+            noise.specific_force_std**2 + VIBRATION_STD**2,
             noise.angular_velocity_std,
-            config.gyro_bias_walk,
+            GYRO_BIAS_WALK,
             config.angular_acceleration_cutoff,
         )
         self.reset()

@@ -9,11 +9,12 @@ import numpy as np
 
 from friction_estimator.arrays import allocate, arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.config import ContactPhaseConfig
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
-_RELEASE = 0.5
-"""Threshold below which a foot is in the air, as a part of that above which it is in contact."""
+CONTACT_FRACTION, _RELEASE_FRACTION = 0.03, 0.015
+"""A foot that carries more than the first part of the weight is in contact, and below the second one in the air."""
+_DEBOUNCE = 0.008
+"""Time for which a threshold must stay crossed before the contact changes [s]."""
 
 
 @arrays
@@ -70,13 +71,12 @@ class ContactPhaseDetector:
 
     Parameters
     ----------
-    config : thresholds as parts of the weight, debounce time
     weight : of the robot [N]
     support_names : (k) name of the phase in which only that foot stands
     """
 
-    def __init__(self, config: ContactPhaseConfig, weight: float, support_names: tuple[str, ...]) -> None:
-        self._thresholds = config.on_fraction * weight, _RELEASE * config.on_fraction * weight, config.debounce
+    def __init__(self, weight: float, support_names: tuple[str, ...]) -> None:
+        self._thresholds = CONTACT_FRACTION * weight, _RELEASE_FRACTION * weight, _DEBOUNCE
         self._names = support_names
         self._phase_names: dict[bytes, str] = {}
         self.reset()

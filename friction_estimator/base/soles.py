@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.arrays import arrays
-from friction_estimator.base.attitude import IMU_GAP_RATE
+from friction_estimator.base.attitude import GYRO_BIAS_WALK, IMU_GAP_RATE
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
@@ -135,13 +135,13 @@ class Heading(NamedTuple):
 
 def new_heading(config: Config) -> Heading:
     """Without a correction, and with an unknown bias."""
-    attitude, k = config.attitude, len(config.feet)
+    k = len(config.feet)
     holds: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
-    covariance, bias_prior = np.zeros((2 + k, 2 + k)), attitude.gyro_bias_std**2
+    covariance, bias_prior = np.zeros((2 + k, 2 + k)), config.attitude.gyro_bias_std**2
     covariance[1, 1] = bias_prior
     return Heading(
         np.zeros(2 + k), covariance, np.zeros(k, dtype=bool), np.zeros((k, 3, 3)), holds,
-        config.sensors.angular_velocity_std**2, attitude.gyro_bias_walk, bias_prior,
+        config.sensors.angular_velocity_std**2, GYRO_BIAS_WALK, bias_prior,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from friction_estimator.arrays import arrays
-from friction_estimator.base.attitude import ACCELERATION_TIME
+from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION_TIME, VIBRATION_STD
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
@@ -95,15 +95,15 @@ class InertialVelocity(NamedTuple):
 
 def new_velocity(config: Config) -> InertialVelocity:
     """Unknown velocity."""
-    attitude, sensors, buffer = config.attitude, config.sensors, np.zeros((12, 3))
+    sensors, buffer = config.sensors, np.zeros((12, 3))
     views: dict[str, Any] = dict(zip(InertialVelocity._fields[1:], buffer, strict=False))
     s = InertialVelocity(
         buffer,
         **views,
         accelerated=np.zeros(1, dtype=bool),
-        white_variance=attitude.vibration_std**2 + sensors.specific_force_std**2,
-        silent_std=attitude.acceleration_std,
-        bias_variance=attitude.acceleration_bias_std**2 + sensors.specific_force_bias_std**2,
+        white_variance=VIBRATION_STD**2 + sensors.specific_force_std**2,
+        silent_std=config.attitude.acceleration_std,
+        bias_variance=ACCELERATION_BIAS_STD**2 + sensors.specific_force_bias_std**2,
     )
     s.variance[:], s.square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
     return s

@@ -1,6 +1,6 @@
 """Parameters of a robot and of all stages: one frozen dataclass per stage, with unit, range and description.
 
-The parameter YAML of the ROS node, seen as a flat mapping ``{"contact_phase.debounce": 0.01, ...}``, is the only way
+The parameter YAML of the ROS node, seen as a flat mapping ``{"momentum.gain": 30.0, ...}``, is the only way
 in: :func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
 :func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
 """
@@ -9,7 +9,6 @@ from friction_estimator.config.estimation import (
     AttitudeConfig,
     BaseStateConfig,
     CompensationConfig,
-    ContactPhaseConfig,
     IdentifierConfig,
     SynchronizerConfig,
 )
@@ -39,7 +38,6 @@ __all__ = [
     "CompensationConfig",
     "Config",
     "ConstrainedConfig",
-    "ContactPhaseConfig",
     "CouplingConfig",
     "FbseConfig",
     "FootConfig",

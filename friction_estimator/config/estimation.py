@@ -14,14 +14,6 @@ class SynchronizerConfig(Validated):
     max_wait: float = advanced(
         0.005, "Longest time that a joint sample waits for readings that are overdue, in header time.", "s", 0.0, 1.0
     )
-    stale_after: float = advanced(0.1, "A sensor whose newest message is older than this is not used.", "s", 1e-3, 10.0)
-    reset_after: float = advanced(
-        0.5,
-        "A gap or a backward jump of the joint-state stamps by more than this restarts the filters.",
-        "s",
-        1e-2,
-        60.0,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +23,9 @@ class AttitudeConfig(Validated):
     acceleration_std: float = advanced(
         0.5, "Standard deviation of the trunk's linear acceleration.", "m/s^2", 1e-6, 100.0
     )
-    vibration_std: float = advanced(
-        1.0,
-        "Standard deviation of trunk accelerations that last for one sample only, from impacts and vibration.",
-        "m/s^2",
-        0.0,
-        100.0,
-    )
-    acceleration_bias_std: float = advanced(
-        0.02, "Standard deviation of the accelerometer bias at the start.", "m/s^2", 0.0, 10.0
-    )
     gyro_bias_std: float = advanced(0.01, "Standard deviation of the gyroscope bias at the start.", "rad/s", 0.0, 1.0)
-    gyro_bias_walk: float = advanced(1e-5, "Random walk of the gyroscope bias.", "rad/s/sqrt(s)", 0.0, 1.0)
     angular_acceleration_cutoff: float = advanced(
         8.0, "Cutoff of the low-pass filter on the differentiated gyroscope.", "Hz", 0.1, 1e3
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ContactPhaseConfig(Validated):
-    """Threshold and debounce on the normal force of each foot."""
-
-    on_fraction: float = advanced(
-        0.03,
-        "A foot that carries more than this fraction of the weight is in contact, and below half of it in the air.",
-        "",
-        0.0,
-        1.0,
-    )
-    debounce: float = advanced(
-        0.008, "Time for which a contact threshold must stay crossed before the contact changes.", "s", 0.0, 1.0
     )
 
 
@@ -142,14 +107,6 @@ class CompensationConfig(Validated):
         "rad/s",
         0.0,
         100.0,
-    )
-    max_relative_sigma: float = advanced(
-        1.0,
-        "Relative standard deviation of the law's torque above which a joint is not compensated. Full torque needs "
-        "half of it.",
-        "",
-        1e-6,
-        1e6,
     )
     slew_rate: float = advanced(500.0, "Largest rate of change of the compensation torque.", "N m/s", 1e-3, 1e12)
     timeout: float = advanced(

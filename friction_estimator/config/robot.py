@@ -333,13 +333,6 @@ class SensorNoise(Validated):
         0.0,
         1e6,
     )
-    sigma_rate: float = advanced(
-        50.0,
-        "Rate at which the sensor errors are propagated to the standard deviation of the friction.",
-        "Hz",
-        0.1,
-        1e4,
-    )
 
     @property
     def independent_velocity_std(self) -> float:
@@ -354,6 +347,8 @@ class SensorNoise(Validated):
 _DIFFERENTIATED = 1000.0
 """Cutoff that stands for velocities that no sensor measures [Hz]; that there is one makes filters ignore them."""
 
+SIGMA_RATE = 50.0
+"""Rate at which observers propagate the sensor errors to the standard deviation of the friction [Hz]."""
 SURE_SIGN = 3.0
 """The sign of a measured velocity is sure above this many standard deviations of its noise."""
 

@@ -13,7 +13,6 @@ from friction_estimator.config.estimation import (
     AttitudeConfig,
     BaseStateConfig,
     CompensationConfig,
-    ContactPhaseConfig,
     IdentifierConfig,
     SynchronizerConfig,
 )
@@ -69,7 +68,6 @@ class Config(Validated):
     output: OutputConfig = OutputConfig()
     synchronizer: SynchronizerConfig = SynchronizerConfig()
     attitude: AttitudeConfig = AttitudeConfig()
-    contact_phase: ContactPhaseConfig = ContactPhaseConfig()
     base_state: BaseStateConfig = BaseStateConfig()
     fbse: FbseConfig = FbseConfig()
     momentum: MomentumConfig = MomentumConfig()

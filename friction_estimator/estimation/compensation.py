@@ -125,7 +125,7 @@ class FrictionCompensation:
         self._laws = laws
         self._limit: FloatArray = np.minimum(effort_limit, config.limit)
         self._measured = config.velocity == "measured"
-        self._max_relative_sigma, self._slew_rate = config.max_relative_sigma, config.slew_rate
+        self._slew_rate = config.slew_rate
         self._timeout = config.timeout
         noise = SURE_SIGN * velocity_std if self._measured else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
@@ -170,7 +170,7 @@ class FrictionCompensation:
             self.compensated = np.zeros(self._limit.size, dtype=bool)
             return self._torque
         friction = self._laws.torque(estimate.law.parameters, velocity, estimate.effort)
-        confident = confident_torque(friction, estimate.model_sigma / self._max_relative_sigma)
+        confident = confident_torque(friction, estimate.model_sigma)
         wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
         self.passivity.step(estimate, wanted, elapsed)
         self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes

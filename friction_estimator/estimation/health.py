@@ -46,7 +46,7 @@ class Health:
     repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
     contradicting : joint samples dropped because their positions contradict those before: of a second publisher
     without_effort : joint samples that carried no motor torques
-    gaps : times the joint-state clock jumped forward by more than ``synchronizer.reset_after``
+    gaps : times the joint-state clock jumped forward by more than half a second
     time_jumps : times the clock jumped back and the filters restarted
     error_restarts : times a stage restarted because its result was not finite, or a computation failed
     imu_stale, foot_stale : sensors that deliver nothing now

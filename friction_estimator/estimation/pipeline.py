@@ -172,7 +172,7 @@ class Pipeline:
         self.robot = robot = RobotModel(config, urdf_xml)
         self.attitude = AttitudeEstimator(config.attitude, config.sensors, robot.rotation_imu_to_base)
         names = tuple(foot.support_name for foot in config.feet)
-        self.contact_phase = ContactPhaseDetector(config.contact_phase, robot.weight, names)
+        self.contact_phase = ContactPhaseDetector(robot.weight, names)
         base_stage = Odometry if config.base_state.method == "odometry" else BaseStateEstimator
         self.base_state: Odometry | BaseStateEstimator = base_stage(config, robot)
         self.friction: FrictionStage = (

@@ -29,7 +29,7 @@ from friction_estimator.config import Config
 from friction_estimator.errors import choices
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Evidence, EvidenceCollector
-from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
 
@@ -431,7 +431,7 @@ class SensorChecks:
                 if behind > wait.max_wait + (second.elapsed / second.frames if fresh[sensor] else 0.0):
                     remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
                     text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
-                elif ahead > wait.reset_after:
+                elif ahead > RESET_AFTER:
                     text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
             elif share > _LATE:
                 remedy = "so its readings are not used: set them in the driver"

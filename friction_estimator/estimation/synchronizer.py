@@ -22,6 +22,11 @@ from friction_estimator.estimation.sensor_tracks import LONGEST_QUEUE, NEVER, Se
 from friction_estimator.types import FloatArray, ImuSample, JointSample, SensorFrame, WrenchSample
 
 _NS = 1_000_000_000
+_STALE_AFTER_NS = _NS // 10
+"""A sensor whose newest message is older than this is not used [ns]."""
+RESET_AFTER = 0.5
+"""A gap or a backward jump of the joint-state stamps by more than this restarts the filters [s]."""
+_RESET_AFTER_NS = round(RESET_AFTER * _NS)
 _COMPLETES_FOR = _NS
 """Time since the last second message of a stamp, for which joint states without efforts wait for another one [ns]."""
 _GAP = 1.8
@@ -39,7 +44,7 @@ class Synchronizer:
 
     Parameters
     ----------
-    config : waiting time, staleness and reset thresholds
+    config : waiting time
     foot_count : k
     use_imu : False for a fixed base, whose frames then always count as fresh
     health : counters to update
@@ -56,8 +61,6 @@ class Synchronizer:
     ) -> None:
         self._sensor_delays = [round(delay * _NS) for delay in sensor_delays] or [0] * (1 + foot_count)
         self._max_wait = int(config.max_wait * _NS)
-        self._stale_after = int(config.stale_after * _NS)
-        self._reset_after = int(config.reset_after * _NS)
         self._use_imu = use_imu
         self._health = health
         self._foot_count = foot_count
@@ -66,7 +69,7 @@ class Synchronizer:
     def reset(self) -> None:
         """Forget all samples, as at the start."""
         self._joints: deque[JointSample] = deque()
-        waits = self._max_wait, self._stale_after, self._reset_after
+        waits = self._max_wait, _STALE_AFTER_NS, _RESET_AFTER_NS
         self._tracks = SensorTracks(1 + self._foot_count, 0 if self._use_imu else 1, *waits)
         self._imu_reading = np.zeros(6)
         self._emitted_ns: int | None = None
@@ -130,7 +133,7 @@ class Synchronizer:
         """
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         jumped, self._jumped = self._jumped, None
-        far = newest is not None and abs(sample.stamp_ns - newest) > self._reset_after
+        far = newest is not None and abs(sample.stamp_ns - newest) > _RESET_AFTER_NS
         if jumped is None:
             if not far:
                 return [sample]
@@ -148,7 +151,7 @@ class Synchronizer:
         newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
         if newest is None or stamp > newest:
             return True
-        if stamp < newest - self._reset_after:
+        if stamp < newest - _RESET_AFTER_NS:
             self._jump_back(newest, stamp)
             return True
         for place, waiting in enumerate(self._joints):
@@ -178,7 +181,7 @@ class Synchronizer:
         self._health.add_restart("time_jump", stamp, f"time jumped back by {jump:.3f} s")
         self._joints.clear()
         self._emitted_ns = None
-        self._tracks.drop_newer(stamp + self._reset_after)
+        self._tracks.drop_newer(stamp + _RESET_AFTER_NS)
 
     def _insert_joints(self, sample: JointSample) -> None:
         self._joints.append(sample)
@@ -203,11 +206,11 @@ class Synchronizer:
                 return False  # a second message with this stamp has the efforts
         step, newest = 0 if self._emitted_ns is None else stamp - self._emitted_ns, self._joints[-1].stamp_ns
         overdue = newest >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE
-        if 0.0 < _GAP * self._period < step <= self._reset_after and not overdue:
+        if 0.0 < _GAP * self._period < step <= _RESET_AFTER_NS and not overdue:
             return False  # the sample between is lost or late: give it the time to come
         if self._tracks.complete(stamp):
             return True
-        return overdue and newest >= stamp + self._max_wait + min(self._tracks.period, float(self._stale_after))
+        return overdue and newest >= stamp + self._max_wait + min(self._tracks.period, float(_STALE_AFTER_NS))
 
     def _emit(self, joints: JointSample, frames: list[SensorFrame]) -> None:
         """Append the frame of a joint sample, unless that only repeats the one before."""
@@ -248,9 +251,9 @@ class Synchronizer:
         if self._emitted_ns is None:
             return 0.0
         step = stamp - self._emitted_ns
-        if 0 < step <= self._reset_after:
+        if 0 < step <= _RESET_AFTER_NS:
             self._period = follow_period(self._period, step)
-        if step > self._reset_after:
+        if step > _RESET_AFTER_NS:
             self._health.gaps += 1
             self._health.add_restart("gap", stamp, f"no joint states for {step / _NS:.3f} s")
             return 0.0

@@ -83,7 +83,7 @@ class TruthMessages:
         feet = config.feet
         self.topics = topics.truth_topics(foot.name for foot in feet)
         names = tuple(foot.support_name for foot in feet)
-        self._phase_name = ContactPhaseDetector(config.contact_phase, 1.0, names).name
+        self._phase_name = ContactPhaseDetector(1.0, names).name
         self._schedule = OutputSchedule(config.output.slow_rate)
         self._torque = JointStateTemplate(topics.BASE_FRAME, joint_names)
         self._odometry = OdometryTemplate(topics.ODOM_FRAME, topics.BASE_FRAME)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.config.robot import constant_vector, white_vector
+from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import skew, solve_positive
 from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
@@ -321,7 +321,7 @@ class ConstrainedDynamicsObserver:
         self._line = DelayLine(settings.window - 1 - after, after, settings.trim_end)
         derivative = 2 if settings.signal == "position" else 1
         self._differentiator = Differentiator(settings.order, derivative, settings.motion_frequency)
-        self._sigma_period = 1.0 / config.sensors.sigma_rate
+        self._sigma_period = 1.0 / SIGMA_RATE
         self._unknown = np.full(len(robot.joint_names), np.nan)
         self.reset()
 

@@ -176,7 +176,7 @@ def test_error_of_the_quaternion_does_not_change_between_samples():
 
 def test_yaw_is_only_integrated_and_its_sigma_grows_with_the_unknown_bias():
     """The measured quaternion borrows its yaw, so it must neither move it nor make it better known."""
-    config = AttitudeConfig(gyro_bias_std=0.01, gyro_bias_walk=0.0)
+    config = AttitudeConfig(gyro_bias_std=0.01)
     estimator = AttitudeEstimator(config, QUIET, np.eye(3))
     for _, rate, force in motion(4, 2.0, 0.3):
         attitude = estimator.step(rate, force, DT)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from friction_estimator.base.contact_phase import ContactPhaseDetector
-from friction_estimator.config import ContactPhaseConfig
 
 WEIGHT = 1000.0
 FRESH = np.array([True, True])
 
 
 def detector(names=("left_support", "right_support")):
-    return ContactPhaseDetector(ContactPhaseConfig(), WEIGHT, names)
+    return ContactPhaseDetector(WEIGHT, names)
 
 
 def forces(left, right):

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from friction_estimator.base.attitude import VIBRATION_STD
 from friction_estimator.base.velocity import (
     SOLE_SPEED_STD,
     correct_velocity,
@@ -104,7 +105,7 @@ def test_noise_that_ends_is_forgotten():
 def test_sigma_covers_the_error_whether_the_noise_of_the_legs_is_white_or_lasts():
     velocity, acceleration = motion()
     rng = np.random.default_rng(4)
-    std = suralp_config().attitude.vibration_std
+    std = VIBRATION_STD
     for error in (0.05 * rng.normal(size=velocity.shape), wobble(5, 2.0 * np.pi * 10.0, 0.05)):
         shaken = acceleration + std * rng.normal(size=velocity.shape)
         estimate, sigma = follow(velocity + error, shaken)

@@ -99,7 +99,7 @@ def test_without_a_urdf_name_the_text_is_left_to_robot_description(tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("    contact_fase: {debounce: 0.1}\n", r"arm.yaml: unknown parameter 'contact_fase.debounce' \(did you mean"),
+        ("    compensaton: {timeout: 0.1}\n", r"arm.yaml: unknown parameter 'compensaton.timeout' \(did you mean"),
         ("    momentum: {gian: 10.0}\n", r"unknown parameter 'momentum.gian' \(did you mean 'momentum.gain'"),
         ("    momentum: {gain: fast}\n", "momentum.gain = 'fast' has the wrong type: expected a number"),
         ("    momentum: {gain: -1.0}\n", "out of range"),

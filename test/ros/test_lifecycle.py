@@ -261,7 +261,7 @@ def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, proce
 BAD_STARTS = {
     "typing error": ({"momentum": {"gian": 30.0}}, "unknown parameter 'momentum.gian' (did you mean 'momentum.gain'?)"),
     "typing error of the node": ({"identified_paramters": "x"}, "did you mean 'identified_parameters'?"),
-    "out of range": ({"contact_phase": {"debounce": -1.0}}, "debounce = -1.0 s is out of range"),
+    "out of range": ({"compensation": {"timeout": -1.0}}, "timeout = -1.0 s is out of range"),
     "foot frame": ({"feet": {"l_foot": {"frame": "l_soul"}}}, "'l_soul'"),
     "no folder": ({"identified_parameters": "/dev/null/law.yaml"}, "cannot write the parameters to /dev/null/law.yaml"),
     "no such URDF": ({"robot": {"urdf": "nobody.urdf"}}, "no URDF 'nobody.urdf'"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from friction_estimator.base.contact_phase import CONTACT_FRACTION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_estimates import (
     empty_estimates,
@@ -84,7 +85,7 @@ class LimbBank:
 
     Parameters
     ----------
-    config : ``kalman``, ``sensors``, ``contact_phase.on_fraction``
+    config : ``kalman``, ``sensors``
     robot : whose limbs they are
     laws : friction laws of the motors
 
@@ -123,7 +124,7 @@ class LimbBank:
             len(robot.foot_names),
             config.sensors.force_std,
             sensor_errors(config.kalman, config.sensors).force_bias_std,
-            config.contact_phase.on_fraction * robot.weight,
+            CONTACT_FRACTION * robot.weight,
         )
         self.reset()
 

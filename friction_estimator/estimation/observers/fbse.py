@@ -18,7 +18,7 @@ import numpy as np
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import constant_vector, white_vector
+from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -309,7 +309,7 @@ class FootBaseSensorEstimation:
         self._robot = robot
         self._row_mask = np.array([foot.held_axes for foot in config.feet])
         self._support_sets: dict[bytes, SupportSet] = {}
-        self._sigma_period_ns = round(1e9 / config.sensors.sigma_rate)
+        self._sigma_period_ns = round(1e9 / SIGMA_RATE)
         self._lever = robot.imu_lever
         self._unknown: FloatArray = np.full(len(robot.joint_names), np.nan)
         self._nowhere: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)

@@ -19,7 +19,7 @@ import numpy as np
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import constant_vector, white_vector
+from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -182,7 +182,7 @@ def initial_residual(joints: int) -> FloatArray:
 
 
 class ResidualVariances:
-    """Variances of the momentum residual, computed at ``sensors.sigma_rate``: :func:`residual_variances`.
+    """Variances of the momentum residual, computed at ``SIGMA_RATE``: :func:`residual_variances`.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ResidualVariances:
 
     def __init__(self, noise: SensorNoise, gain: float, robot: RobotModel) -> None:
         self._gain, self._base_dofs, self._joints = gain, robot.base_dofs, len(robot.joint_names)
-        self._period = 1.0 / noise.sigma_rate
+        self._period = 1.0 / SIGMA_RATE
         self.retune(noise)
         self.reset()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from friction_estimator.config.robot import SIGMA_RATE
 from friction_estimator.estimation.observers import fbse
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation, _pseudo_inverse
 from friction_estimator.robot.model import RobotModel
@@ -126,6 +127,6 @@ def test_a_sigma_is_as_old_as_its_stamp_when_frames_between_were_skipped(robot, 
         return observer.step(frame, instant.attitude, instant.phase, robot.dynamics(*motion)).sigma
 
     kept = sigma(first, 0)
-    period = round(1e9 / suralp_config().sensors.sigma_rate)
+    period = round(1e9 / SIGMA_RATE)
     np.testing.assert_array_equal(sigma(later, period - 1), kept)
     np.testing.assert_array_equal(sigma(later, period), measure(later, robot).sigma)
