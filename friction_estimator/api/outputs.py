@@ -80,6 +80,7 @@ def export(
         (*origin, *_sources(identification)),
         "" if model is None else _read_model(Path(model)),
         None if coupling is None else load_coupling(Path(coupling)),
+        identification.bodies,
     )
     made = export_friction(to, request, **options)
     if unseen := unseen_joints(identification):

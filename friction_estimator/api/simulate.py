@@ -249,7 +249,7 @@ def _leg(seed: int) -> JointLog:
     command = [1.2, -0.8] + np.sum(size * np.sin(2.0 * np.pi * frequency * time[:, None, None] + phase), axis=1)
     kp, kd = (np.full(command.shape, gain) for gain in _LEG_GAINS)
     names, delay = ("hip", "knee"), np.full(2, _LEG_DELAY)
-    drives = Drives(names, kp, kd, _LEG_COULOMB, _LEG_VISCOUS, _LEG_ARMATURE, np.zeros(2), delay)
+    drives = Drives(names, kp, kd, lambda _: _LEG_COULOMB, _LEG_VISCOUS, _LEG_ARMATURE, np.zeros(2), delay)
     position = rollout(robot.urdf_xml, drives, time, command, command[0])
     noise = _LEG_NOISE * random.standard_normal(position.shape)
     return JointLog(f"leg_{seed}", names, time, position + noise, inputs={"command": command})

@@ -44,6 +44,7 @@ from friction_estimator.identification.recording.zero_phase import to_motions, u
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.scoring import validated
 from friction_estimator.io.export.exporter import joint_frictions
+from friction_estimator.io.export.robot_models import urdf_with_bodies
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.robot.transmission import Transmission
@@ -184,11 +185,13 @@ def _rollouts(found: Identification, logs: Sequence[JointLog], urdf_xml: str | N
 
     if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
         raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
+    bodies = urdf_with_bodies(urdf_xml, found.bodies)
     scores = []
     for log in logs:
         drives, urdf = _drives(found, log, urdf_xml)
         command, start = log.inputs[COMMAND], log.position[0]
-        errors = [rollout(urdf_xml, one, log.time, command, start) - log.position for one in (drives, urdf)]
+        robots = (bodies, drives), (urdf_xml, urdf)
+        errors = [rollout(xml, one, log.time, command, start) - log.position for xml, one in robots]
         sizes = [np.sqrt(np.mean(one**2, axis=0)) for one in (log.position - log.position.mean(axis=0), *errors)]
         rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
         scores += [RolloutScore(log.name, *row) for row in rows]
@@ -205,7 +208,7 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
     if missing := [name for name in names if name not in friction or name not in delay]:
         raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
-    known = dict(zip(table.names, table.values.tolist(), strict=True))
+    known = dict(zip(table.names, table.values.tolist(), strict=True)) | dict(found.bodies)
     dynamics = {
         joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
     }
@@ -214,33 +217,38 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
         found = [dynamics[name] for name in names]
         return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
 
-    zeros, gains = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD])
-    urdf = Drives(names, *gains, of_urdf("friction"), of_urdf("damping"), zeros, zeros, zeros)
+    def identified_part(part: str) -> FloatArray:
+        return np.array([known.get(part.format(name), 0.0) for name in names])
+
+    zeros, gains, constant = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD]), of_urdf("friction")
+    urdf = Drives(names, *gains, lambda _: constant, of_urdf("damping"), zeros, zeros, zeros)
     simple = [friction[name].simple for name in names]
+    coulomb = np.array([one.coulomb for one in simple])
+    harmonics = sorted({k for one in torques for k in one.harmonics})
+    means = {joint: dict(zip(one.harmonics, np.reshape(wave, (-1, 2)), strict=True))
+             for one in torques for joint, wave in zip(one.joints, one.waves, strict=False)}  # fmt: skip
+    waves = [
+        (k, identified_part(f"{{}}/coulomb_cos_{k:g}"), identified_part(f"{{}}/coulomb_sin_{k:g}"),
+         np.array([means.get(name, {}).get(k, (0.0, 0.0)) for name in names]))
+        for k in harmonics
+    ]  # fmt: skip
+
+    def dry(position: FloatArray) -> FloatArray:
+        parts = [c * (np.cos(k * position) - m[:, 0]) + s * (np.sin(k * position) - m[:, 1]) for k, c, s, m in waves]
+        return np.maximum(coulomb + sum(parts), 0.0)
+
     identified = Drives(
         names,
         *gains,
-        frictionloss=np.array([one.coulomb for one in simple]),
+        frictionloss=dry,
         damping=np.array([one.viscous for one in simple]),
-        armature=np.array([max(known.get(f"Ia {name}", 0.0), 0.0) for name in names]),
-        offset=np.array([known.get(f"{name}/offset", 0.0) for name in names]) + _other_gravity(found, log, urdf_xml),
+        armature=np.maximum(identified_part("Ia {}"), 0.0),
+        offset=identified_part("{}/offset"),
         delay=np.maximum([delay[name] for name in names], 0.0),
         late_command=all(one.late_command for one in torques),
         held=any(one.hold for one in torques),
     )
     return identified, urdf
-
-
-def _other_gravity(found: Identification, log: JointLog, urdf_xml: str) -> FloatArray:
-    """Mean torque (n,) by which gravity of the identified links differs from that of the URDF, which is simulated."""
-    model = FixedBaseModel(urdf_xml, log.joint_names)
-    position = log.position[:: max(1, len(log.position) // _POSITIONS)]
-    links = np.array([found.inertia.get(name, 0.0) for name in model.standard_names])
-    still = np.zeros_like(position)
-    return np.asarray((model.regressor(position, still, still) @ (links - model.urdf_parameters)).mean(axis=0))
-
-
-_POSITIONS = 200
 
 
 def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:

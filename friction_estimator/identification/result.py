@@ -170,6 +170,8 @@ class Identification(Brief):
     drives : torque by PWM or current of every motor whose drive gain was identified
     predictions : how the torque of every limb was predicted; empty where only laws are known
     candidates : what was compared by held-out errors, and chosen
+    bodies : standard inertial parameters of the real bodies, and inertias of the drives, that are nearest to the
+        identified ones, by the names of ``inertia``; empty when links were not identified
     """
 
     friction: IdentifiedParameters
@@ -183,6 +185,7 @@ class Identification(Brief):
     drives: Mapping[str, DriveGain] = field(default_factory=dict)
     predictions: tuple[Any, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    bodies: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +442,7 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         verdicts=tuple(dict.fromkeys(sentences(findings))),
         provenance=replace(found[0].provenance, choices=tuple(dict.fromkeys(choices))),
         inertia={name: value for one in found for name, value in one.inertia.items()},
+        bodies={name: value for one in found for name, value in one.bodies.items()},
         predictions=tuple(prediction for one in found for prediction in one.predictions),
         candidates=tuple(candidates),
     )

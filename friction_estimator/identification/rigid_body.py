@@ -252,7 +252,7 @@ class RigidBody:
         """
         known = self._model.urdf_parameters if self._options.known_inertia else np.zeros(0)
         inertia = {name: float(value) for name, value in zip(self._model.standard_names, known, strict=False) if value}
-        names = self._standard_names()
+        names = self.standard_names
         for column, value in zip(self.base.kept.tolist(), values.tolist(), strict=False):
             if value != 0.0:
                 inertia[names[column]] = value
@@ -313,11 +313,12 @@ class RigidBody:
         n = len(self._model.joint_names)
         q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
         standard = self._standard(self._model.regressor(q, v, a), a)
-        names = self._standard_names()
+        names = self.standard_names
         rows = standard.shape[0] * standard.shape[1]
         return base_parameters(names, standard.reshape(rows, len(names)), behind=self._model.behind)
 
-    def _standard_names(self) -> tuple[str, ...]:
+    @property
+    def standard_names(self) -> tuple[str, ...]:
         """Links, unless they are known, then drives."""
         links = () if self._options.known_inertia else self._model.standard_names
         if not self._options.drive_inertia:

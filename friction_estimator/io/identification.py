@@ -111,6 +111,7 @@ def _section(identification: Identification) -> dict[str, Any]:
         "scores": [_plain(asdict(score)) for score in identification.scores],
         "parameters": list(_parameter_rows(identification.parameters)),
         "inertia": dict(identification.inertia),
+        "bodies": dict(identification.bodies),
         "drives": {motor: asdict(drive) for motor, drive in identification.drives.items()},
         "candidates": [asdict(candidate) for candidate in identification.candidates],
         "predictions": [prediction_entry(prediction) for prediction in identification.predictions],
@@ -164,6 +165,7 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
         {str(motor): _drive(row) for motor, row in section.get("drives", {}).items()},
         tuple(map(read_prediction, section.get("predictions", ()))),
         tuple(_candidate(row) for row in section.get("candidates", ())),
+        {str(name): float(value) for name, value in section.get("bodies", {}).items()},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import mujoco
@@ -306,7 +306,8 @@ class Drives:
     ----------
     joints : (n) names in the URDF; all other joints are locked at zero
     kp, kd : (N, n) gains at every sample [N m/rad, N m s/rad]
-    frictionloss, damping, armature : (n) of MuJoCo [N m, N m s/rad, kg m^2]
+    frictionloss : positions (n) to dry friction (n) [rad, N m]
+    damping, armature : (n) of MuJoCo [N m s/rad, kg m^2]
     offset : (n) constant part of the torque that the drive computes and that does not act [N m]
     delay : (n) by which torques, or commands, act late [s]
     late_command : the command is late, not the feedback
@@ -316,7 +317,7 @@ class Drives:
     joints: tuple[str, ...]
     kp: FloatArray
     kd: FloatArray
-    frictionloss: FloatArray
+    frictionloss: Callable[[FloatArray], FloatArray]
     damping: FloatArray
     armature: FloatArray
     offset: FloatArray
@@ -359,6 +360,7 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
         desired = wanted[before, columns] if drives.late_command else wanted[k]
         row = sample[k]
         torque[k] = drives.kp[row] * (desired - position[k]) - drives.kd[row] * velocity - drives.offset
+        model.dof_frictionloss[places] = drives.frictionloss(position[k])
         data.qfrc_applied[places] = torque[k] if drives.late_command else torque[before, columns]
         mujoco.mj_step(model, data)
     if not np.isfinite(position).all() or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
@@ -381,7 +383,7 @@ def _fixed_base_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, Fl
         places = np.array([model.joint(name).dofadr[0] for name in drives.joints])
     except (ValueError, KeyError, mujoco.FatalError) as error:
         raise SimulationError(f"MuJoCo cannot simulate the URDF: {error}") from None
-    model.dof_frictionloss[places], model.dof_damping[places] = drives.frictionloss, drives.damping
+    model.dof_damping[places] = drives.damping
     model.dof_armature[places] = drives.armature
     model.dof_solref[places] = [float(value) for value in STICTION_REFERENCE.split()]
     model.dof_solimp[places] = [float(value) for value in STICTION_IMPEDANCE.split()]

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError, RobotModelError
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.export import ExportRequest, JointFriction, export_formats, export_friction, joint_frictions
 from friction_estimator.io.resources import share_directory
+from test.identification.arm import JOINTS as ARM_JOINTS
+from test.identification.arm import URDF as ARM
 from test.known_identification import DRIVE_INERTIA, make_identification
 
 JOINTS = ("hip", "knee", "ankle")
@@ -74,6 +77,25 @@ def test_mujoco_reads_the_exported_friction_from_the_urdf() -> None:
     model = mujoco.MjModel.from_xml_string(export_friction("urdf", ExportRequest(friction, model=URDF)).text)
     np.testing.assert_array_equal(model.dof_damping, [joint.simple.viscous for joint in friction])
     np.testing.assert_array_equal(model.dof_frictionloss, [joint.simple.coulomb for joint in friction])
+
+
+def test_the_urdf_gets_the_identified_bodies_and_what_is_fixed_to_a_link_is_part_of_its_body() -> None:
+    pinocchio = pytest.importorskip("pinocchio")
+    mass = '<inertial><mass value="0.3"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>'
+    urdf = ARM.replace('<link name="hand"/>', f'<link name="hand">{mass}</link>')
+    model = FixedBaseModel(urdf, ARM_JOINTS)
+    heavier = dict(zip(model.standard_names, (1.3 * model.urdf_parameters).tolist(), strict=True))
+    request = ExportRequest(friction_of(*ARM_JOINTS), model=urdf, bodies=heavier)
+    made = export_friction("urdf", request, inertia="identified")
+    arm, still = pinocchio.buildModelFromXML(made.text), pinocchio.buildModelFromXML(urdf)
+    for one, other in zip(list(arm.inertias)[1:], list(still.inertias)[1:], strict=True):
+        np.testing.assert_allclose(one.toDynamicParameters(), 1.3 * other.toDynamicParameters(), atol=1e-12)
+    kept = export_friction("urdf", request).text
+    assert 'mass value="0.3"' in kept and 'mass value="0.3"' not in made.text
+    with pytest.raises(ConfigError, match="no bodies were identified"):
+        export_friction("urdf", ExportRequest(friction_of(*ARM_JOINTS), model=urdf), inertia="identified")
+    with pytest.raises(ConfigError, match="'identified', 'urdf'"):
+        export_friction("urdf", request, inertia="mine")
 
 
 def test_every_other_byte_of_the_urdf_stays() -> None:

@@ -134,7 +134,7 @@ def decided(
 
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
-_INDISTINCT = 0.05
+_INDISTINCT = 0.1
 """Difference of the logarithms of errors below which timings predict alike. Feedback that is late by d adds kp d to the
 viscous friction and kd d to the inertia: only what is of second order in d differs, which other errors hide."""
 

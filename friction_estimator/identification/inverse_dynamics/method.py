@@ -253,7 +253,7 @@ def _identify_part(
 ) -> Part:
     options, laws_table = _with_laws(motions, model, options)
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
-    bodies, plausible = physical_estimate(solution)
+    bodies, plausible, standard = physical_estimate(solution)
     if options.physical and bodies is not None:
         solution = bodies
         notes.append("inertial parameters are those of the nearest real bodies")
@@ -282,6 +282,7 @@ def _identify_part(
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
         ),
         inertia=prediction.inertia,
+        bodies=standard,
         predictions=(prediction,),
         candidates=(*(() if treatment is None else treatment.table), *laws_table, *solution.candidates),
     )

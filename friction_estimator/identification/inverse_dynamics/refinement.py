@@ -244,16 +244,17 @@ def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
     return slope
 
 
-def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool]:
-    """The estimate with the nearest bodies that exist, and whether noise explains the distance; None without bodies.
+def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[str, float]]:
+    """The estimate with the nearest bodies that exist; None without bodies.
 
-    Base parameters become those of the bodies, and all others move by their covariance with them.
+    Whether noise explains the distance, and the standard parameters of bodies and drives by name, come with it. Base
+    parameters become those of the bodies, and all others move by their covariance with them.
     """
     first = solution.model.friction_count
     inertial = (solution.kept >= first) & (solution.kept < first + len(solution.model.body.base.names))
     body = solution.model.body
     if not inertial.any() or not body.link_reference.size:
-        return None, True
+        return None, True, {}
     V = solution.fit.covariance
     bodies = nearest_physical(
         body.base.grouping[solution.kept[inertial] - first],
@@ -275,4 +276,5 @@ def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool]:
     )
     values = np.zeros_like(solution.values)
     values[solution.kept] = fitted
-    return replace(solution, fit=fit, values=values), bodies.plausible
+    standard = dict(zip(body.standard_names, bodies.standard.tolist(), strict=True))
+    return replace(solution, fit=fit, values=values), bodies.plausible, standard

@@ -6,8 +6,8 @@ A new format is one file with a function decorated by :func:`register_exporter`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from textwrap import wrap
 
 import numpy as np
@@ -224,6 +224,7 @@ class ExportRequest:
     origin : lines that name the source of the numbers, for comments
     model : text of the model that is changed, empty when there is none
     coupling : of the motors among ``joints`` that move several joints together; None: there are none
+    bodies : identified bodies, see `identification.result.Identification`
 
     Raises
     ------
@@ -235,6 +236,7 @@ class ExportRequest:
     origin: tuple[str, ...] = ()
     model: str = ""
     coupling: Coupling | None = None
+    bodies: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         named = [joint.joint for joint in self.joints]

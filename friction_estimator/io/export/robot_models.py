@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from xml.etree.ElementTree import Element as XmlElement
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+import numpy as np
+
 from friction_estimator.errors import ConfigError, RobotModelError, choices
 from friction_estimator.io.export.exporter import (
+    ExportOption,
     ExportRequest,
     ExportResult,
     JointFriction,
@@ -19,11 +23,30 @@ from friction_estimator.io.export.exporter import (
 from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
 from friction_estimator.robot.urdf import parse_urdf
 
+_URDF, _IDENTIFIED = "urdf", "identified"
+_INERTIA = ExportOption(
+    "inertia", f"{_IDENTIFIED!r}: links are the real bodies nearest to the identified ones; {_URDF!r}: they stay", _URDF
+)
 
-@register_exporter("urdf", model="the URDF of the robot")
-def export_urdf(request: ExportRequest) -> ExportResult:
-    """The given URDF with other ``<dynamics>``; every other byte stays."""
+
+@register_exporter("urdf", model="the URDF of the robot", options=(_INERTIA,))
+def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
+    """The given URDF with other ``<dynamics>`` and, if wanted, ``<inertial>``; every other byte stays.
+
+    Raises
+    ------
+    ConfigError
+        When no bodies were identified, or ``inertia`` has another value.
+    """
     parse_urdf(request.model, "given as the model")
+    if inertia not in (_URDF, _IDENTIFIED):
+        raise ConfigError(f"inertia is {inertia!r}, expected one of {choices((_URDF, _IDENTIFIED))}")
+    if inertia == _IDENTIFIED:
+        if not request.bodies:
+            raise ConfigError(
+                "no bodies were identified: links of the URDF were taken as known, or this is no arm or leg"
+            )
+        request = replace(request, model=urdf_with_bodies(request.model, request.bodies))
     document = XmlText(request.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
@@ -40,6 +63,55 @@ def export_urdf(request: ExportRequest) -> ExportResult:
     if inertias:
         warnings.append(f"a URDF has no place for the drive inertia of {', '.join(inertias)}: left out")
     return ExportResult(document.text(), (*warnings, *reductions(pairs)))
+
+
+def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
+    """The URDF with other ``<inertial>`` of moving links: what is fixed to a link belongs to its body.
+
+    Parameters
+    ----------
+    bodies : standard parameters, e.g. ``Izz knee`` of the link behind the joint ``knee``, about the joint's origin. A
+        link that carries a joint which was not recorded keeps its inertia, as that joint's link does
+    """
+    document, root = XmlText(urdf_xml, "URDF"), parse_urdf(urdf_xml)
+    links = {one.attributes.get("name"): one for one in document.elements if one.path == ("robot", "link")}
+    behind: dict[str, list[tuple[str, bool]]] = {}
+    joints = [(one, _link(one, "parent"), _link(one, "child")) for one in root.findall("joint")]
+    for joint, parent, child in joints:
+        stands = joint.get("type") == "fixed"
+        if stands or f"m {joint.get('name')}" not in bodies:
+            behind.setdefault(parent, []).append((child, stands))
+    for joint, _, child in joints:
+        name, body = joint.get("name", ""), [child]
+        if f"m {name}" not in bodies:
+            continue
+        for link in body:
+            body += [other for other, _ in behind.get(link, ())]
+        if all(stands for link in body for _, stands in behind.get(link, ())):
+            document.replace_child(links[body[0]], "inertial", _inertial(name, bodies))
+            for link in body[1:]:
+                document.replace_child(links[link], "inertial", "")
+    return document.text()
+
+
+def _link(joint: XmlElement, end: str) -> str:
+    """Name of the link at one end of a joint."""
+    found = joint.find(end)
+    return "" if found is None else found.get("link", "")
+
+
+def _inertial(joint: str, bodies: Mapping[str, float]) -> str:
+    """Element about the centre of mass, in the axes of the link."""
+    mass, *moments = (bodies[f"{what} {joint}"] for what in ("m", "mx", "my", "mz"))
+    com = np.array(moments) / mass
+    axes = ("xx", "xy", "xz", "yy", "yz", "zz")
+    about = {axis: bodies[f"I{axis} {joint}"] for axis in axes}
+    steiner = mass * (com @ com * np.eye(3) - np.outer(com, com))
+    rows = {"x": 0, "y": 1, "z": 2}
+    inertia = {axis: float(about[axis] - steiner[rows[axis[0]], rows[axis[1]]]) for axis in axes}
+    entries = " ".join(f'i{axis}="{value!r}"' for axis, value in inertia.items())
+    origin = " ".join(repr(float(value)) for value in com)
+    return f'<inertial><origin xyz="{origin}"/><mass value="{mass!r}"/><inertia {entries}/></inertial>'
 
 
 @register_exporter("mjcf", model="an MJCF, or the URDF to make one from,")
@@ -253,6 +325,15 @@ class XmlText:
             b" " + key.encode("utf-8") + b"=" + _quoted(value) for key, value in attributes.items()
         )
         self._changes.append((at, at, indent + b"<" + tag + b"/>"))
+
+    def replace_child(self, parent: Element, name: str, text: str) -> None:
+        """Put a text in the place of the first child of this name, or behind all children where there is none."""
+        child = next((one for one in parent.children if one.path[-1] == name), None)
+        if child is not None:
+            end = self._data.index(b">", max(child.end, child.start)) + 1
+            self._changes.append((child.start, end, text.encode("utf-8")))
+        elif text and parent.end > parent.start:
+            self._changes.append((parent.end, parent.end, text.encode("utf-8")))
 
     def text(self) -> str:
         """The document with all changes."""
