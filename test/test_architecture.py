@@ -67,7 +67,7 @@ ROS = {
 }  # fmt: skip
 LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "pinocchio": {"robot", "identification", "simulation", "views"},
-    "mujoco": {"simulation"},
+    "mujoco": {"simulation", "io.export.urdf_to_mjcf"},
     "rosbags": {"io.bags"},
     "mcap": {"io.bags"},
     "plotly": {"reports"},

@@ -255,7 +255,7 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
         (
             "mjcf",
             URDF.replace('cylinder radius="0.02"', 'cylinder radius="nan"'),
-            "has 'nan' where 1 numbers are expected",
+            "MuJoCo cannot read the URDF: Error: nan size in geom",
         ),
         ("mjcf", URDF.replace('<mass value="2"/>', ""), "'thigh' has an <inertial> without <mass>"),
     ],
