@@ -41,9 +41,9 @@ def export(
     ----------
     parameters : parameter file of ``identify``, ``replay`` or the live node, or a result of
         :func:`~friction_estimator.identify`
-    to : ``urdf``, ``mjcf``, ``isaac_lab``, ``ros2_control`` or ``c_header``
+    to : ``urdf``, ``mjcf``, ``isaac_lab``, ``gazebo``, ``drake``, ``ros2_control`` or ``c_header``
     path : file to write
-    model : for urdf the URDF that is changed, for mjcf an MJCF or a URDF
+    model : for urdf and drake the URDF that is changed, for mjcf an MJCF or a URDF, for gazebo an SDF or a URDF
     speed : speed up to which Coulomb and viscous friction agree with the law [rad/s]; None: the velocities of the
         identification
     coupling : YAML of motors that move several joints together

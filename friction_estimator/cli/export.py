@@ -15,7 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("params", type=Path, help="parameter file of `identify`, of the live node or of `replay`")
     parser.add_argument("--to", required=True, choices=[one.name for one in export_formats()], help="format to write")
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")
-    parser.add_argument("--model", type=Path, help="for urdf: the URDF to change; for mjcf: an MJCF, or a URDF")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        help="for urdf and drake: the URDF to change; for mjcf: an MJCF, or a URDF; for gazebo: an SDF, or a URDF",
+    )
     parser.add_argument(
         "--speed",
         type=finite,

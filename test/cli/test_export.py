@@ -31,7 +31,7 @@ def test_every_format_is_written_and_named_on_stdout(
     name: str, params: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = params.parent / "new" / "out"
-    model = ["--model", str(URDF)] if name in ("urdf", "mjcf") else []
+    model = ["--model", str(URDF)] if name in ("urdf", "mjcf", "gazebo", "drake") else []
     assert main(["export", str(params), "--to", name, "-o", str(out), *model]) == 0
     assert capsys.readouterr().out == f"{out}\n"
     assert "l_hip_yaw" in out.read_text()

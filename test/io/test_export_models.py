@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -157,6 +158,41 @@ def test_a_joint_in_mujoco_holds_below_the_identified_friction_moves_above_it_an
     assert turned(0.0, start, half)[1] == pytest.approx(left, rel=0.05)
 
 
+SDF = """<sdf version="1.11"><model name="leg"><link name="base"/><link name="thigh"/><link name="shank"/>
+  <joint name="hip" type="revolute"><parent>base</parent><child>thigh</child>
+    <axis><xyz>0 1 0</xyz><dynamics><friction>9</friction></dynamics></axis></joint>
+  <joint name="knee" type="revolute"><parent>thigh</parent><child>shank</child><axis><xyz>0 1 0</xyz></axis></joint>
+</model></sdf>"""
+
+
+def test_gazebo_gets_damping_and_friction_of_the_axis_in_an_sdf_and_the_urdf_it_reads_as_well() -> None:
+    hip, knee = friction_of("hip", "knee")
+    made = export_friction("gazebo", ExportRequest((hip, knee), model=SDF))
+    found = {one.get("name"): one.find("axis/dynamics") for one in ElementTree.fromstring(made.text).iter("joint")}
+    for joint in (hip, knee):
+        numbers = {child.tag: float(child.text or "") for child in found[joint.joint]}
+        assert numbers == {"friction": joint.simple.coulomb, "damping": joint.simple.viscous}
+    assert (
+        made.text.replace("<friction>9", "") != SDF and "an SDF has no place for the drive inertia" in made.warnings[0]
+    )
+    request = ExportRequest(friction_of(*NAMES), model=URDF)
+    assert export_friction("gazebo", request).text == export_friction("urdf", request).text
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_drake_gets_damping_and_the_inertia_of_the_rotor(given: bool) -> None:
+    hip, knee = friction_of("hip", "knee")
+    motor = '<transmission name="t"><joint name="hip"/><actuator name="m"><x/></actuator></transmission></robot>'
+    model = URDF.replace("</robot>", motor) if given else URDF
+    made = export_friction("drake", ExportRequest((hip, knee), model=model))
+    root = ElementTree.fromstring(made.text.encode())
+    drive = [one for one in root.findall("transmission") if one.find("actuator") is not None]
+    assert [one.find("joint").get("name") for one in drive] == ["hip"]
+    tags = {child.tag.rpartition("}")[2]: child.get("value") for child in drive[0].find("actuator")}
+    assert float(tags["rotor_inertia"]) == hip.drive_inertia and float(tags["gear_ratio"]) == 1.0
+    assert made.warnings[-1] == "Drake has no dry friction of joints: that of hip, knee has no effect there"
+
+
 def test_isaac_lab_takes_friction_as_efforts_and_armature() -> None:
     hip, knee = friction_of("hip", "knee")
     scope: dict[str, dict[str, dict[str, float]]] = {}
@@ -239,7 +275,11 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
     ("name", "model", "message"),
     [
         ("urdf", "", "'urdf' changes a model: give the URDF of the robot with --model"),
-        ("c_header", URDF, "'c_header' takes no model; the formats that change a model are 'mjcf', 'urdf'"),
+        (
+            "c_header",
+            URDF,
+            "'c_header' takes no model; the formats that change a model are 'drake', 'gazebo', 'mjcf', 'urdf'",
+        ),
         ("sdf", "", f"unknown format 'sdf'; the formats are {', '.join(map(repr, EXPORTER_NAMES))}"),
         ("urdf", URDF.replace("hip", "hop"), "the URDF has none of the joints 'hip'; it has 'hop', 'knee', 'é&\"'"),
         ("urdf", URDF.replace("</robot>", ""), "not valid XML, line 26"),

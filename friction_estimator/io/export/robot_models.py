@@ -59,10 +59,81 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
             document.set(dynamics, attributes)
         if element.attributes.get("type") == "fixed":
             warnings.append(f"joint {joint.joint!r} is fixed in the URDF: its friction has no effect")
+    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "a URDF"), *reductions(pairs)))
+
+
+@register_exporter("gazebo", model="the SDF, or the URDF, of the robot")
+def export_gazebo(request: ExportRequest) -> ExportResult:
+    """The given SDF with other ``<dynamics>`` of the axes, or the URDF, of which Gazebo reads the same numbers.
+
+    SDFormat has ``damping`` [N m s/rad] and ``friction`` [N m], which is static and Coulomb friction in one (SDFormat,
+    ``sdf::JointAxis``; the physics engine DART takes it as the Coulomb friction of the joint).
+    """
+    document = XmlText(request.model, "model")
+    if document.root == "robot":
+        return export_urdf(request)
+    if document.root != "sdf":
+        raise RobotModelError(f"the model is neither an SDF nor a URDF: its root element is <{document.root}>")
+    elements = [one for one in document.elements if one.path[-2:] == ("model", "joint")]
+    pairs, warnings = matched(request, elements, "SDF")
+    for joint, element in pairs:
+        axis = next((child for child in element.children if child.path[-1] == "axis"), None)
+        if axis is None:
+            warnings.append(f"joint {joint.joint!r} has no <axis> in the SDF: its friction is left out")
+            continue
+        numbers = {"damping": joint.simple.viscous, "friction": joint.simple.coulomb}
+        texts = {name: f"<{name}>{value!r}</{name}>" for name, value in numbers.items()}
+        dynamics = next((child for child in axis.children if child.path[-1] == "dynamics"), None)
+        if dynamics is None or dynamics.start == dynamics.end:
+            document.replace_child(axis, "dynamics", f"<dynamics>{''.join(texts.values())}</dynamics>")
+        else:
+            for name, text in texts.items():
+                document.replace_child(dynamics, name, text)
+    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "an SDF"), *reductions(pairs)))
+
+
+def _without_armature(pairs: Sequence[tuple[JointFriction, Element]], what: str) -> tuple[str, ...]:
     inertias = [joint.joint for joint, _ in pairs if joint.drive_inertia is not None]
-    if inertias:
-        warnings.append(f"a URDF has no place for the drive inertia of {', '.join(inertias)}: left out")
-    return ExportResult(document.text(), (*warnings, *reductions(pairs)))
+    return (f"{what} has no place for the drive inertia of {', '.join(inertias)}: left out",) if inertias else ()
+
+
+@register_exporter("drake", model="the URDF of the robot")
+def export_drake(request: ExportRequest) -> ExportResult:
+    """The given URDF with ``<dynamics>``, and ``drake:rotor_inertia`` of an actuator where armature was identified.
+
+    Drake adds the inertia ``gear_ratio^2 rotor_inertia`` of an actuator to its joint, and has no dry friction of joints
+    (``pydrake.multibody.parsing``, supported tags of URDFs).
+    """
+    made = export_urdf(request)
+    document = XmlText(made.text, "URDF")
+    root = document.elements[0]
+    transmissions = [one for one in document.elements if one.path == ("robot", "transmission")]
+    added = []
+    for joint in request.alone:
+        if joint.drive_inertia is None:
+            continue
+        rotor, gear = f'<drake:rotor_inertia value="{joint.drive_inertia!r}"/>', '<drake:gear_ratio value="1"/>'
+        own = [one for one in transmissions if _drives(one, joint.joint)]
+        actuators = [child for one in own for child in one.children if child.path[-1] == "actuator"]
+        name, kind = _quoted(joint.joint).decode(), "transmission_interface/SimpleTransmission"
+        motor = _quoted(f"{joint.joint}_motor").decode()
+        if actuators and actuators[0].end > actuators[0].start:
+            document.replace_child(actuators[0], "drake:rotor_inertia", rotor)
+            document.replace_child(actuators[0], "drake:gear_ratio", gear)
+        elif not actuators:
+            actuator = f"<actuator name={motor}>{rotor}{gear}</actuator>"
+            added.append(f"<transmission name={motor}><type>{kind}</type><joint name={name}/>{actuator}</transmission>")
+    document.replace_child(root, "", "".join(added))
+    if "xmlns:drake" not in root.attributes:
+        document.set(root, {"xmlns:drake": "http://drake.mit.edu"})
+    dry = [joint.joint for joint in request.alone if joint.simple.coulomb]
+    none = f"Drake has no dry friction of joints: that of {', '.join(dry)} has no effect there"
+    kept = (text for text in made.warnings if not text.startswith("a URDF has no place"))
+    return ExportResult(document.text(), (*kept, *([none] if dry else [])))
+
+
+def _drives(transmission: Element, joint: str) -> bool:
+    return any(child.path[-1] == "joint" and child.attributes.get("name") == joint for child in transmission.children)
 
 
 def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
