@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -225,9 +226,30 @@ class RobotConfig(Validated):
     fixed_base: bool = parameter(
         False, "True for a robot that is bolted to the ground, without IMU and base state. Not for the observer fbse."
     )
+    unmeasured_contacts: tuple[str, ...] = parameter(
+        (),
+        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: what their law does not "
+        "explain is external, and it does not adapt.",
+    )
     max_velocity: float = advanced(100.0, "Joint velocities above this are rejected as glitches.", "rad/s", 1e-3, 1e6)
     max_effort: float = advanced(1e4, "Motor torques above this are rejected as glitches.", "N m", 1e-3, 1e9)
     coupling: CouplingConfig = CouplingConfig()
+
+    def touched(self, joint_names: Sequence[str]) -> BoolArray:
+        """Which joints (n,) :attr:`unmeasured_contacts` names.
+
+        Raises
+        ------
+        ConfigError
+            When an entry names none of them.
+        """
+        rows = [[fnmatchcase(joint, entry) for joint in joint_names] for entry in self.unmeasured_contacts]
+        for entry, row in zip(self.unmeasured_contacts, rows, strict=True):
+            if not any(row):
+                raise ConfigError(
+                    f"robot.unmeasured_contacts: {entry!r} matches no joint; the joints are {choices(joint_names)}"
+                )
+        return np.asarray(np.array(rows, dtype=bool).reshape(-1, len(joint_names)).any(axis=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,7 @@ class Estimator:
         limits = dict(zip(names, self._pipeline.robot.effort_limit.tolist(), strict=True))
         check_effort(fitting, [limits.get(name, math.inf) for name in fitting.joint_names])
         if identified.robot not in ("", self._pipeline.robot.identity):
-            notes = (*notes, _OTHER_ROBOT)
+            fitting, notes = replace(fitting, calibration=None), (*notes, _OTHER_ROBOT)
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
         self._judge()

@@ -40,6 +40,8 @@ error below 1e-6 of the friction."""
 
 SCALARS = ("residual_variance", "measurement_variance", "samples")
 """What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
+CALIBRATION = ("link_mass", "link_com_x", "link_com_y", "link_com_z", "torque_gain", "torque_offset", "rotor_inertia")
+"""Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2]."""
 LARGEST = 1e9
 """Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
 _SIGMAS, _SLACK = 10.0, 1.0
@@ -355,6 +357,8 @@ class IdentifiedParameters(Brief):
     ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
     ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
         unknown; None: all unknown
+    calibration, calibration_covariance : (n, 7), (n, 7, 7) errors of model and torque sensors, :data:`CALIBRATION`;
+        None: unknown
     robot : text, ``RobotModel.identity`` of the robot; empty where unknown
     """
 
@@ -371,6 +375,8 @@ class IdentifiedParameters(Brief):
     ripples: FloatArray | None = None
     ripple: FloatArray | None = None
     ripple_covariance: FloatArray | None = None
+    calibration: FloatArray | None = None
+    calibration_covariance: FloatArray | None = None
     robot: Any = ""
 
     @property
@@ -379,7 +385,7 @@ class IdentifiedParameters(Brief):
         return self.ripples is not None and bool(self.ripples.any())
 
     def added(self, kind: str, row: int) -> tuple[FloatArray, FloatArray] | None:
-        """Parameters (s,) of the terms ``ripple`` or ``presliding`` of a joint, and their covariance; None: unknown."""
+        """``ripple``, ``presliding`` or ``calibration`` (s,) of a joint, and the covariance; None: unknown."""
         values, covariance = getattr(self, kind), getattr(self, f"{kind}_covariance")
         known = values is not None and covariance is not None and np.isfinite(covariance[row]).all()
         return (values[row], covariance[row]) if known else None
@@ -423,7 +429,7 @@ def check_identified(identified: IdentifiedParameters) -> None:
                 raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
         _check_covariance(joint, covariance)
         _check_bounds(joint, law, values, covariance)
-        for kind in ADDED_TERMS:
+        for kind in (*ADDED_TERMS, "calibration"):
             if (numbers := identified.added(kind, row)) is not None:
                 _check_covariance(joint, numbers[1])
                 if not (np.abs(numbers[0]) <= LARGEST).all():

@@ -319,7 +319,7 @@ class FrameEvaluation:
 
     Parameters
     ----------
-    config : ``momentum.input_hold``, ``sensors``
+    config : ``momentum.input_hold``, ``sensors``, ``robot.unmeasured_contacts``
     robot : the model that also made the :class:`Dynamics`
     limbs : joints that are judged together
 
@@ -333,6 +333,7 @@ class FrameEvaluation:
         limb_of_joint = np.zeros(n, dtype=np.int64)
         for number, limb in enumerate(limbs):
             limb_of_joint[limb.joints] = number
+        self._touched = np.unique(limb_of_joint[config.robot.touched(robot.joint_names)])
         residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
         self._table = RobotTable(robot.motors.table, residual, limb_of_joint)
         self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]
@@ -356,9 +357,11 @@ class FrameEvaluation:
         self.forget_pushes()
 
     def forget_pushes(self) -> None:
-        """Nothing has pushed."""
-        self._memory.since_push[:] = self._memory.since_release[:] = math.inf
-        self._memory.pushed_for[:] = 0.0
+        """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
+        memory, touched = self._memory, self._touched
+        memory.since_push[:] = memory.since_release[:] = math.inf
+        memory.pushed_for[:] = 0.0
+        memory.since_push[touched] = memory.since_release[touched] = memory.pushed_for[touched] = -math.inf
 
     def leave_presliding(self) -> None:
         """Forget the strains."""

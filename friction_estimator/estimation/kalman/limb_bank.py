@@ -97,7 +97,8 @@ class LimbBank:
     newest : window that the limbs use, or have used; None before the first one
     unexplained : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing
         was measured [N m], [(N m)^2]
-    contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground
+    contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground;
+        with a fixed base no foot has to stand, and none lands
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
@@ -211,7 +212,7 @@ class LimbBank:
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in self.limbs:
-            self.contact_transition[limb.joints] = any(landing[foot] for foot in limb.feet.tolist())
+            self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
 
     def evaluate(self, window: Window) -> WindowTerms:
         """Evaluate the robot model at the end of the window."""
@@ -235,8 +236,12 @@ class LimbBank:
         """
         limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
         known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
-        if not known or not usable or window.disturbed[limb.joints[0]]:
+        pushed = window.disturbed[limb.joints[0]]
+        if not known or not usable or pushed:
             limb_filter.skip(window.duration)
+            if pushed and window.duration > 0.0:  # what model and sensors add goes on
+                place, first = self._places[index], limb_filter.layout.first
+                self._used[index] = self._dynamics.of_limb(terms, links, place, first, limb_filter.memory)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step(index, terms, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
@@ -256,7 +261,9 @@ class LimbBank:
             if index in used:
                 table = limb_filter.table
                 memory, now, columns = limb_filter.memory, limb_filter.now, used[index].force_columns
-                write_calibration(self._places[index], memory, now, table, columns, time, self._next)
+                place, measured_at = self._places[index], self._next.measured_at
+                at = time if limb_filter.running else float(measured_at[place.joints[0]])
+                write_calibration(place, memory, now, table, columns, at, self._next)
             if mended := self._gather(index):
                 failed[index] = mended
             elif index not in failed:

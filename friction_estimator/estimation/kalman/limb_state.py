@@ -155,13 +155,19 @@ class LimbState:
     def prior_covariance(self) -> FloatArray:
         """Covariance before any data, (size, size).
 
-        No measurement separates a common scale of all torques, forces and masses from the scale of friction. The motor
-        torques are right on average, by convention: their gain errors add up to zero, and the filter keeps it so.
+        Only foot sensors and masses separate a common scale of all motor torques from the scale of friction, and they
+        have usual errors, too. Usual gain errors of the motor torques therefore add up to zero, and the filter keeps it
+        so; larger ones, by ``sensors.effort_gain_std``, need not.
         """
         covariance = np.diag(self.prior_std**2)
         gains = covariance[self.effort_gain, self.effort_gain]
-        gains -= gains.sum() / gains.shape[0] ** 2
+        gains -= np.minimum(np.diagonal(gains), _SENSOR_ERRORS["effort_gain_std"] ** 2).sum() / gains.shape[0] ** 2
         return covariance
+
+    def calibration_of(self, joint: int) -> IntArray:
+        """States (7,) of a joint: :data:`~friction_estimator.laws.joint_laws.CALIBRATION`."""
+        links, single = self.links.start + 4 * joint, (self.effort_gain, self.effort_offset, self.armature)
+        return np.r_[links : links + 4, [block.start + joint for block in single]]
 
     def foot(self, block: slice, foot: int) -> slice:
         """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""

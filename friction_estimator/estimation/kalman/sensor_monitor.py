@@ -400,8 +400,9 @@ _STEADY = 6.0
 class UnloadedFeet:
     """Finds feet in the air, and what their sensors read there.
 
-    Whether a force is small does not depend on the bias found so far: a bias identified too early, while the foot was
-    still leaving the ground, would otherwise hide every later reading.
+    Such a foot carries next to nothing along any axis, and less than a foot that stands. Whether a force is small does
+    not depend on the bias found so far: a bias identified too early, while the foot was still leaving the ground, would
+    otherwise hide every later reading.
 
     Parameters
     ----------
@@ -418,15 +419,14 @@ class UnloadedFeet:
 
     def __init__(self, foot_count: int, force_std: float, bias_std: float, firm_force: float) -> None:
         self._count = foot_count
-        self._bias_std = bias_std
+        self._bias_std, self._firm_force = bias_std, firm_force
         self.retune(force_std)
-        self._firm_force = firm_force
         self.reset()
 
     def retune(self, force_std: float) -> None:
         """Use the limits of this noise from now on."""
         self._force_std = force_std
-        self._small = 4.0 * force_std + 3.0 * self._bias_std
+        self._small = min(4.0 * force_std + 3.0 * self._bias_std, self._firm_force)
 
     def reset(self) -> None:
         """Nothing is known."""
@@ -441,6 +441,7 @@ class UnloadedFeet:
         lowest, highest = window.normal_force.tolist()
         for foot, fresh in enumerate(window.wrench_fresh.tolist()):
             small = -self._small < lowest[foot] and highest[foot] < self._small and fresh
+            small = small and float(np.abs(window.wrenches[foot, :2]).max()) < self._small
             self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
             unloaded = self._small_windows[foot] >= _WINDOWS and self._steady(foot, window.readings[1 + foot])
             self.unloaded[foot] = unloaded

@@ -34,7 +34,7 @@ from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonit
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws, common_rows, laws_of_joints
+from friction_estimator.laws.joint_laws import CALIBRATION, IdentifiedParameters, JointLaws, common_rows, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -389,8 +389,13 @@ class KalmanFriction:
                 added |= {kind: values, f"{kind}_covariance": estimates.covariance[:, columns, columns]}
             elif kind == "presliding":  # the data have shown that there is none
                 added |= {kind: np.zeros((n, s)), f"{kind}_covariance": np.zeros((n, s, s))}
-        for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
-            samples[limb.joints] = limb_filter.windows
+        c = len(CALIBRATION)
+        calibration, spread = np.zeros((n, c)), np.zeros((n, c, c))
+        for limb, one in zip(self.bank.limbs, self.bank.filters, strict=True):
+            samples[limb.joints] = one.windows
+            for row, joint in enumerate(limb.joints.tolist()):
+                states = one.layout.calibration_of(row)
+                calibration[joint], spread[joint] = one.state[states], one.covariance[np.ix_(states, states)]
         return IdentifiedParameters(
             joint_names=self._motors.names,
             law_names=self.laws.law_names,
@@ -401,6 +406,8 @@ class KalmanFriction:
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
             ripples=self.ripples if self.ripples.size else None,
+            calibration=calibration,
+            calibration_covariance=spread,
             **added,
         )
 
@@ -470,6 +477,10 @@ class KalmanFriction:
                         known = identified.added(kind, saved)
                         if known is not None and columns.start < columns.stop:
                             limb_filter.replace(states[row, columns], *known)
+                    if (calibration := identified.added("calibration", saved)) is not None:
+                        errors = limb_filter.layout.calibration_of(row)
+                        free = limb_filter.layout.prior_std[errors] > 0.0
+                        limb_filter.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
                     limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
                     limb_filter.memory.model_error_variance[row] = identified.residual_variance[saved]
         self.bank.visited.restore(identified, here, there)

@@ -105,7 +105,7 @@ class ObservedFriction:
 
     Parameters
     ----------
-    config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``
+    config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``, ``robot.unmeasured_contacts``
     robot : the model that also made the :class:`Dynamics`
     """
 
@@ -119,7 +119,8 @@ class ObservedFriction:
         self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
-        self._all = np.ones(len(robot.joint_names), dtype=bool)
+        touched = config.robot.touched(robot.joint_names)
+        self._all = ~(robot.coupled[:, touched].any(axis=1) | touched)
         self._learning_joints: dict[bytes, BoolArray] = {}
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
@@ -176,6 +177,8 @@ class ObservedFriction:
         measured = observer.step(frame, attitude, phase, dynamics)
         residual = measured if momentum is observer else momentum.step(frame, attitude, phase, dynamics)
         regressor = identifier.regressor(frame.velocity, frame.effort)
+        if not self._all.all():
+            measured = measured._replace(available=measured.available & self._all)
         delayed = observer.filter(regressor, frame.dt)
         learning = measured.available & self._may_learn(phase)
         identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
@@ -209,5 +212,6 @@ class ObservedFriction:
             return self._all
         key = phase.contact.tobytes()
         if key not in self._learning_joints:
-            self._learning_joints[key] = np.logical_or(self._limb[phase.contact].any(axis=0), ~self._limb.any(axis=0))
+            standing = np.logical_or(self._limb[phase.contact].any(axis=0), ~self._limb.any(axis=0))
+            self._learning_joints[key] = standing & self._all
         return self._learning_joints[key]

@@ -1,0 +1,143 @@
+"""Claims about a leg with a fixed base whose foot is pressed and pulled, with a foot sensor and without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.io.parameters import load_parameters, save_parameters
+from friction_estimator.types import FloatArray, FrictionEstimate, JointSample, WrenchSample
+
+LINK = (
+    '<link name="{0}"><inertial><origin xyz="0 0 -0.1"/><mass value="{1}"/>'
+    '<inertia ixx="0.004" iyy="0.004" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+JOINT = (
+    '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><origin xyz="0 0 {3}"/>'
+    '<axis xyz="0 1 0"/><limit effort="20" velocity="20" lower="-3" upper="3"/></joint>'
+)
+URDF = (
+    '<robot name="leg"><link name="stand"/>' + LINK.format("thigh", 1.0) + LINK.format("shank", 0.5)
+    + '<link name="sole"/>' + JOINT.format("hip", "stand", "thigh", 0.0) + JOINT.format("knee", "thigh", "shank", -0.2)
+    + '<joint name="end" type="fixed"><parent link="shank"/><child link="sole"/><origin xyz="0 0 -0.2"/></joint>'
+    + "</robot>"
+)  # fmt: skip
+PERIOD, STEPS = 2e-3, 8
+COULOMB, VISCOUS, OFFSET = np.array([0.4, 0.3]), np.array([0.1, 0.2]), np.array([0.05, -0.04])
+FORCE = {"press": (4.0, 20.0), "nothing": (0.0, 0.0)}
+"""Mean and amplitude of the vertical force [N]: a hand pulls the foot for two fifths of the time."""
+LOGS = ("kalman", "momentum")
+
+
+@dataclass(frozen=True)
+class Log:
+    """Readings (m, ...), true friction and torque of the force on the foot (m, 2)."""
+
+    position: FloatArray
+    velocity: FloatArray
+    effort: FloatArray
+    wrench: FloatArray
+    friction: FloatArray
+    external: FloatArray
+
+
+def friction_torque(velocity: FloatArray) -> FloatArray:
+    return COULOMB * np.tanh(velocity / 0.01) + VISCOUS * velocity
+
+
+@cache
+def log_of(kind: str, seconds: float, seed: int) -> Log:
+    """A controller moves the joints, and a force acts on the foot; explicit steps of a quarter millisecond."""
+    model = pin.buildModelFromXML(URDF)
+    data, sole, rng = model.createData(), model.getFrameId("sole"), np.random.default_rng(seed)
+    mean, amplitude = FORCE[kind]
+    q, v, rows, dt = np.array([0.3, -0.8]), np.zeros(2), [], PERIOD / STEPS
+    for k in range(round(seconds / PERIOD)):
+        t = k * PERIOD
+        wanted = np.array([0.3, -0.8]) + [0.3 * np.sin(3.1 * t), 0.5 * np.sin(4.3 * t + 1.0)]
+        tau = pin.computeGeneralizedGravity(model, data, q) + 60.0 * (wanted - q) - 2.0 * v
+        world = np.array([0.3 * amplitude * np.sin(2.3 * t), 0.0, mean + amplitude * np.sin(1.7 * t + seed)])
+        pin.framesForwardKinematics(model, data, q)
+        J = pin.computeFrameJacobian(model, data, q, sole, pin.LOCAL_WORLD_ALIGNED)[:3]
+        wrench = np.concatenate((data.oMf[sole].rotation.T @ world, np.zeros(3)))
+        reading = wrench + np.r_[0.1 * rng.normal(size=3), np.zeros(3)]
+        rows.append((q, v + 1e-3 * rng.normal(size=2), tau + OFFSET, reading, friction_torque(v), J.T @ world))
+        for _ in range(STEPS):
+            a = pin.aba(model, data, q, v, tau - friction_torque(v) + J.T @ world)
+            v = v + dt * a
+            q = q + dt * v
+    return Log(*map(np.array, zip(*rows, strict=True)))
+
+
+def estimator(observer: str, foot: bool, touched: bool) -> Estimator:
+    parameters = {
+        "observer": observer, "robot.fixed_base": True, "robot.unmeasured_contacts": ["knee"] if touched else [],
+        "feet.names": ["foot"] if foot else [], "sensors.force_std": 0.1, "sensors.velocity_std": 1e-3,
+        "identifier.phases": "all", "identifier.law": "load_quadrants",
+    }  # fmt: skip
+    if foot:
+        parameters |= {"feet.foot.frame": "sole", "feet.foot.contact": "point"}
+    return Estimator(config_from_parameters(parameters), URDF)
+
+
+def drive(one: Estimator, log: Log, foot: bool) -> list[FrictionEstimate]:
+    estimates = []
+    for k, (q, v, tau, wrench) in enumerate(zip(log.position, log.velocity, log.effort, log.wrench, strict=True)):
+        stamp = 1_000_000_000 + round(1e9 * k * PERIOD)
+        if foot:
+            one.add(WrenchSample(stamp, 0, wrench))
+        estimates += one.add(JointSample(stamp, q, v, tau))
+    return estimates
+
+
+@pytest.mark.parametrize("observer", LOGS)
+def test_a_foot_sensor_counts_in_whichever_direction_the_foot_is_pulled(observer):
+    log = log_of("press", 12.0, 1)
+    estimates = drive(estimator(observer, True, False), log, True)
+    settled = slice(len(estimates) // 2, None)
+    friction = np.array([one.friction for one in estimates])[settled]
+    error = friction - (log.friction + OFFSET)[: len(estimates)][settled]
+    assert (np.sqrt(np.mean(error**2, axis=0)) < 0.3 * np.abs(log.friction).mean(axis=0)).all()
+    assert (log.wrench[:, 2] < 0.0).mean() > 0.2
+
+
+@pytest.mark.parametrize("observer", LOGS)
+def test_a_contact_that_no_sensor_measures_is_external_torque_and_never_friction(observer, tmp_path):
+    """What was learned with the foot sensor, or without a contact, is kept in a file and used without the sensor."""
+    teacher = estimator(observer, True, False)
+    drive(teacher, log_of("press", 12.0, 1), True)
+    save_parameters(tmp_path / "leg.yaml", teacher.identified)
+    known = load_parameters(tmp_path / "leg.yaml")
+    log, one = log_of("press", 6.0, 2), estimator(observer, False, True)
+    assert one.restore(known) == ()
+    estimates = drive(one, log, False)
+    found = np.array([each.external_torque for each in estimates])[500:]
+    truth, low_passed = np.zeros(2), []
+    for external in log.external:
+        truth = truth + (1.0 - np.exp(-(40.0 if observer == "kalman" else 30.0) * PERIOD)) * (external - truth)
+        low_passed.append(truth)
+    truths = np.array(low_passed)[500 : len(estimates)]
+    unexplained = np.mean((found - truths) ** 2, axis=0) / truths.var(axis=0)
+    assert (unexplained < 0.03).all()
+    np.testing.assert_array_equal(one.identified.values, known.values)
+
+
+def test_calibration_of_another_robot_is_not_used():
+    teacher = estimator("kalman", True, False)
+    drive(teacher, log_of("press", 12.0, 1), True)
+    heavier, known = estimator("kalman", False, True), teacher.identified
+    assert np.abs(known.calibration[:, 5]).max() > 0.0
+    heavier.restore(replace(known, robot="another"))
+    np.testing.assert_array_equal(heavier.identified.calibration, 0.0)
+
+
+def test_unmeasured_contacts_must_name_joints():
+    with pytest.raises(ConfigError, match=r"'ankle' matches no joint; the joints are 'hip', 'knee'"):
+        Estimator(config_from_parameters({"robot.fixed_base": True, "robot.unmeasured_contacts": ["ankle"]}), URDF)
