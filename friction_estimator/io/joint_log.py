@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 import re
 import zipfile
@@ -30,15 +31,24 @@ _SIGNALS = ("position", "velocity", "effort")
 _OF_MOTORS = ("pwm", "current")
 _NO_MOTORS: Mapping[str, str] = MappingProxyType({})
 _ALIASES = {"torque": "effort", "t": "time", "timestamp": "time", "stamp": "time"}
-_UNITS = {
-    "time": ("s",),
-    "position": ("rad", "m"),
-    "velocity": ("rad/s", "m/s"),
-    "effort": ("Nm", "N m", "N"),
+_ANGLE = {"rad": 1.0, "m": 1.0, "deg": math.pi / 180.0, "mrad": 1e-3, "rev": 2.0 * math.pi, "mm": 1e-3}
+_SPEED = {f"{unit}/s": factor for unit, factor in _ANGLE.items()} | {"rpm": math.pi / 30.0}
+_TORQUE = {"Nm": 1.0, "N m": 1.0, "N": 1.0, "mNm": 1e-3, "mN m": 1e-3, "kNm": 1e3}
+_UNITS: dict[str, dict[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "position": _ANGLE,
+    "command": _ANGLE,
+    "velocity": _SPEED,
+    **dict.fromkeys(("effort", "friction", "joint_torque", "external"), _TORQUE),
+    "current": {"A": 1.0, "mA": 1e-3},
 }
+"""SI units, and what they are, by kind of column and its unit."""
+_COUNTS = re.compile(r"(?:counts?|ticks?)\s*/\s*([0-9]+)")
+"""Counts of an encoder, with their number in a turn."""
 _UNIT = re.compile(r"\s*[\[(]([^\])]*)[\])]\s*$")
 _HELP = (
-    "columns are 'time', 'position/<joint>', 'velocity/<joint>', 'effort/<joint>' (or 'torque/<joint>'), in SI units"
+    "columns are 'time', 'position/<joint>', 'velocity/<joint>', 'effort/<joint>' (or 'torque/<joint>'), in SI units, "
+    "or with the unit behind the name, such as 'position/<joint> [deg]'"
 )
 _FORCE, _MOMENT = ("x", "y", "z"), ("mx", "my", "mz")
 """Columns of a wrench, ``<kind>/x``."""
@@ -101,9 +111,21 @@ def _column(label: str, values: FloatArray) -> _Column:
     kind, _, joint = (part.strip() for part in name.partition("/"))
     kind = kind.lower()
     kind = _ALIASES.get(kind, kind)
-    if unit and unit[1].strip() not in _UNITS.get(kind, (unit[1].strip(),)):
-        raise InputError(f"the column {label!r} is in {unit[1]!r}, expected {choices(_UNITS[kind])}")
-    return _Column(label, kind, joint, values)
+    return _Column(label, kind, joint, values * _factor(label, kind, unit[1].strip()) if unit else values)
+
+
+def _factor(label: str, kind: str, unit: str) -> float:
+    """SI units in the unit of a column; units of kinds that have no meaning here are not looked at."""
+    known = _UNITS.get(kind)
+    if known is None:
+        return 1.0
+    counts = _COUNTS.fullmatch(unit) if known is _ANGLE else None
+    if counts is not None and int(counts[1]) > 0:
+        return 2.0 * math.pi / int(counts[1])
+    if unit not in known:
+        turn = " or counts/N with N counts a turn" if known is _ANGLE else ""
+        raise InputError(f"the column {label!r} is in {unit!r}, expected {choices(known)}{turn}")
+    return known[unit]
 
 
 def _wrenches(columns: Sequence[_Column]) -> Mapping[str, FloatArray]:

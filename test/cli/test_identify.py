@@ -110,6 +110,8 @@ def test_a_result_is_validated_on_other_recordings(
     page = tmp_path / "page.html"
     capsys.readouterr()
     assert main(["validate", str(params), str(second), "--robot", str(urdf), "--report", str(page)]) == 0
+    limited = ["validate", str(params), str(second), "--robot", str(urdf), "--max-error"]
+    assert [main([*limited, percent]) for percent in ("50", "0.001")] == [0, 3]
     out = capsys.readouterr().out
     assert "predict zero" in out and "shoulder: RMS error" in out and "times the held-out error" in out
     assert "params on second.csv" in page.read_text()

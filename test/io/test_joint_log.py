@@ -114,8 +114,6 @@ def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) ->
         (TEXT.replace("effort/hip", "torque/knee"), "gives effort of 'knee' a second time"),
         (TEXT.replace("effort/hip", "pwm/hip"), "'effort/hip' is missing; there is effort of 'knee'"),
         (TEXT.replace("effort/hip", "effort"), "'effort' does not name its joint"),
-        (TEXT.replace("position/hip", "position/hip [deg]"), "is in 'deg', expected 'm', 'rad'"),
-        (TEXT.replace("time", "time (ms)"), "is in 'ms', expected 's'"),
         (TEXT.replace(f",{ROWS[1, 2]:.17g},", ",fast,", 1), "line 3, column 'position/knee': 'fast' is not a number"),
         (TEXT + "1,2,3\n", "line 7 has 3 cells, the header names 7 columns"),
     ],
@@ -153,3 +151,21 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
     binary.write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="not a UTF-8 text"):
         joint_log_from_table(binary)
+
+
+def test_units_behind_the_names_are_converted(tmp_path: Path) -> None:
+    plain = joint_log_from_table(write(tmp_path, TEXT))
+    factors = {"time": 1e3, "position/hip": 180.0 / np.pi, "position/knee": 4096.0 / (2.0 * np.pi)}
+    factors |= {"velocity/hip": 30.0 / np.pi, "velocity/knee": 180.0 / np.pi, "effort/hip": 1e3, "effort/knee": 1.0}
+    units = ("ms", "deg", "counts/4096", "rpm", "deg/s", "mNm", "Nm")
+    header = ",".join(f"{name} [{unit}]" for name, unit in zip(factors, units, strict=True))
+    rows = [",".join(f"{value:.17g}" for value in row) for row in ROWS * list(factors.values())]
+    log = joint_log_from_table(write(tmp_path, "\n".join([header, *rows]) + "\n", "other.csv"))
+    for name in ("time", "position", "velocity", "effort"):
+        np.testing.assert_allclose(getattr(log, name), getattr(plain, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "unit"), [("position/hip", "degrees"), ("position/hip", "counts"), ("time", "h")])
+def test_an_unknown_unit_is_refused_with_those_that_there_are(tmp_path: Path, name: str, unit: str) -> None:
+    with pytest.raises(InputError, match=f"is in '{unit}', expected .*'(deg|ms)'"):
+        joint_log_from_table(write(tmp_path, TEXT.replace(name, f"{name} [{unit}]", 1)))

@@ -148,7 +148,7 @@ def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
 
 
 def _share(progress: Progress, number: int, count: int) -> Progress:
-    """Progress of one of several limbs."""
+    """Progress of one of several pieces of work."""
     return lambda done, total: progress(number + done / total, count)
 
 
@@ -191,7 +191,10 @@ def _identify(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None
 ) -> Part:
     """One limb, from the choice of the treatment on."""
-    treatment = choose_treatment(logs, model, options, progress)
+    half = None if progress is None else _share(progress, 0, 2)
+    treatment = choose_treatment(logs, model, options, half)
+    if progress is not None:
+        progress(1, 2)
     motions = to_motions(logs, treatment.treatment, options.folds)
     return _identify_part(motions, model, options, treatment)
 
