@@ -46,15 +46,13 @@ class RecordingStage(KalmanFriction):
         self.variances: dict[int, FloatArray] = {}
 
     def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
-        unmodelled = self.unmodelled_variance + self.bank.estimates.one_sided_variance
-        self.variances[frame.stamp_ns] = np.stack(
-            (
-                now.sigma**2 - now.velocity_variance - unmodelled,
-                unmodelled,
-                now.velocity_variance,
-                now.model_sigma**2 - now.velocity_variance - unmodelled,
-            )
-        )
+        estimates = self.bank.estimates
+        dry = self._motors.coulomb_at_joints(estimates.dry_friction)
+        size = np.maximum(np.abs(now.model) / np.maximum(dry, 1e-9), 1.0)
+        unmodelled = self.unmodelled_variance + size**2 * estimates.one_sided_variance
+        other = unmodelled + now.velocity_variance
+        measured, alone = (np.maximum(std**2 - other, 0.0) for std in (now.sigma, now.model_sigma))
+        self.variances[frame.stamp_ns] = np.stack((measured, unmodelled, now.velocity_variance, alone))
         super()._identify(frame, motion, now, out)
 
 

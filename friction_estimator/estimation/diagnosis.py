@@ -37,9 +37,9 @@ _RIGHT_LAW = 0.08
 friction is right."""
 _HARMLESS = (1.96 / 1.44) ** 2
 """Mean normalised innovation squared of Gaussian errors of which 1.96 sigma hold 85 %: smaller ones are moderate."""
-_UNCERTAIN = 0.35
-"""Part of the friction (RMS, in stance or in swing) that its sigma may reach. On random robots such joints have errors
-above a quarter of their friction more often than not; a fifth is always there (dry friction of one direction)."""
+_UNCERTAIN = 0.25 / 0.6745
+"""Part of the friction (RMS, in stance or in swing) that its sigma may reach: Gaussian errors are beyond a quarter of
+the friction, with which an estimate is wrong, as often as not."""
 
 ADVICE = {
     "passivity": "friction accelerates joints instead of braking them: check the sign and offset of the torque, and "

@@ -302,10 +302,15 @@ def evaluate_frame(
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     large = step_disturbance(dynamics, calibrated, robot.residual, motion, law, estimates, memory, now)
     lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory, out.pushed)
+    unmodelled = settings.unmodelled.copy()
     for joint in range(n):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.pushed[joint]
-        law.torque[joint] += estimates.one_sided[joint]
-    unmodelled = settings.unmodelled + estimates.one_sided_variance
+        dry, size = 0.0, abs(law.torque[joint])
+        for a in range(robot.motors.group.shape[1]):
+            dry += abs(robot.motors.weights[joint, a]) * estimates.dry_friction[robot.motors.group[joint, a]]
+        grown = size / dry if size > dry > 0.0 else 1.0  # what differs between the directions is a part of the friction
+        law.torque[joint] += grown * estimates.one_sided[joint]
+        unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
     largest = combine_law_and_model_error(law, unmodelled, out.measured, out.pushed, now)
     write_sample(
         out.sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,

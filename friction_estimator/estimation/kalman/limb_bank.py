@@ -19,6 +19,7 @@ from friction_estimator.estimation.kalman.limb_estimates import (
     empty_estimates,
     gather_limb,
     limb_estimates,
+    share_offset,
     write_calibration,
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
@@ -104,7 +105,8 @@ class LimbBank:
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
-        self._names, self.priors = robot.joint_names, MotorPriors.of(robot)
+        self._names, self._motors, self.priors = robot.joint_names, robot.motors, MotorPriors.of(robot)
+        self._offset_std = self.priors.offset_std * config.kalman.calibrate_sensors
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         self._bounds = law_bounds(laws)
@@ -268,8 +270,14 @@ class LimbBank:
                 failed[index] = mended
             elif index not in failed:
                 limb_filter.checkpoint(time)
+        self._share_offset()
         if failed:
             raise FloatingPointError("; ".join(f"{text} ({self._joints_of(index)})" for index, text in failed.items()))
+
+    def _share_offset(self) -> None:
+        """Which part of the constant torques is friction, by all joints together."""
+        dry = self._motors.coulomb_at_joints(self._next.dry_friction)
+        share_offset(self._next, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
     def _joints_of(self, index: int) -> str:
         return ", ".join(self._names[joint] for joint in self.limbs[index].joints)
@@ -300,11 +308,17 @@ class LimbBank:
             limb_filter.rollback(checkpoint)
         self.refresh()
 
-    def take_over(self, other: LimbBank) -> None:
-        """Use what the filters of another bank with the same laws have identified, and the velocities of its motors."""
-        self.visited = other.visited
+    def take_over(self, other: LimbBank, shared: BoolArray) -> None:
+        """Use what the filters of another bank have identified, and with the same laws the velocities of its motors.
+
+        Parameters
+        ----------
+        shared : (p,) True for parameters of each law that the laws of the other bank have
+        """
+        if shared.all():
+            self.visited = other.visited
         for mine, theirs in zip(self.filters, other.filters, strict=True):
-            mine.take_over(theirs)
+            mine.take_over(theirs, shared)
         self.refresh(other.estimates.dry_friction)
 
     def wrench_delay(self) -> FloatArray:
@@ -325,6 +339,7 @@ class LimbBank:
             self._next.dry_friction[:] = dry_friction
         for index in range(len(self.limbs)):
             self._gather(index)
+        self._share_offset()
         self.publish()
 
     def _open_estimates(self, buffer: FloatArray) -> None:
@@ -358,9 +373,7 @@ class LimbBank:
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
-        priors = self._config.kalman.asymmetry_std, self.priors.offset_std
-        learned = one.memory, one.now, one.table
-        if gather_limb(self._places[index], *learned, self.visited.rows, *priors, self._next):
+        if gather_limb(self._places[index], one.memory, one.now, one.table, self.visited.rows, self._next):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"
         self._gather(index)

@@ -15,6 +15,18 @@ from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
 from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
 
+_SCALES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0
+_WEIGHTS = 0.5, 0.113, 0.145, 0.12, 0.074, 0.048
+"""Differences of the friction between the directions, over their prior, and their probabilities."""
+_WITH_OFFSET = 0.1, 0.5
+"""Part of the torque sensors that have an offset: few or many, as likely."""
+_PASSED_FOR_FRICTION = 0.15
+"""Constant errors of model and sensors that are taken for friction, over the dry friction: what is found on random
+robots without any difference between the directions."""
+_TINY, _FINEST = 1e-300, 1e-12
+_LEAST_SHOWN = 0.01
+"""Part of the variance of an offset that data must have taken away before it counts."""
+
 
 @arrays
 class LimbEstimates(NamedTuple):
@@ -30,7 +42,7 @@ class LimbEstimates(NamedTuple):
     calibration_variance : (n,) of all calibration [(N m)^2]
     explained_torque : (n,) of all calibration, the wrenches' too [N m]
     offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
-    one_sided, one_sided_variance : (n,) its part that is friction, see :func:`_share_offset` [N m], [(N m)^2]
+    one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`share_offset` [N m], [(N m)^2]
     consistency : (n,) squared innovation over its variance, NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
@@ -138,15 +150,13 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
         out.stick_part[joint] = FREE_AT_REST * now.free_at_rest[a]
 
 
-@kernel("LimbPlace LimbMemory LimbNow FilterTable T f8 V LimbEstimates", unchecked=True)
+@kernel("LimbPlace LimbMemory LimbNow FilterTable T LimbEstimates", unchecked=True)
 def gather_limb(
     place: LimbPlace,
     memory: LimbMemory,
     now: LimbNow,
     table: FilterTable,
     line: FloatArray,
-    asymmetry_std: float,
-    offset_std: FloatArray,
     out: LimbEstimates,
 ) -> bool:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
@@ -154,7 +164,6 @@ def gather_limb(
     Parameters
     ----------
     line : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
-    asymmetry_std, offset_std : priors of one-sided friction and of constant errors of torque sensors
 
     Returns
     -------
@@ -165,7 +174,6 @@ def gather_limb(
     if not (sound and bounded(now.stick_variance)):
         return False
     _gather_motors(place, memory, now, table, out)
-    _share_offset(place, asymmetry_std, offset_std, out)
     limb_coulomb, limb_viscous = line[0][place.joints], line[1][place.joints]
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
@@ -186,29 +194,54 @@ def gather_limb(
     return True
 
 
-@kernel
-def _share_offset(place: LimbPlace, asymmetry_std: float, offset_std: FloatArray, out: LimbEstimates) -> None:
-    """Write the part of the constant torque that is friction.
+@kernel("LimbEstimates V V f8", unchecked=True)
+def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, asymmetry_std: float) -> None:
+    """Write the part of the constant torques that is friction.
 
-    Dry friction that differs between the directions is a constant torque while a motor slides, and so is an error of
-    the torque sensor: no motion separates them. With priors of both, the share of friction has the mean ``w offset``
-    and the variance ``(1 - w) asymmetry^2 + w^2 var(offset)`` with ``w = asymmetry^2 / (asymmetry^2 + prior^2)``.
+    Dry friction that differs between the directions is a constant torque while a joint slides, and so is the offset of
+    a torque sensor: no motion separates them. But the motors of a robot are alike, and few sensors have an offset. So
+    the friction of one direction differs from the mean by ``N(0, (a F)^2)`` with one ``a`` for all joints, which their
+    constant torques show (empirical Bayes): it is zero, or a multiple of the prior up to two, with the weights of a
+    half-Cauchy density (Gelman 2006). Errors of model and sensors pass for a part of the friction, too, besides their
+    covariance.
 
     Parameters
     ----------
-    asymmetry_std : prior of the difference, over the dry friction
+    dry : (n,) dry friction of the joints [N m]
     offset_std : (n,) prior of the torque sensors' errors [N m]
+    asymmetry_std : prior of ``a``; zero: both directions have the same friction
     """
-    m = place.joints.size
-    for a in range(m):
-        joint, dry = place.joints[a], 0.0
-        for b in range(m):
-            dry += abs(place.to_joints[a, b]) * out.dry_friction[place.joints[b]]
-        asymmetry = (asymmetry_std * dry) ** 2
-        both = asymmetry + offset_std[joint] ** 2
-        share = asymmetry / both if both > 0.0 else 0.0
-        out.one_sided[joint] = share * out.offset[joint]
-        out.one_sided_variance[joint] = (1.0 - share) * asymmetry + share**2 * out.offset_variance[joint]
+    n, shares, cases = dry.size, len(_WITH_OFFSET), len(_SCALES) * len(_WITH_OFFSET)
+    means, squares, evidence, passed = np.zeros((cases, n)), np.zeros((cases, n)), np.zeros(cases), np.zeros(n)
+    for case in range(cases):
+        scale, share = _SCALES[case // shares] * asymmetry_std, _WITH_OFFSET[case % shares]
+        evidence[case] = math.log(_WEIGHTS[case // shares])
+        for joint in range(n):
+            difference, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
+            shown = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
+            if not shown > _LEAST_SHOWN:
+                squares[case, joint] = difference
+                continue
+            value, others = out.offset[joint] / shown, out.offset_variance[joint] / shown  # without the prior
+            passed[joint] = shown * (_PASSED_FOR_FRICTION * dry[joint]) ** 2
+            others += passed[joint] + _FINEST
+            alone, both = others + difference, others + difference + prior
+            right = (1.0 - share) * math.exp(-0.5 * value * value / alone) / math.sqrt(alone)
+            wrong = max(share * math.exp(-0.5 * value * value / both) / math.sqrt(both), _TINY)
+            evidence[case] += math.log(right + wrong)
+            for part, variance in ((right / (right + wrong), alone), (wrong / (right + wrong), both)):
+                mean = difference / variance * value
+                means[case, joint] += part * mean
+                squares[case, joint] += part * (mean * mean + difference * (1.0 - difference / variance))
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    for joint in range(n):
+        mean, square = 0.0, 0.0
+        for case in range(cases):
+            mean += weights[case] * means[case, joint]
+            square += weights[case] * squares[case, joint]
+        more = passed[joint] if asymmetry_std > 0.0 else 0.0
+        out.one_sided[joint], out.one_sided_variance[joint] = mean, square - mean * mean + more
 
 
 @kernel("LimbPlace LimbMemory LimbNow FilterTable M f8 LimbEstimates", unchecked=True)

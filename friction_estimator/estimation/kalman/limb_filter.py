@@ -24,7 +24,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
 )
 from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _IMPACT = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
@@ -36,6 +36,9 @@ _MAX_IMPACT_DURATION = 0.25
 """Impacts of any direction for this long mean that the law is wrong [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
+_DOUBT = 10.0
+"""Factor on the covariance of what was learned with a law that lacked a term: the errors of that law are in it. The
+errors of the case `ripple` are smallest with 10 and 30."""
 _COPY_PERIOD = 1.0
 """Time between two copies of what was learned, to go back to [s]: a copy costs less than a hundredth of a window."""
 _COPIES = 7
@@ -168,13 +171,19 @@ class LimbFilter:
             return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
         return "starts anew from its prior"
 
-    def take_over(self, other: LimbFilter) -> None:
-        """Use law and calibration of another filter with the same layout, and what it has found of the model error."""
-        rows = slice(self.layout.law.start, self.layout.size)
-        self._clear(rows)
-        self.state[rows], self.covariance[rows, rows] = other.state[rows], other.covariance[rows, rows]
-        for mine, theirs in zip(self.memory[2:], other.memory[2:], strict=True):
-            mine[:] = theirs
+    def take_over(self, other: LimbFilter, shared: BoolArray) -> None:
+        """Use law and calibration of another filter of the limb, and what it has found of the model error.
+
+        Parameters
+        ----------
+        shared : (p,) True for parameters of each law that the other filter has; the others stay as they are
+        """
+        kept = np.ones(self.layout.size, dtype=bool)
+        kept[self.layout.law], kept[self._head] = np.tile(shared, self._joints), False
+        theirs, doubt = slice(other.layout.law.start, other.layout.size), 1.0 if shared.all() else _DOUBT
+        self.replace(np.flatnonzero(kept), other.state[theirs], doubt * other.covariance[theirs, theirs])
+        for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
+            mine[:] = known
         self.windows = other.windows
 
     def restart(self) -> None:

@@ -256,7 +256,11 @@ class KalmanFriction:
                 self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
                 self._ripple_search = RippleSearch(len(motors.names))
             else:
+                before = self.bank
                 self._start_filters(ripples, not self._presliding_known)
+                shared = np.ones(self.terms.parameter_count, dtype=bool)
+                shared[self.terms.added["ripple"]] = False
+                self.bank.take_over(before, shared)
             self._searched_at += RIPPLE_PERIOD  # the law must be known first
             text = _RIPPLE_CORRECTED if known else _RIPPLE_FOUND
             self._health.add_event("ripple", stamp_ns, text.format(found, known))
@@ -432,7 +436,7 @@ class KalmanFriction:
         if self._distances != other._distances or not np.array_equal(self.ripples, other.ripples):
             self._start_filters(other.ripples, presliding=other._distances > 0)
             self.reset()
-        self.bank.take_over(other.bank)
+        self.bank.take_over(other.bank, np.ones(self.terms.parameter_count, dtype=bool))
         self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:
