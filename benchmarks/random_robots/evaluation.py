@@ -17,7 +17,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws import LinearFrictionLaw, make_linear_law
 from friction_estimator.laws.fit_law import LawFit, fit_law
 from friction_estimator.laws.joint_laws import IdentifiedParameters
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
 
 CALIBRATION, LAW, LAW_ALONE = "calibration", "law", "law alone"
 ORACLES = (*PARTS, CALIBRATION, LAW, LAW_ALONE)
@@ -65,7 +65,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
     else:
         if LAW in right:
             estimator.restore(_identified(walk, estimator))
-        friction, sigma, rows = estimate(estimator, walk, robot, draw_errors(robot))
+        friction, sigma, rows, _ = estimate(estimator, walk, robot, draw_errors(robot))
     record = score(PERIOD * rows.astype(np.float64), friction, sigma, walk.friction[rows], walk.stance[rows])
     diagnoses, figures = estimator.diagnose(), estimator.monitor.figures()
     return {
@@ -114,18 +114,17 @@ def _identified(walk: Walk, estimator: Estimator) -> IdentifiedParameters:
 
 def estimate(
     estimator: Estimator, walk: Walk, robot: RandomRobot, errors: SensorErrors
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Friction and sigma (m, n) at the joint samples of a walk, NaN where there is no estimate, and their rows."""
+) -> tuple[FloatArray, FloatArray, IntArray, FrictionEstimate]:
+    """Friction and sigma (m, n) at the joint samples of a walk, NaN where there is none; their rows; last estimate."""
     events, stamps, rows = readings(walk, robot, errors)
     friction, sigma = np.full((2, rows.size, len(walk.joint_names)), np.nan)
-    index = {stamp: row for row, stamp in enumerate(stamps.tolist())}
-    for reading in events:
+    index, last = {stamp: row for row, stamp in enumerate(stamps.tolist())}, list[FrictionEstimate]()
+    for reading in [*events, None]:
         try:
-            found = estimator.add(reading)
+            found = estimator.flush() if reading is None else estimator.add(reading)
         except InputError:  # as the node does: the reading is not used
             continue
         for one in found:
             friction[index[one.stamp_ns]], sigma[index[one.stamp_ns]] = one.friction, one.sigma
-    for one in estimator.flush():
-        friction[index[one.stamp_ns]], sigma[index[one.stamp_ns]] = one.friction, one.sigma
-    return friction, sigma, rows
+        last = found or last
+    return friction, sigma, rows, last[-1]

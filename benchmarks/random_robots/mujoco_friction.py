@@ -32,14 +32,19 @@ class FrictionForm:
 
 
 class MujocoFriction:
-    """Friction of one random robot over the integration steps."""
+    """Friction of one random robot over the integration steps.
+
+    Attributes
+    ----------
+    dry, viscous : (n,) Coulomb torque [N m] and viscous coefficient [N m s/rad] now
+    """
 
     def __init__(self, robot: RandomRobot) -> None:
         self._robot = robot
-        self._dry, self._viscous, self._shape = (np.array(v) for v in (robot.dry, robot.viscous, robot.shape))
-        self._bristle: FloatArray = np.zeros(self._dry.size)
+        self.dry, self.viscous, self._shape = (np.array(v) for v in (robot.dry, robot.viscous, robot.shape))
+        self._bristle: FloatArray = np.zeros(self.dry.size)
         rng = np.random.default_rng(robot.seed)
-        self._phase = rng.uniform(0.0, 2.0 * np.pi, (2, self._dry.size))
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, (2, self.dry.size))
 
     def form(self, position: FloatArray, velocity: FloatArray, load: FloatArray, dt: float) -> FrictionForm:
         """Friction at this state; the bristle deflects by the step that begins here.
@@ -49,7 +54,7 @@ class MujocoFriction:
         position, velocity, load : of the joints or their motors (n,) [rad], [rad/s], [N m]
         dt : integration step [s]
         """
-        robot, dry, damping, known = self._robot, self._dry, self._viscous, np.zeros(self._dry.size)
+        robot, dry, damping, known = self._robot, self.dry, self.viscous, np.zeros(self.dry.size)
         if robot.kind in ("stribeck", "lugre"):
             dry = dry * (1.0 + (self._shape - 1.0) * np.exp(-((velocity / robot.stribeck_velocity) ** 2)))
         elif robot.kind == "asymmetric":  # a range of torques at rest that is not symmetric

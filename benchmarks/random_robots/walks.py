@@ -111,7 +111,7 @@ def simulate(seed: int, simulator: str) -> Walk:
     for attempt in range(_ATTEMPTS):
         robot = draw(seed, simulator, attempt)
         try:
-            return (walk_builtin if simulator == BUILTIN else _walk_mujoco)(robot)
+            return walk_builtin(robot) if simulator == BUILTIN else walk_mujoco(Walker(robot))
         except SimulationError as error:
             last = error
     raise SimulationError(f"robot {seed} of the simulator {simulator} falls in {_ATTEMPTS} attempts: {last}")
@@ -169,18 +169,21 @@ def model_law(dry: float, viscous: float, shape: float) -> tuple[float, ...]:
     return 0.0, 0.0, shape * dry, (1.0 - shape) * dry, 0.3 * dry, 0.0, viscous, 0.01, 0.0
 
 
-def _walk_mujoco(robot: RandomRobot) -> Walk:
+def walk_mujoco(walker: Walker) -> Walk:
     """Walk with the friction of MuJoCo; the controller runs at the rate of the joint sensors and holds its torque."""
-    walker = Walker(robot)
     rows = [walker.step(k) for k in range(-_SETTLING, round(DURATION / PERIOD))][_SETTLING:]
     position, velocity, torque, friction, imu, wrenches = (np.array(column) for column in zip(*rows, strict=True))
-    return Walk(
-        robot, walker.urdf, walker.joint_names, position, velocity, torque, friction, imu[:, 3:], imu[:, :3], wrenches
-    )
+    signals = position, velocity, torque, friction, imu[:, 3:], imu[:, :3], wrenches
+    return Walk(walker.robot, walker.urdf, walker.joint_names, *signals)
 
 
 class Walker:
-    """Plan and controller of the package, and MuJoCo with its own friction."""
+    """Plan and controller of the package, and MuJoCo with its own friction.
+
+    Attributes
+    ----------
+    physics, friction : of MuJoCo; what a study changes while the robot walks
+    """
 
     def __init__(self, robot: RandomRobot) -> None:
         self.robot, self.urdf, config, gait = robot, robot.true_urdf(), robot.true_config(), robot.gait
@@ -197,11 +200,11 @@ class Walker:
         self._references = ReferenceGenerator(biped, plan, PERIOD)
         self._references.check_reach(0.0, DURATION)
         self._controller = JointController(biped, ControllerGains(), PERIOD * self._hold)
-        self._physics = physics = Physics(biped, config, self.urdf, PERIOD / self._substeps)
+        self.physics = physics = Physics(biped, config, self.urdf, PERIOD / self._substeps)
         self._model, self._data = physics.model, physics.data
         self._model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         self._dofs = np.array([self._model.joint(name).dofadr[0] for name in biped.joint_names])
-        self._friction = MujocoFriction(robot)
+        self.friction = MujocoFriction(robot)
         self._torque: FloatArray = np.zeros(len(biped.joint_names))
         self._block = block = self._references.block(0, _BLOCK)
         physics.place(block.base[0], float(block.base_yaw[0]), block.position[0])
@@ -214,7 +217,7 @@ class Walker:
 
     def step(self, k: int) -> tuple[FloatArray, ...]:
         """One millisecond: position, velocity, torque, friction, IMU and wrenches at its beginning."""
-        physics, row = self._physics, max(k, 0) % _BLOCK
+        physics, row = self.physics, max(k, 0) % _BLOCK
         if k > 0 and row == 0:
             self._block = self._references.block(k, _BLOCK)
         position, velocity = self._motor_state()
@@ -235,19 +238,19 @@ class Walker:
         return position[joints], velocity[joints], self._torque[joints], friction[joints], imu, wrenches
 
     def _motor_state(self) -> tuple[FloatArray, FloatArray]:
-        motors = self._gears or self._physics
+        motors = self._gears or self.physics
         return motors.position.copy(), motors.velocity.copy()
 
     def _advance(self) -> FloatArray:
         """One integration step; return the friction in it (n,)."""
         dt = PERIOD / self._substeps
         position, velocity = self._motor_state()
-        form = self._friction.form(position, velocity, self._torque, dt)
+        form = self.friction.form(position, velocity, self._torque, dt)
         if self._gears is not None:
-            at_joint = self._physics.position, self._physics.velocity
+            at_joint = self.physics.position, self.physics.velocity
             spring, friction = self._gears.step(self._torque, form, *at_joint, dt)
-            self._physics.advance(spring)
+            self.physics.advance(spring)
             return friction
         set_friction(self._model, self._dofs, form)
-        self._physics.advance(self._torque - form.known)
+        self.physics.advance(self._torque - form.known)
         return form.known + form.damping * velocity + solved_dry_friction(self._model, self._data, self._dofs)
