@@ -27,7 +27,7 @@ class LinearProblem:
     segment : (r,) which stretch of time it comes from, unique over all experiments
     nonnegative : (p) True for a parameter that no real joint has below zero
     instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
-        through all experiments; None: the rows of one joint in one segment are one after another in time
+        through all experiments; None: there is one joint, its rows are one after another in time
     recording : (r,) number of the experiment; None: there is one
     """
 
@@ -40,6 +40,11 @@ class LinearProblem:
     nonnegative: BoolArray
     instant: IntArray | None = None
     recording: IntArray | None = None
+
+    @property
+    def instants(self) -> IntArray:
+        """(r,) as ``instant``."""
+        return np.arange(self.y.size) if self.instant is None else self.instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,7 @@ def choose(
 
 def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     """Scores of held-out errors (r,) of the rows of a problem; the error of a push counts as the largest usual one."""
-    instant = np.arange(error.size) if problem.instant is None else problem.instant
+    instant = problem.instants
     block = (instant - instant.min()) * _PIECES // (int(np.ptp(instant)) + 1)
     joints = int(problem.joint.max()) + 1
     place = problem.joint * _PIECES + block

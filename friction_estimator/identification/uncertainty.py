@@ -34,7 +34,7 @@ def residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
     Blocks never cross the border of a segment, hold all joints of an instant, and are five times as long as residuals
     remember, but so short that at least twenty remain.
     """
-    instant = _instants(problem)
+    instant = problem.instants
     time = correlation_time(problem, residual)
     instants = np.unique(instant).size
     length = int(np.clip(np.ceil(_BLOCK_TIMES * time), 1, max(instants // _MIN_BLOCKS, 1)))
@@ -48,7 +48,7 @@ def residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
 
 def correlation_time(problem: LinearProblem, residual: FloatArray) -> float:
     """How many samples residuals remember: the sum of their autocorrelation until it first vanishes, longest joint."""
-    instant = _instants(problem)
+    instant = problem.instants
     longest = 1.0
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
@@ -132,21 +132,6 @@ def _at_least(covariance: FloatArray, white: FloatArray) -> FloatArray:
     """Where chance made a variance smaller than that of white residuals, raise it to that."""
     here, there = np.diagonal(covariance), np.diagonal(white)
     return covariance + np.diag(np.maximum(there - here, 0.0))
-
-
-def _instants(problem: LinearProblem) -> IntArray:
-    if problem.instant is not None:
-        return problem.instant
-    instant = np.zeros(problem.y.size, dtype=np.intp)
-    start = 0
-    for segment in np.unique(problem.segment):
-        longest = 0
-        for joint in np.unique(problem.joint):
-            rows = np.flatnonzero((problem.segment == segment) & (problem.joint == joint))
-            instant[rows] = start + np.arange(rows.size)
-            longest = max(longest, rows.size)
-        start += longest
-    return instant
 
 
 def _integral_time(rho: FloatArray) -> float:
@@ -283,7 +268,7 @@ def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
 
 def _recurring(problem: LinearProblem, rejected: BoolArray, blocks: IntArray) -> BoolArray:
     """Whether rows of a block (b,) are rejected in both halves of the data."""
-    half = alternating_halves(np.arange(blocks.size) if problem.instant is None else problem.instant)
+    half = alternating_halves(problem.instants)
     shares = []
     for side in (0, 1):
         count = np.bincount(blocks[half == side], minlength=int(blocks.max()) + 1)

@@ -35,10 +35,8 @@ def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
         _rows(solution, lambda one: np.abs(one.motion.velocity)),
         _rows(solution, lambda one: one.motion.position),
         _rows(solution, lambda one: solution.model.output_torque(one, solution.values)),
+        solution.fit.problem.instants.astype(float),
     ]
-    instant = solution.fit.problem.instant
-    if instant is not None:
-        found.append(instant.astype(float))
     if all(TEMPERATURE in one.motion.inputs for one in solution.observations):
         found.append(np.nan_to_num(_rows(solution, lambda one: one.motion.inputs[TEMPERATURE])))
     return (*found, *_shared_motors(solution, found[0]))

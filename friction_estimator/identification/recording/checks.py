@@ -265,7 +265,6 @@ def _roughness(signal: FloatArray) -> float:
 _OVER = 1.05  # of a limit, for what a controller overshoots
 _FAST = 30.0  # rad/s: five turns a second, behind the gear
 _WIDE = 2.0 * math.pi
-_BETTER = 0.5  # residual variance of the torque, degrees over radians
 
 
 def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
@@ -287,13 +286,8 @@ def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray 
         if outside:
             yield f"position/{name} {outside}"
             continue
-        speed, better = _evidence(log, joint, period)
-        if better < _BETTER:
-            yield (
-                f"position/{name} spans {np.ptp(log.position[:, joint]):.4g}, and as an angle in degrees it explains "
-                f"the torque better than in radians ({100.0 * better:.0f} % of the residual): is it in degrees?"
-            )
-        elif np.ptp(log.position[:, joint]) > _WIDE and speed > _FAST:
+        speed = _speed(log, joint, period)
+        if np.ptp(log.position[:, joint]) > _WIDE and speed > _FAST:
             fast.append(f"position/{name} {speed:.3g} rad/s")
     if fast:
         yield f"joints turn faster than joints usually do ({', '.join(fast)}): are the positions in degrees?"
@@ -315,28 +309,11 @@ def _outside(position: FloatArray, limits: FloatArray) -> str:
     return f"{range_}: is it another joint's, or counted from another zero?"
 
 
-def _evidence(log: JointLog, joint: int, period: float) -> tuple[float, float]:
-    """Speed that is exceeded in 1 % of the time, and how much better degrees explain the torque (1: no better)."""
-    stretch = longest_stretch(log.time, period)
-    position = evenly(log.position[:, joint], log.time, stretch, period, False)
+def _speed(log: JointLog, joint: int, period: float) -> float:
+    """Speed that is exceeded in 1 % of the time [rad/s]; zero where the joint hardly moves."""
+    position = evenly(log.position[:, joint], log.time, longest_stretch(log.time, period), period, False)
     if position.size < _FEWEST or signal_to_noise(position) < _MOVES:
-        return 0.0, 1.0
-    time: FloatArray = period * np.arange(position.size, dtype=float)
-    band = _HARMONICS * motion_band(time, position)
+        return 0.0
+    band = _HARMONICS * motion_band(period * np.arange(position.size, dtype=float), position)
     smooth = filters.low_pass(position, period, min(band, 0.2 / period))
-    velocity = filters.central_difference(smooth, period)
-    speed = float(np.percentile(np.abs(velocity), 99.0))
-    if log.effort is None or np.ptp(position) < _WIDE or not np.isfinite(log.effort[:, joint]).all():
-        return speed, 1.0
-    effort = evenly(log.effort[:, joint], log.time, stretch, period, False)
-    effort = filters.low_pass(effort, period, min(band, 0.2 / period))
-    motion = np.column_stack(
-        [filters.central_difference(velocity, period), velocity, np.sign(velocity), np.ones_like(speed * velocity)]
-    )
-    radians, degrees = (_residual(motion, angle, effort) for angle in (smooth, np.radians(smooth)))
-    return speed, degrees / radians if radians > 0.0 else 1.0
-
-
-def _residual(motion: FloatArray, angle: FloatArray, effort: FloatArray) -> float:
-    W = np.column_stack([motion, np.sin(angle), np.cos(angle)])
-    return float(np.sum((effort - W @ np.linalg.lstsq(W, effort, rcond=None)[0]) ** 2))
+    return float(np.percentile(np.abs(filters.central_difference(smooth, period)), 99.0))
