@@ -21,7 +21,7 @@ from friction_estimator.types import FloatArray
 _ROWS = 500
 """Rows that every reading of a torque is fitted to: more do not decide."""
 _FITS = 0.5
-"""Share of a torque that a reading of it may leave, in standard deviations."""
+"""Share of a torque, in standard deviations, that a reading of it, or of one of two, may leave."""
 _BETTER = 2.0
 """Times as much must be left by the reading as recorded: no wrong URDF, and no friction, makes that difference."""
 _OTHER_UNIT = 4.0
@@ -76,7 +76,7 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     for pair in combinations(known, 2):
         exchanged = [left[pair][0], left[pair[::-1]][0]]
         own = [left[one, one][0] for one in pair]
-        if max(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
+        if min(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
             first, second = (names[k] for k in pair)
             found.append(
                 f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
