@@ -20,11 +20,11 @@ from friction_estimator.types import FloatArray
 
 _ROWS = 500
 """Rows that every reading of a torque is fitted to: more do not decide."""
-_FITS = 0.5
+_FITS = 0.7
 """Share of a torque, in standard deviations, that a reading of it, or of one of two, may leave."""
-_BETTER = 2.0
+_BETTER = 1.4
 """Times as much must be left by the reading as recorded: no wrong URDF, and no friction, makes that difference."""
-_OTHER_UNIT = 4.0
+_OTHER_UNIT = 5.0
 """Factor that no wrong URDF explains."""
 _STANDSTILL = 0.05
 """Of the RMS velocity: width of the smooth sign."""
@@ -34,7 +34,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     """Torques that are those of another joint, have the wrong sign or another unit, one sentence each.
 
     Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + c`` with s, F_v, F_c >= 0.
-    Readings are compared by what they leave of the torque, pushes left out.
+    Readings are compared by what they leave of the torque, pushes left out. A torque of the wrong sign also resists no
+    motion as it was recorded, where one that carries other weights, such as that of a standing leg, does.
 
     Parameters
     ----------
@@ -61,22 +62,24 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     left = {(one, other): _left(torque[:, one], columns[:, other]) for one in known for other in known}
     found = []
     for one in known:
-        share, scale = left[one, one]
-        if min(_FITS, share / _BETTER) > (turned := _left(-torque[:, one], columns[:, one])[0]):
+        share, values = left[one, one]
+        turned, bare = _left(-torque[:, one], columns[:, one])[0], _left(torque[:, one], columns[:, one, 1:])[0]
+        if min(_FITS, share / _BETTER) > turned and not values[1:3].any():
             found.append(
                 f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
                 f"{100 * turned:.0f} in place of {100 * share:.0f} %: has it the wrong sign? effort is the torque of "
                 "the motor on the joint"
             )
-        elif share < _FITS and not 1.0 / _OTHER_UNIT < scale < _OTHER_UNIT:
+        elif bare > _BETTER**2 * share and not 1.0 / _OTHER_UNIT < values[0] < _OTHER_UNIT:
             found.append(
-                f"effort/{names[one]} is {scale:.3g} times the torque of the rigid-body model: is it in another unit, "
-                "a current, or the torque of the motor before its gear?"
+                f"effort/{names[one]} is {values[0]:.3g} times the torque of the rigid-body model: is it in another "
+                "unit, a current, or the torque of the motor before its gear?"
             )
     for pair in combinations(known, 2):
-        exchanged = [left[pair][0], left[pair[::-1]][0]]
-        own = [left[one, one][0] for one in pair]
-        if min(exchanged) < _FITS and np.prod(own) > _BETTER**2 * np.prod(exchanged):
+        exchanged, own = [left[pair], left[pair[::-1]]], np.prod([left[one, one][0] for one in pair])
+        likely = all(values[1:3].any() for _, values in exchanged)
+        shares = [share for share, _ in exchanged]
+        if likely and min(shares) < _FITS and own > _BETTER**2 * np.prod(shares):
             first, second = (names[k] for k in pair)
             found.append(
                 f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
@@ -85,17 +88,16 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, float]:
-    """Share of a torque (K,) that a reading with columns (K, 4) leaves, and the factor of its first column."""
+def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, FloatArray]:
+    """Share of a torque (K,) that a reading with columns (K, c) leaves, and its parameters (c,), the last one free."""
     shown = np.linalg.norm(columns, axis=0) > 0.0
-    own = columns[:, shown]
+    own, values = columns[:, shown], np.zeros(columns.shape[1])
     p, same = own.shape[1], np.zeros(torque.size, dtype=np.intp)
-    bounded = np.arange(p) < p - 1
-    problem = LinearProblem(("",) * p, ("",) * p, own, torque, same, same, bounded)
     if torque.size <= p:
-        return 1.0, 1.0
-    values = solve_values(problem).values
-    return robust_std(torque - own @ values) / _size(torque), float(values[0]) if shown[0] else 1.0
+        return 1.0, values
+    problem = LinearProblem(("",) * p, ("",) * p, own, torque, same, same, np.arange(p) < p - 1)
+    values[shown] = solve_values(problem).values
+    return robust_std(torque - columns @ values) / _size(torque), values
 
 
 def _size(torque: FloatArray) -> float:
