@@ -5,15 +5,25 @@
         mean: Vector
         covariance: Matrix
 
-    @kernel("State f8")
+    @kernel("[State] f8")
     def predict(state, dt): ...
 
-:func:`allocate` makes such a tuple as named views of one buffer, so that a checkpoint is a copy of the buffer.
+    buffer, state = pack(State(np.zeros(3), np.eye(3)))
+    predict(buffer, 0.1)
+
+:func:`pack` makes the arrays views of one buffer. Python hands that buffer to a kernel, which cuts it into the tuple
+again: one array costs less than many. A checkpoint is a copy of the buffer.
+
+A buffer begins with the number of its class, which the kernel checks, and with the shapes of its arrays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+import functools
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -23,6 +33,14 @@ if TYPE_CHECKING:
 Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 KINDS: dict[str, Any] = {}
 """Classes of :func:`arrays` by their names."""
+FIELD_TYPES: dict[str, tuple[str, int]] = {
+    "Vector": ("float64", 1), "Matrix": ("float64", 2), "Block": ("float64", 3), "Indices": ("int64", 1),
+    "IndexTable": ("int64", 2), "IndexBlock": ("int64", 3), "Flags": ("bool", 1), "FlagTable": ("bool", 2),
+    "float": ("float64", 0), "int": ("int64", 0), "bool": ("bool", 0),
+}  # fmt: skip
+"""Type of the numbers, and number of axes, of what a field may be."""
+_FLOAT, _SLOT = np.dtype(np.float64), 8
+"""Size of a number in a buffer [bytes]. Flags take one byte each, scalars a whole slot."""
 
 
 def arrays(kind: type[Tuple]) -> type[Tuple]:
@@ -41,9 +59,169 @@ def fields_of(name: str) -> dict[str, str]:
     return {field: getattr(type, "__forward_arg__", str(type)) for field, type in annotations.items()}
 
 
+@functools.cache
+def leaves_of(name: str) -> list[str]:
+    """Types of all arrays and scalars of a class of :func:`arrays`, with those of the classes among its fields."""
+    fields = fields_of(name)
+    return [leaf for field in fields.values() for leaf in leaves_of(field)] if fields else [name]
+
+
+@functools.cache
+def number_of(name: str) -> float:
+    """Number of a class of :func:`arrays`: another one for other fields."""
+    return float(zlib.crc32(f"{name} {leaves_of(name)}".encode()))
+
+
+def viewer_of(name: str, cuts: dict[str, Callable[..., Any]]) -> Callable[[FloatArray], Any]:
+    """Function that cuts a buffer of :func:`pack` into its tuple.
+
+    Parameters
+    ----------
+    name : of a class of :func:`arrays`
+    cuts : functions of buffer, first slot and shape, by the types of fields: views as arrays of that type
+    """
+    leaves = leaves_of(name)
+    at, lines = 1, [f"if buffer.size == 0 or buffer[0] != {number_of(name)}:"]
+    lines.append(f"    raise TypeError('the buffer is not one of the class {name}')")
+    lines.append(f"start = {1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves)}")
+    for number, leaf in enumerate(leaves):
+        kind, axes = FIELD_TYPES[leaf]
+        sizes = [f"int(buffer[{at + axis}])" for axis in range(axes)]
+        names = [f"n{number}_{axis}" for axis in range(axes)]
+        lines += [f"{one} = {size}" for one, size in zip(names, sizes, strict=True)]
+        if axes:
+            lines.append(f"f{number} = {leaf}({', '.join(['buffer', 'start', *names])})")
+            slots = " * ".join(names)
+            lines.append(f"start += ({slots} + {_SLOT - 1}) // {_SLOT}" if kind == "bool" else f"start += {slots}")
+        else:
+            value = {"float64": "buffer[start]", "int64": "int(buffer[start])", "bool": "buffer[start] != 0.0"}[kind]
+            lines += [f"f{number} = {value}", "start += 1"]
+        at += axes
+    numbers, classes = iter(range(len(leaves))), dict[str, Any]()
+    lines.append(f"return {_construction(name, numbers, classes)}")
+    space = {**cuts, **classes, "__name__": __name__}
+    function = f"view_{name}_{number_of(name):.0f}"  # machine code of kernels in caches is linked by such names
+    exec(f"def {function}(buffer):\n    " + "\n    ".join(lines), space)
+    view: Callable[[FloatArray], Any] = space[function]
+    return view
+
+
+def _construction(name: str, numbers: Iterator[int], classes: dict[str, Any]) -> str:
+    """Expression that makes a class of :func:`arrays` from the variables of its fields."""
+    if name not in KINDS:
+        return f"f{next(numbers)}"
+    classes[name] = KINDS[name]
+    return f"{name}({', '.join(_construction(field, numbers, classes) for field in fields_of(name).values())})"
+
+
+def _cut(kind: str, axes: int) -> Callable[..., Any]:
+    def cut(buffer: FloatArray, start: int, *shape: int) -> Any:
+        count = int(np.prod(shape))
+        slots = -(-count // _SLOT) if kind == "bool" else count
+        return buffer[start : start + slots].view(kind)[:count].reshape(shape)
+
+    return cut
+
+
+_CUTS = {name: _cut(*field) for name, field in FIELD_TYPES.items() if field[1]}
+_viewers: dict[str, Callable[[FloatArray], Any]] = {}
+
+
+def view(kind: type[Tuple], buffer: FloatArray) -> Tuple:
+    """The tuple of the views of a buffer that :func:`pack` has made.
+
+    Raises
+    ------
+    TypeError
+        When it is the buffer of another class.
+    """
+    name = kind.__name__
+    if name not in _viewers:
+        _viewers[name] = viewer_of(name, _CUTS)
+    result: Tuple = _viewers[name](buffer)
+    return result
+
+
+def packed(values: tuple[Any, ...]) -> FloatArray:
+    """A buffer with these values.
+
+    Raises
+    ------
+    TypeError
+        When an array has not the number of axes that its field has.
+    """
+    name = type(values).__name__
+    header, data = [number_of(name)], list[Any]()
+    for leaf, kind in zip(_leaves(values), leaves_of(name), strict=True):
+        dtype, axes = FIELD_TYPES[kind]
+        flat, shape = np.asarray(leaf, dtype if axes else float), np.shape(leaf)
+        if len(shape) != axes:
+            raise TypeError(f"an array of {name} has {len(shape)} axes; {kind} has {axes}")
+        header += shape
+        if flat.dtype == bool:
+            flat = np.concatenate((flat.ravel(), np.zeros(-flat.size % _SLOT, bool)))
+        data.append(flat.ravel().view(float))
+    return np.concatenate((header, *data))
+
+
+def pack(values: Tuple) -> tuple[FloatArray, Tuple]:
+    """A buffer with these values, see :func:`packed`, and the tuple of its views."""
+    buffer = packed(values)
+    return buffer, view(type(values), buffer)
+
+
 def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatArray, Tuple]:
-    """A contiguous buffer of zeros, and a tuple of its views with these shapes, one a field."""
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    buffer, ends = np.zeros(sum(sizes)), np.cumsum(sizes)
-    views = (buffer[end - size : end].reshape(shape) for end, size, shape in zip(ends, sizes, shapes, strict=True))
-    return buffer, kind(*views)
+    """Buffer and tuple of zeros with these shapes, one a field."""
+    return pack(kind(*(np.zeros(shape) for shape in shapes)))
+
+
+class Blank(Generic[Tuple]):
+    """Makes tuples that are alike, each with a buffer of its own.
+
+    Parameters
+    ----------
+    example : tuple of arrays; its values are those of new ones
+    """
+
+    def __init__(self, example: Tuple) -> None:
+        self._kind = type(example)
+        self._buffer, views = pack(example)
+        start, self._cuts = self._buffer.size, list[tuple[slice, Any, tuple[int, ...]]]()
+        for one in reversed(views):
+            slots = -(-one.nbytes // _SLOT)
+            start -= slots
+            self._cuts.insert(0, (slice(start, start + slots), one.dtype, one.shape))
+
+    def new(self) -> tuple[FloatArray, Tuple]:
+        """A buffer, and the tuple of its views."""
+        buffer = self._buffer.copy()
+        return buffer, self.cut(buffer)
+
+    def cut(self, buffer: FloatArray) -> Tuple:
+        """Tuple of the views of a buffer that is like the others."""
+        views = []
+        for place, dtype, shape in self._cuts:
+            one = buffer[place]
+            if dtype != _FLOAT:
+                one = one.view(dtype)[: math.prod(shape)]
+            views.append(one if len(shape) == 1 else one.reshape(shape))
+        return self._kind(*views)
+
+
+def _leaves(values: tuple[Any, ...]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def buffer_of(values: tuple[Any, ...]) -> FloatArray:
+    """Buffer of a tuple of arrays: the one whose views they are, or else a new one with their values."""
+    buffer = values[0].base
+    for value in values:
+        if value.base is not buffer:
+            return packed(values)
+    if buffer is None or buffer.ndim != 1 or buffer[0] != number_of(type(values).__name__):
+        return packed(values)
+    return buffer

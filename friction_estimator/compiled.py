@@ -11,7 +11,9 @@ in the middle of a run. Small functions that only kernels call need no types::
 
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
-scalars. Arrays that belong together travel as one argument: the name of a class of :mod:`friction_estimator.arrays`.
+scalars. Arrays that belong together travel as one argument, a class of :mod:`friction_estimator.arrays`: ``[State]``
+where Python hands over the buffer of such a tuple, which costs a twentieth of its arrays, ``(State)`` where it hands
+over its fields.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
@@ -22,6 +24,7 @@ of earlier versions.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import multiprocessing
@@ -35,12 +38,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.arrays import KINDS, fields_of
+from friction_estimator.arrays import FIELD_TYPES, KINDS, fields_of, view, viewer_of
 
 numba: Any
 try:
     import numba
     import numba.extending
+    from numba.np.arrayobj import make_array, populate_array
 except ImportError:  # an optional speed-up
     numba = None
 
@@ -75,7 +79,6 @@ NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None els
 KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""
 _prepared = 0
-_unchecked: list[UncheckedKernel] = []
 
 _UNUSED = 28 * 24 * 3600.0
 """Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
@@ -86,57 +89,105 @@ _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
 
 
-class UncheckedKernel:
-    """A kernel of the hot path: after its first call Python calls it without a look at the types of its arguments.
+class Entry:
+    """What Python calls where a kernel takes tuples: a function of their buffers.
 
-    That look costs more than handing the arrays over. Arguments must come from the package itself: tests check their
-    types, because there kernels are prepared as final, and the first call of every process does. A kernel whose first
-    arguments were of other types stays a checked one. Other kernels call it as any kernel.
+    Attributes
+    ----------
+    kernel : of the tuples, what other kernels call
+    py_func : the function that was decorated
     """
 
-    __slots__ = ("__call__", "dispatcher", "py_func")  # what is called is a slot: no Python function is in between
+    __slots__ = ("__call__", "kernel", "py_func")  # what is called is a slot: no Python function is in between
 
-    def __init__(self, dispatcher: Any) -> None:
-        self.dispatcher, self.py_func = dispatcher, dispatcher.py_func
-        self.__call__: Callable[..., Any] = dispatcher
-
-    def stop_checking(self) -> None:
-        """Check the types of the next call only."""
-        self.__call__ = self._check_once
-
-    def _check_once(self, *arguments: Any) -> Any:
-        result = self.dispatcher(*arguments)
-        first, *others = self.dispatcher.overloads.values()
-        self.__call__ = self.dispatcher if others else first.entry_point
-        return result
+    def __init__(self, call: Callable[..., Any], kernel: Any, py_func: Callable[..., Any]) -> None:
+        self.__call__: Callable[..., Any] = call
+        self.kernel, self.py_func = kernel, py_func
 
 
 if COMPILED:
 
-    @numba.extending.typeof_impl.register(UncheckedKernel)
-    def _type_of_kernel(kernel: UncheckedKernel, context: Any) -> Any:
-        return numba.types.Dispatcher(kernel.dispatcher)
+    def _cut(name: str) -> Any:
+        """Function for kernels that views a part of a buffer as an array of this type.
+
+        The view does not own the buffer, so that nobody has to count its references: the caller of the kernel owns it.
+        """
+        view = _TYPES[name]
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            buffer, start, *shape = arguments
+            memory = make_array(signature.args[0])(context, builder, buffer).data
+            array = make_array(view)(context, builder)
+            size = context.get_constant(numba.intp, context.get_abi_sizeof(context.get_data_type(view.dtype)))
+            strides = [size]
+            for length in reversed(shape[1:]):
+                strides.insert(0, builder.mul(strides[0], length))
+            data = builder.bitcast(builder.gep(memory, [start]), array.data.type)
+            populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+            return array._getvalue()
+
+        def cut1(context: Any, buffer: Any, start: Any, n: Any) -> Any:
+            return view(buffer, start, n), generate
+
+        def cut2(context: Any, buffer: Any, start: Any, n: Any, m: Any) -> Any:
+            return view(buffer, start, n, m), generate
+
+        def cut3(context: Any, buffer: Any, start: Any, n: Any, m: Any, length: Any) -> Any:
+            return view(buffer, start, n, m, length), generate
+
+        return numba.extending.intrinsic((cut1, cut2, cut3)[view.ndim - 1])
+
+    _CUTS = {name: _cut(name) for name, (_, axes) in FIELD_TYPES.items() if axes}
+
+    @numba.extending.typeof_impl.register(Entry)
+    def _type_of_kernel(entry: Entry, context: Any) -> Any:
+        return numba.types.Dispatcher(entry.kernel)
 
 
-def kernel(types: str | Callable[..., Any], unchecked: bool = False) -> Any:
+def _entry(function: Callable[..., Any], words: list[str]) -> Entry:
+    """Function of buffers and arrays that calls a kernel with the tuples that they make."""
+    names, values, space = list[str](), list[str](), dict[str, Any]()
+    for word in words:
+        kind, first = word.strip("[]()"), len(names)
+        names += [f"a{first + number}" for number in range(len(_arguments(word)))]
+        values.append(f"{kind}({', '.join(names[first:])})" if kind != word else names[first])
+        if kind != word:
+            space[kind] = _viewer(kind) if word[0] == "[" else KINDS[kind]
+    only_kernels_call: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    space["kernel"] = inner = _compiled(function, **only_kernels_call) if COMPILED else function
+    code = f"def {function.__name__}({', '.join(names)}): return kernel({', '.join(values)})"
+    exec(compile(code, function.__code__.co_filename, "exec"), space)
+    entry = space[function.__name__]
+    entry.__module__, entry.__qualname__ = function.__module__, f"{function.__qualname__}_of_buffers"
+    if COMPILED:
+        return Entry(_compiled(entry, function), inner, function)
+
+    def call(*arguments: Any) -> Any:
+        """Call from Python, or from another kernel with tuples."""
+        tuples = any(isinstance(one, tuple) for one in arguments)
+        return function(*arguments) if tuples else entry(*arguments)
+
+    return Entry(call, function, function)
+
+
+def kernel(types: str | Callable[..., Any]) -> Any:
     """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do.
 
-    Parameters
-    ----------
-    unchecked : see :class:`UncheckedKernel`
+    Python hands over the buffer of a tuple whose class is in brackets, ``[State]``, and one field after another of a
+    tuple whose class is in parentheses, ``(State)``; other kernels hand over the tuple.
     """
     if not isinstance(types, str):
         return _compiled(types) if COMPILED else types
 
     def decorate(function: Callable[..., Any]) -> Any:
-        if not COMPILED:
+        words = types.split()
+        takes_tuples = any(word[0] in "[(" for word in words)
+        if not (COMPILED or takes_tuples):
             return function
-        dispatcher = _compiled(function)
-        KERNELS.append((dispatcher, types))
-        if not unchecked:
-            return dispatcher
-        _unchecked.append(UncheckedKernel(dispatcher))
-        return _unchecked[-1]
+        result = _entry(function, words) if takes_tuples else _compiled(function)
+        if COMPILED:
+            KERNELS.append((result.__call__ if takes_tuples else result, types))
+        return result
 
     return decorate
 
@@ -162,8 +213,6 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(KERNELS))
-    while _unchecked and not final:
-        _unchecked.pop().stop_checking()
     while _grown:
         _remove_unused(_grown.pop())
 
@@ -200,21 +249,28 @@ def _fill_cache(processes: int) -> None:
 
 
 def _compile(dispatcher: Any, types: str) -> None:
-    dispatcher.compile(tuple(_type(name) for name in types.split()))
+    dispatcher.compile(tuple(_TYPES[name] for word in types.split() for name in _arguments(word)))
 
 
-def _type(name: str) -> Any:
-    """Type of an argument: a letter, or a class of :func:`~friction_estimator.arrays.arrays`."""
-    if name not in _TYPES:
-        fields = [_type(kind) for kind in fields_of(name).values()]
-        _TYPES[name] = numba.types.BaseTuple.from_types(fields, KINDS[name])
-    return _TYPES[name]
+def _arguments(word: str) -> list[str]:
+    """Types of what Python hands over for a word of a kernel's types."""
+    if word[0] == "[":
+        return ["V"]
+    return list(fields_of(word.strip("()")).values()) if word[0] == "(" else [word]
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_cache_folder(_call_tree(function)))
+@functools.cache
+def _viewer(name: str) -> Any:
+    """Function for kernels that cuts a buffer into its tuple."""
+    return numba.njit(viewer_of(name, _CUTS)) if COMPILED else functools.partial(view, KINDS[name])
+
+
+def _compiled(function: Callable[..., Any], source: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function; its cache is that of ``source``."""
+    folder = _cache_folder(_call_tree(source or function))
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = before
 
@@ -239,7 +295,8 @@ def _layout(name: str) -> str:
 
 def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     """First folder that can be written: of the package, of the user's cache, a temporary one."""
-    sources = sorted({function.__code__.co_filename for function in functions})
+    own = _entry, viewer_of
+    sources = sorted({function.__code__.co_filename for function in (*functions, *own)})
     stamps = ((path, os.stat(path)) for path in sources)
     text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
     text += "".join(constant for function in functions for constant in _constants(function))

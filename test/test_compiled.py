@@ -10,14 +10,15 @@ import sys
 import time
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from friction_estimator import compiled
+from friction_estimator import arrays, compiled
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.types import FrictionEstimate
+from friction_estimator.types import Flags, FrictionEstimate, Indices, Matrix, Vector
 from test.feeding import feed
 
 walks = pytest.importorskip("benchmarks.speed.yardsticks", reason="MuJoCo is not installed")
@@ -136,20 +137,48 @@ def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, 
     assert new.name.startswith("kernels-") and new != unused
 
 
-def test_an_unchecked_kernel_whose_first_arguments_are_of_another_kind_stays_checked():
-    def made() -> compiled.UncheckedKernel:
-        dispatcher = compiled.numba.njit(_first_two)
-        dispatcher.compile("float64(float64[::1])")
-        kernel = compiled.UncheckedKernel(dispatcher)
-        kernel.stop_checking()
-        return kernel
-
-    strided, right = np.arange(8.0)[::4], np.array([0.0, 4.0])
-    fast, careful = made(), made()
-    fast.dispatcher.disable_compile()
-    assert fast(right) == fast(right) == 4.0 and fast.__call__ is not fast.dispatcher
-    assert careful(strided) == careful(strided) == 4.0 and careful.__call__ is careful.dispatcher
+@arrays.arrays
+class Sized(NamedTuple):
+    values: Indices
+    size: int
 
 
-def _first_two(values):
-    return values[0] + values[1]
+@arrays.arrays
+class Pair(NamedTuple):
+    first: Vector
+    second: Matrix
+    flags: Flags
+    counts: bool
+    inner: Sized
+
+
+@arrays.arrays
+class Ends(NamedTuple):
+    first: Vector
+    last: Vector
+
+
+@compiled.kernel("[Pair] f8 (Sized)")
+def scaled_sum(pair, factor, sized):
+    pair.second[0, 1] = factor * (pair.first[0] + pair.second[0, 0]) if pair.counts and pair.flags[2] else sized.size
+    return pair.second.sum() + sized.values.sum()
+
+
+def test_a_kernel_cuts_the_buffer_of_a_tuple_and_refuses_another():
+    flags, inner = np.array([False, False, True]), Sized(np.arange(2), 3)
+    buffer, pair = arrays.pack(Pair(np.array([1.0, 2.0]), np.array([[4.0, 0.0]]), flags, True, inner))
+    assert scaled_sum(buffer, 2.0, np.arange(3), 3) == 4.0 + 10.0 + 3.0
+    assert pair.second[0, 1] == 10.0 and pair.inner.size == 3 and pair.flags.tolist() == flags.tolist()
+    with pytest.raises(TypeError, match="class Pair"):
+        scaled_sum(arrays.packed(inner), 2.0, np.arange(3), 3)
+
+
+def test_a_buffer_is_that_of_a_tuple_only_while_all_arrays_are_its_views():
+    buffer, one = arrays.allocate(Ends, 2, 3)
+    assert arrays.buffer_of(one) is buffer
+    moved = one._replace(last=np.ones(3))
+    np.testing.assert_array_equal(arrays.view(Ends, arrays.buffer_of(moved)).last, 1.0)
+    new_buffer, new = arrays.Blank(moved).new()
+    assert arrays.buffer_of(new) is new_buffer and new.last.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(TypeError, match="Vector has 1"):
+        arrays.packed(Ends(np.zeros((1, 2)), np.zeros(3)))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays
+from friction_estimator.arrays import Blank, allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
@@ -214,7 +214,7 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("AttitudeState AttitudeTuning V f8", unchecked=True)
+@kernel("[AttitudeState] [AttitudeTuning] V f8")
 def start_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: FloatArray, yaw: float) -> None:
     """Use the first accelerometer reading (3,), base axes; begin the quaternion with a yaw and the tilt by gravity."""
     x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
@@ -257,7 +257,7 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
     q[0], q[1], q[2], q[3] = w / length, x / length, y / length, z / length
 
 
-@kernel("AttitudeState f8 V V f8 Attitude", unchecked=True)
+@kernel("[AttitudeState] f8 V V f8 [Attitude]")
 def write_attitude(
     state: AttitudeState,
     gyro_std: float,
@@ -298,7 +298,7 @@ def write_attitude(
     return sound and is_covariance(P) and is_covariance(P_q)
 
 
-@kernel("AttitudeState AttitudeTuning V V f8 Attitude", unchecked=True)
+@kernel("[AttitudeState] [AttitudeTuning] V V f8 [Attitude]")
 def advance_attitude(
     state: AttitudeState,
     tuning: AttitudeTuning,
@@ -354,7 +354,7 @@ class AttitudeEstimator:
     def __init__(self, config: AttitudeConfig, noise: SensorNoise, rotation_imu_to_base: FloatArray) -> None:
         first_std = math.hypot(config.acceleration_std, VIBRATION_STD)
         self._first_stds = first_std, config.acceleration_std, ACCELERATION_BIAS_STD, config.gyro_bias_std
-        self._tuning = AttitudeTuning(
+        tuning = AttitudeTuning(
             rotation_imu_to_base,
             config.acceleration_std,
             noise.specific_force_std**2 + VIBRATION_STD**2,
@@ -362,13 +362,14 @@ class AttitudeEstimator:
             GYRO_BIAS_WALK,
             config.angular_acceleration_cutoff,
         )
+        self._tuning_buffer, self._tuning = pack(tuning)
         self.reset()
 
     def reset(self) -> None:
         """Begin anew with the next sample; yaw is zero there."""
         self._running = False
         self._silent_for = 0.0
-        self._state = _initial_state()
+        self._buffer, self._state = _initial_state()
         self.contradicted = False
 
     @property
@@ -394,8 +395,8 @@ class AttitudeEstimator:
         """
         self.contradicted = False
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
-            out = _empty_attitude()
-            result = advance_attitude(self._state, self._tuning, angular_velocity, specific_force, dt, out)
+            buffer, out = _EMPTY.new()
+            result = advance_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
             self.contradicted = result == _CONTRADICTED
             if not self.contradicted:
                 return _checked(result == _SOUND, out)
@@ -422,35 +423,33 @@ class AttitudeEstimator:
         """Split the first reading by the prior-weighted pseudo-inverse; the tilt follows from gravity."""
         length = float(np.linalg.norm(specific_force))
         up = specific_force / length if length > 1e-6 else np.array([0.0, 0.0, 1.0])
-        state = self._state = _initial_state()
+        self._buffer, state = _initial_state()
+        self._state = state
         state.gravity[:3], state.gravity[9:] = -GRAVITY * up, gyro_bias
         np.fill_diagonal(state.gravity_covariance, np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
         state.quaternion_covariance[2, 2], state.gyro[:] = yaw_variance, gyro
-        start_attitude(state, self._tuning, specific_force, yaw)
+        start_attitude(self._buffer, self._tuning_buffer, specific_force, yaw)
         self._running, self._silent_for = True, 0.0
 
     def _silent_variance(self) -> float:
         return (IMU_GAP_RATE * self._silent_for) ** 2
 
     def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
-        out = _empty_attitude()
-        sound = write_attitude(self._state, self._tuning.gyro_std, gyro, specific_force, self._silent_variance(), out)
+        buffer, out = _EMPTY.new()
+        silent = self._silent_variance()
+        sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
         if not self._running:
             out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
         return _checked(sound, out)
 
 
-def _initial_state() -> AttitudeState:
-    _, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
+def _initial_state() -> tuple[FloatArray, AttitudeState]:
+    buffer, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
     state.quaternion[0] = 1.0
-    return state
+    return buffer, state
 
 
-def _empty_attitude() -> Attitude:
-    rotation, angular_velocity, angular_acceleration = np.empty((3, 3)), np.empty(3), np.empty(3)
-    return Attitude(
-        rotation, angular_velocity, angular_acceleration, np.empty(3), np.empty((3, 3)), np.empty((3, 3))
-    )  # fmt: skip
+_EMPTY = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 
 
 def _checked(sound: bool, attitude: Attitude) -> Attitude:

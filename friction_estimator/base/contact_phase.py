@@ -33,7 +33,7 @@ class ContactState(NamedTuple):
     was_fresh: Vector
 
 
-@kernel("ContactState M B f8 f8 f8 f8 B V", unchecked=True)
+@kernel("[ContactState] M B f8 f8 f8 f8 B V")
 def step_contact(
     state: ContactState,
     wrenches: FloatArray,
@@ -83,8 +83,8 @@ class ContactPhaseDetector:
 
     def reset(self) -> None:
         """Decide anew, without debounce, at the next sample."""
-        _, self._state = allocate(ContactState, *(len(self._names) for _ in ContactState._fields))
-        self._state.since[:] = math.nan
+        self._buffer, state = allocate(ContactState, *(len(self._names) for _ in ContactState._fields))
+        state.since[:] = math.nan
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:
         """Use the wrenches (k, 6) in the sole frames.
@@ -93,7 +93,7 @@ class ContactPhaseDetector:
         landed.
         """
         contact, since = np.empty(len(self._names), dtype=bool), np.empty(len(self._names))
-        step_contact(self._state, wrenches, fresh, dt, *self._thresholds, contact, since)
+        step_contact(self._buffer, wrenches, fresh, dt, *self._thresholds, contact, since)
         return ContactPhase(contact, since, self.name(contact))
 
     def name(self, contact: BoolArray) -> str:

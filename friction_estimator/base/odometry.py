@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, buffer_of, packed
 from friction_estimator.base.soles import (
     Heading,
     Heights,
@@ -138,7 +138,7 @@ def _sound(filters: OdometryState) -> bool:
     return covariances and base and soles
 
 
-@kernel("OdometryState Attitude B B M Dynamics f8 b1 M M", unchecked=True)
+@kernel("[OdometryState] [Attitude] B B M [Dynamics] f8 b1 M M")
 def step_odometry(
     filters: OdometryState,
     attitude: Attitude,
@@ -222,7 +222,7 @@ class Odometry:
     def reset(self) -> None:
         """Begin anew, above the origin of the world, at the next sample."""
         config, feet = self._config, len(self._config.feet)
-        self._filters = OdometryState(
+        state = OdometryState(
             new_heading(config),
             new_velocity(config),
             new_places(feet),
@@ -231,6 +231,7 @@ class Odometry:
             self._imu,
             self._imu_lever,
         )
+        self._filters = packed(state)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
         """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.
@@ -243,11 +244,11 @@ class Odometry:
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
         sound = step_odometry(
             self._filters,
-            attitude,
+            buffer_of(attitude),
             phase.contact,
             frame.wrench_fresh,
             frame.wrenches,
-            dynamics,
+            buffer_of(dynamics),
             frame.dt,
             frame.imu_fresh,
             state,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.types import Block, BoolArray, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
@@ -63,7 +63,7 @@ class Current(NamedTuple):
     readings: Vector
 
 
-@kernel("f8 i8", unchecked=True)
+@kernel("f8 i8")
 def follow_period(period: float, step: int) -> float:
     """Usual period after one more step [ns]: the mean of the newest steps, in which a gap counts as three periods.
 
@@ -83,7 +83,7 @@ def _drop_oldest(own: IntArray, rows: FloatArray, length: int, count: int) -> in
     return length - count
 
 
-@kernel("Queues i8 i8 V i8 i8", unchecked=True)
+@kernel("[Queues] i8 i8 V i8 i8")
 def insert_reading(queues: Queues, sensor: int, stamp: int, value: FloatArray, used: int, reset_after: int) -> None:
     """Insert a reading in the order of the stamps; one with a known stamp is dropped, one that is too late is counted.
 
@@ -129,7 +129,7 @@ def insert_reading(queues: Queues, sensor: int, stamp: int, value: FloatArray, u
     queues.length[sensor] = length + 1
 
 
-@kernel("Queues Current i8 i8 i8 i8 T", unchecked=True)
+@kernel("[Queues] [Current] i8 i8 i8 i8 T")
 def read_tracks(
     queues: Queues, current: Current, first: int, stamp: int, max_wait: int, stale_after: int, out: FloatArray
 ) -> bool:
@@ -201,18 +201,20 @@ class SensorTracks:
         self._first, self._reset_after, self._waits = first, reset_after, (max_wait, stale_after)
         stamps, values = np.zeros((sensors, LONGEST_QUEUE), np.int64), np.zeros((sensors, LONGEST_QUEUE, 6))
         length, late, frames = np.zeros((3, sensors), np.int64)
-        self.newest: IntArray = np.full(sensors, NEVER, np.int64)
         self.fresh: BoolArray = np.arange(sensors) < first
         self.readings = np.where(self.fresh, 1.0, _FEWEST)
-        self._queues = Queues(stamps, values, length, self.newest, late, np.zeros(sensors))
-        self._current = Current(
+        newest = np.full(sensors, NEVER, np.int64)
+        self._queue_buffer, self._queues = pack(Queues(stamps, values, length, newest, late, np.zeros(sensors)))
+        self.newest: IntArray = self._queues.newest
+        current = Current(
             np.full(sensors, -1, np.int64), frames, np.zeros(sensors), np.zeros((sensors, 6)), self.fresh.copy(),
             self.readings.copy(),
         )  # fmt: skip
+        self._current_buffer, self._current = pack(current)
 
     def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
         """Insert a reading (6,), see :func:`insert_reading`."""
-        insert_reading(self._queues, sensor, stamp, value, used, self._reset_after)
+        insert_reading(self._queue_buffer, sensor, stamp, value, used, self._reset_after)
 
     @property
     def period(self) -> float:
@@ -229,7 +231,7 @@ class SensorTracks:
         ``fresh`` and ``readings`` are new arrays where they change.
         """
         out = np.zeros((2, len(self.newest), 6))
-        if read_tracks(self._queues, self._current, self._first, stamp, *self._waits, out):
+        if read_tracks(self._queue_buffer, self._current_buffer, self._first, stamp, *self._waits, out):
             self.fresh, self.readings = self._current.fresh.copy(), self._current.readings.copy()
         return out
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, law_names, make_law
@@ -66,7 +66,7 @@ class LawTable(NamedTuple):
     finest: Vector
 
 
-@kernel("LawTable M M", unchecked=True)
+@kernel("[LawTable] M M")
 def joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
@@ -80,7 +80,7 @@ def joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> 
     return phi
 
 
-@kernel("LawTable M M V V M")
+@kernel("[LawTable] M M V V M")
 def regressor_of_motors(
     laws: LawTable,
     matrix: FloatArray,
@@ -158,7 +158,7 @@ def expected_friction(
         out.torque[joint], out.variance[joint] = mean, variance
 
 
-@kernel("LawTable T M M M T T T M M")
+@kernel("[LawTable] T M M M T T T M M")
 def expected_friction_rows(
     laws: LawTable,
     parameters: FloatArray,
@@ -194,6 +194,7 @@ class JointLaws:
     Attributes
     ----------
     law_names : (n) as given
+    table_buffer, table : terms for the kernels, and the buffer that has them
     parameter_names : (n) names of the parameters of every joint
     parameter_count : p
     nonnegative : (n, p) True where it cannot be negative
@@ -223,8 +224,9 @@ class JointLaws:
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
-        codes, scales, finest = np.empty((*shape, 5), dtype=np.int64), np.empty(shape), np.empty(len(names))
-        self.table = LawTable(codes, scales, finest)
+        empty = LawTable(np.empty((*shape, 5), dtype=np.int64), np.empty(shape), np.empty(len(names)))
+        self.table_buffer, self.table = pack(empty)
+        codes, scales, finest = self.table
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
             codes[row], scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
@@ -241,7 +243,7 @@ class JointLaws:
         n = len(self.law_names)
         rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
         loads = np.array(np.broadcast_to(load, velocity.shape), dtype=float, order="C").reshape(-1, n)
-        return joints_regressor(self.table, rows, loads).reshape(*velocity.shape, self.parameter_count)
+        return joints_regressor(self.table_buffer, rows, loads).reshape(*velocity.shape, self.parameter_count)
 
     def expected_friction(
         self,
@@ -274,7 +276,7 @@ class JointLaws:
         """
         out = np.empty((*velocity.shape, self.parameter_count)), np.empty(velocity.shape), np.empty(velocity.shape)
         strain, wave = (np.empty((*velocity.shape, 0)) if one is None else one for one in (strain, wave))
-        at = self.table, parameters, velocity, load, velocity_std, strain, wave
+        at = self.table_buffer, parameters, velocity, load, velocity_std, strain, wave
         expected_friction_rows(*at, *out)
         return out
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import Blank, allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
@@ -32,24 +32,17 @@ FARTHEST_POSITION = 1e7
 
 
 @arrays
-class PinocchioResults(NamedTuple):
-    """Results of pinocchio for one sample, and what does not change.
+class FeetTable(NamedTuple):
+    """Where the feet are.
 
     Attributes
     ----------
-    mass : (nv, nv) H, lower triangle
-    coriolis : (nv, nv) transpose of C
-    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
     parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
     sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
     carries : (k, nv) True where a velocity moves the foot
     floating : True where the first six velocities are those of the base
     """
 
-    mass: Matrix
-    coriolis: Matrix
-    jacobian: Matrix
-    jacobian_rate: Matrix
     parent_rotation: Block
     parent_position: Matrix
     sole_rotation: Block
@@ -58,65 +51,72 @@ class PinocchioResults(NamedTuple):
     floating: bool
 
 
-@kernel("V V V V")
-def velocity_seen_from_imu(
-    imu: FloatArray, angular_velocity: FloatArray, joint_velocity: FloatArray, v: FloatArray
-) -> None:
-    """Write the generalised velocity (6 + n,) in the frame in which the IMU, at ``imu`` in the base, is at rest."""
+@kernel("V V V")
+def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, v: FloatArray) -> None:
+    """Write the velocity of the base (first 6 of 6 + n) seen from the IMU at ``imu`` in the base, which is at rest."""
     away = cross(imu, angular_velocity)
     for axis in range(3):
         v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
-    for joint in range(joint_velocity.size):
-        v[6 + joint] = joint_velocity[joint]
 
 
-@kernel("PinocchioResults V Dynamics", unchecked=True)
-def dynamic_terms(results: PinocchioResults, gravity: FloatArray, out: Dynamics) -> None:
+@kernel("M M M M [FeetTable] V [Dynamics]")
+def dynamic_terms(
+    mass: FloatArray,
+    coriolis: FloatArray,
+    jacobian: FloatArray,
+    jacobian_rate: FloatArray,
+    feet: FeetTable,
+    gravity: FloatArray,
+    out: Dynamics,
+) -> None:
     """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
 
     Parameters
     ----------
+    mass : (nv, nv) H, lower triangle
+    coriolis : (nv, nv) transpose of C
+    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
     gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
     """
     H, f, v, nv = out.mass_matrix, out.specific_force, out.velocity, gravity.size
     for i in range(nv):
         for j in range(i + 1):
-            H[i, j] = H[j, i] = results.mass[i, j]
+            H[i, j] = H[j, i] = mass[i, j]
     for i in range(nv):
         g = gravity[i]
-        if results.floating:
+        if feet.floating:
             g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
         forward, transposed = 0.0, 0.0
         for j in range(nv):
-            forward += results.coriolis[j, i] * v[j]
-            transposed += results.coriolis[i, j] * v[j]
+            forward += coriolis[j, i] * v[j]
+            transposed += coriolis[i, j] * v[j]
         out.bias[i], out.momentum_bias[i] = forward + g, transposed - g
-    for foot in range(results.parent_position.shape[0]):
-        _foot_terms(results, foot, out)
+    for foot in range(feet.parent_position.shape[0]):
+        _foot_terms(jacobian, jacobian_rate, feet, foot, out)
 
 
 @kernel
-def _foot_terms(results: PinocchioResults, foot: int, out: Dynamics) -> None:
+def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable, foot: int, out: Dynamics) -> None:
     """Write Jacobian, acceleration and pose of a sole."""
-    v, parent = out.velocity, results.parent_rotation[foot]
+    v, parent = out.velocity, feet.parent_rotation[foot]
     J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
     J[:], drift[:] = 0.0, 0.0
-    R = product(parent, results.sole_rotation[foot])
-    p = turned(parent, results.sole_position[foot])
+    R = product(parent, feet.sole_rotation[foot])
+    p = turned(parent, feet.sole_position[foot])
     motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
-    start = results.parent_position[foot]
+    start = feet.parent_position[foot]
     p = p[0] + start[0], p[1] + start[1], p[2] + start[2]
     for axis in range(3):
         out.foot_position_in_base[foot, axis] = p[axis]
         for i in range(3):
             out.foot_rotation_to_base[foot, axis, i] = R[axis, i]
     for j in range(v.size):
-        if results.carries[foot, j]:
-            column = results.jacobian[j]
+        if feet.carries[foot, j]:
+            column = jacobian[j]
             l0, l1, l2, w0, w1, w2 = column[0], column[1], column[2], column[3], column[4], column[5]
             for i in range(6):
                 motion[i] += v[j] * column[i]
-                rate[i] += v[j] * results.jacobian_rate[j, i]
+                rate[i] += v[j] * jacobian_rate[j, i]
             l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
             for axis in range(3):
                 J[axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
@@ -249,19 +249,18 @@ class RobotModel:
         model, data = self._model, self._data
         q = self._configuration(position)
         gravity = self._no_gravity
+        buffer, dynamics = self._blank.new()
+        v = dynamics.velocity
+        dynamics.position[:], dynamics.specific_force[:], v[self.base_dofs :] = position, specific_force, velocity
         if self.base_dofs:
-            v = np.empty(model.nv)
-            velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
+            velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, v)
         else:
-            v = np.ascontiguousarray(velocity, np.float64)
             gravity = pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
         for place, parent in self._parents:
             place[...] = parent
-        inputs = np.ascontiguousarray(position, np.float64), v, np.ascontiguousarray(specific_force, np.float64)
-        dynamics = Dynamics(*inputs, *[np.empty(shape) for shape in self._shapes])
-        dynamic_terms(self._results, gravity, dynamics)
+        dynamic_terms(*self._results, self._feet_buffer, gravity, buffer)
         return dynamics
 
     def centre_of_mass(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
@@ -389,20 +388,24 @@ class RobotModel:
         data, frames = self._data, [self._model.frames[frame] for frame in self._foot_frames]
         nv, k = self._model.nv, len(frames)  # pinocchio gives vectors where there is a single velocity
         parents = [data.oMi[frame.parentJoint] for frame in frames]
+        n = len(self.joint_names)
         mass, coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
         jacobian, jacobian_rate = (matrix.reshape(6, nv, order="F").T for matrix in (data.J, data.dJ))
-        results = self._results = PinocchioResults(
-            mass, coriolis, jacobian, jacobian_rate, np.empty((k, 3, 3)), np.empty((k, 3)),
+        self._results = mass, coriolis, jacobian, jacobian_rate
+        table = FeetTable(
+            np.zeros((k, 3, 3)), np.zeros((k, 3)),
             self._stack([frame.placement.rotation for frame in frames], (3, 3)),
             self._stack([frame.placement.translation for frame in frames], (3,)),
             np.hstack((np.ones((k, self.base_dofs), dtype=bool), self.limb)),
             self.base_dofs > 0,
         )  # fmt: skip
+        self._feet_buffer, feet = pack(table)
         self._parents = [
-            *zip(results.parent_rotation, [parent.rotation for parent in parents], strict=True),
-            *zip(results.parent_position, [parent.translation for parent in parents], strict=True),
+            *zip(feet.parent_rotation, [parent.rotation for parent in parents], strict=True),
+            *zip(feet.parent_position, [parent.translation for parent in parents], strict=True),
         ]
-        self._shapes = (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
+        shapes = n, nv, 3, (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
+        self._blank = Blank(allocate(Dynamics, *shapes)[1])
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):

@@ -236,10 +236,10 @@ class JointController:
         -------
         (m,) [N m]
         """
-        return _torque(self._table, block, k, position, velocity, base_quaternion, base_rate, feedforward)
+        return _torque(*self._table, *block, k, position, velocity, base_quaternion, base_rate, feedforward)
 
 
-@kernel("ControlTable ReferenceBlock i8 V V V V V")
+@kernel("(ControlTable) (ReferenceBlock) i8 V V V V V")
 def _torque(
     table: ControlTable,
     reference: ReferenceBlock,

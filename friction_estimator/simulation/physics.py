@@ -335,7 +335,7 @@ class Physics:
             velocity of the IMU in its frame (3,), wrenches (k, 6) [rad, rad/s, N m, m/s^2, rad/s, N, N m]
         wrenches : (k, 6) view of their end: the ground on the feet, in and about the sole frames
         """
-        signals = _signals(self._readout, position, velocity, effort, columns)
+        signals = _signals(*self._readout, position, velocity, effort, columns)
         return signals, signals[3 * columns.size + 6 :].reshape(-1, 6)
 
 
@@ -369,7 +369,7 @@ class SensorReadout(NamedTuple):
     com: Vector
 
 
-@kernel("SensorReadout V V V I")
+@kernel("(SensorReadout) V V V I")
 def _signals(
     at: SensorReadout, position: FloatArray, velocity: FloatArray, effort: FloatArray, columns: IntArray
 ) -> FloatArray:

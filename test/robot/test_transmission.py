@@ -91,7 +91,7 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
         measured = np.where(active, friction, np.nan)
         identifier.learn(regressor, measured, np.full(5, 1e-3), active)
         predicted, sigma = np.empty(5), np.empty(5)
-        predict_friction(identifier.state, motors.to_joints, regressor, predicted, sigma)
+        predict_friction(identifier.buffer, motors.to_joints, regressor, predicted, sigma)
         return predicted, friction
 
     for _ in range(200):

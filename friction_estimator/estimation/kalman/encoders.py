@@ -43,7 +43,7 @@ _LEAST_VARIANCE = 1e-6
 _ROOT_HALF, _DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@kernel("M i8", unchecked=True)
+@kernel("M i8")
 def encoder_step(block: FloatArray, column: int) -> float:
     """Distance of the grid on which the readings of one column lie [rad]; 0: on none; NaN: too few differ to see it.
 
@@ -76,7 +76,7 @@ def encoder_step(block: FloatArray, column: int) -> float:
     return step if sure or 2 * (count + 1) <= values.size else math.nan
 
 
-@kernel("M i8 i8 V", unchecked=True)
+@kernel("M i8 i8 V")
 def add_roughness(block: FloatArray, joints: int, joint: int, sums: FloatArray) -> None:
     """Add the readings of one joint to the comparison of what is rough in velocity and in differences of position.
 
@@ -164,7 +164,7 @@ class RoundedState(NamedTuple):
     jerk: int
 
 
-@kernel("RoundedState V V f8 f8 f8 f8 M", unchecked=True)
+@kernel("[RoundedState] V V f8 f8 f8 f8 M")
 def step_rounded_motion(
     models: RoundedState,
     position: FloatArray,

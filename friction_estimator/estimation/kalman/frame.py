@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays
+from friction_estimator.arrays import Blank, allocate, arrays, buffer_of, pack, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
@@ -25,7 +25,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
     law_at_motion,
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates, limb_estimates
+from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import Limb
 from friction_estimator.estimation.kalman.windows import write_sample
 from friction_estimator.estimation.observers.momentum import (
@@ -40,7 +40,6 @@ from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
-    Attitude,
     BoolArray,
     Dynamics,
     Flags,
@@ -207,6 +206,14 @@ def watch_pushes(
 
 
 @arrays
+class FrameMemory(NamedTuple):
+    """What one frame leaves to the next."""
+
+    law: LawMemory
+    disturbance: DisturbanceMemory
+
+
+@arrays
 class RobotTable(NamedTuple):
     """Constants of the robot.
 
@@ -253,7 +260,6 @@ class FrameOutput(NamedTuple):
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     measured : (n,) True where measurements are behind the friction
     pushed : (n,) True while the limb of a joint is pushed, and a little longer
-    sample : row of the buffer of windows
     """
 
     rows: Matrix
@@ -261,47 +267,41 @@ class FrameOutput(NamedTuple):
     wrenches: Matrix
     measured: Flags
     pushed: Flags
-    sample: Vector
 
 
 @kernel(
-    "RobotTable LawTable V Dynamics JointMotion Inputs FrameSettings LawMemory DisturbanceMemory FrameOutput",
-    unchecked=True,
+    "[RobotTable] [LawTable] [LimbEstimates] [Dynamics] [JointMotion] (Inputs) (FrameSettings) [FrameMemory] "
+    "[FrameOutput] V"
 )
 def evaluate_frame(
     robot: RobotTable,
     laws: LawTable,
-    estimated: FloatArray,
+    estimates: LimbEstimates,
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: Inputs,
     settings: FrameSettings,
-    law_memory: LawMemory,
-    memory: DisturbanceMemory,
+    memory: FrameMemory,
     out: FrameOutput,
+    sample: FloatArray,
 ) -> tuple[float, int]:
-    """Friction, external torque and pushes of one frame.
-
-    Parameters
-    ----------
-    estimated : buffer of :func:`limb_estimates`
+    """Friction, external torque and pushes of one frame, and its row of the buffer of windows.
 
     Returns
     -------
     Largest variance that the friction of the instant may correct [(N m)^2], NaN where a result is not finite; and the
     limbs whose push has lasted too long to be one, as bits
     """
-    n, p = laws.scales.shape
-    estimates = limb_estimates(estimated, n, p, len(inputs.wrenches), robot.motors.group.shape[1])
+    n = len(laws.scales)
     now = frame_friction(out.rows)
     law = law_at_motion(
         laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, settings.interval, settings.ripples,
-        law_memory, out.regressor,
+        memory.law, out.regressor,
     )  # fmt: skip
     calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
-    large = step_disturbance(dynamics, calibrated, robot.residual, motion, law, estimates, memory, now)
-    lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory, out.pushed)
+    large = step_disturbance(dynamics, calibrated, robot.residual, motion, law, estimates, memory.disturbance, now)
+    lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.pushed)
     unmodelled = settings.unmodelled.copy()
     for joint in range(n):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.pushed[joint]
@@ -313,7 +313,7 @@ def evaluate_frame(
         unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
     largest = combine_law_and_model_error(law, unmodelled, out.measured, out.pushed, now)
     write_sample(
-        out.sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
     return largest, lasting
@@ -340,10 +340,14 @@ class FrameEvaluation:
             limb_of_joint[limb.joints] = number
         self._touched = np.unique(limb_of_joint[config.robot.touched(robot.joint_names)])
         residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
-        self._table = RobotTable(robot.motors.table, residual, limb_of_joint)
+        self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
         self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]
-        _, self._memory = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), count, count, count)
-        self.law_memory = LawMemory.initial(n, 0)
+        _, disturbance = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), count, count, count)
+        self._remember(LawMemory.initial(n, 0), disturbance)
+        self._parameters = 0
+
+    def _remember(self, law: LawMemory, disturbance: DisturbanceMemory) -> None:
+        self._buffer, (self.law_memory, self._memory) = pack(FrameMemory(law, disturbance))
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
@@ -352,8 +356,9 @@ class FrameEvaluation:
 
     def reset(self, distances: int) -> None:
         """Begin anew, with this number of presliding distances."""
-        memory, n = self._memory, self._memory.expected.size
-        self.law_memory = LawMemory.initial(n, distances)
+        n = self._memory.expected.size
+        self._remember(LawMemory.initial(n, distances), self._memory)
+        memory = self._memory
         for part in memory:
             part[:] = np.nan
         memory.residual[:] = initial_residual(n)
@@ -371,15 +376,15 @@ class FrameEvaluation:
     def leave_presliding(self) -> None:
         """Forget the strains."""
         none = np.zeros((self._memory.expected.size, 0))
-        self.law_memory = self.law_memory._replace(strain=none, initial_strain_weight=none)
+        self._remember(LawMemory(self.law_memory.velocity, none, none), self._memory)
 
     def step(
         self,
         frame: SensorFrame,
-        attitude: Attitude,
         dynamics: Dynamics,
         motion: JointMotion,
-        laws: LawTable,
+        laws: FloatArray,
+        parameters: int,
         estimated: FloatArray,
         settings: FrameSettings,
         sample: FloatArray,
@@ -388,23 +393,28 @@ class FrameEvaluation:
 
         Parameters
         ----------
-        laws, estimated, settings : see :func:`evaluate_frame`
+        laws, estimated : buffers of :class:`LawTable` and :class:`LimbEstimates`
+        parameters : p of the laws
+        settings : see :func:`evaluate_frame`
         sample : row of the buffer of windows, written here
 
         Returns
         -------
         Friction, further results, and the results of :func:`evaluate_frame`
         """
-        n, p = laws.scales.shape
+        n = frame.position.size
         for row, variances in enumerate(self._variances):
             if variances.due(frame.dt):
                 variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
                 self._memory.variance[row] = variances.white
-        measured, pushed = np.empty((2, n), dtype=bool)
-        rows, regressor, wrenches = np.empty((_ROWS, n)), np.empty((n, p)), np.empty(frame.wrenches.shape)
-        out = FrameOutput(rows, regressor, wrenches, measured, pushed, sample)
-        inputs = Inputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt)
+        if self._parameters != parameters:
+            self._parameters, nothing = parameters, np.zeros(n, dtype=bool)
+            rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, parameters)), np.zeros_like(frame.wrenches)
+            self._blank = Blank(FrameOutput(rows, regressor, wrenches, nothing, nothing))
+        buffer, out = self._blank.new()
+        inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
         largest, lasting = evaluate_frame(
-            self._table, laws, estimated, dynamics, motion, inputs, settings, self.law_memory, self._memory, out
-        )
-        return FrameFriction(*rows), out, largest, lasting
+            self._table, laws, estimated, buffer_of(dynamics), buffer_of(motion), *inputs, *settings, self._buffer,
+            buffer, sample,
+        )  # fmt: skip
+        return FrameFriction(*out.rows), out, largest, lasting

@@ -52,7 +52,7 @@ class Correctable(NamedTuple):
     dry_friction: Vector
 
 
-@kernel("Correctable V V B V", unchecked=True)
+@kernel("(Correctable) V V B V")
 def weigh_measurement(
     estimate: Correctable, measured: FloatArray, sigma: FloatArray, known: BoolArray, velocity: FloatArray
 ) -> None:
@@ -82,7 +82,7 @@ def weigh_measurement(
                 velocity_variance[joint] *= 1.0 - gain
 
 
-@kernel("Correctable B M M", unchecked=True)
+@kernel("(Correctable) B M M")
 def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatArray, noise: FloatArray) -> None:
     """Weigh the estimate against the torque that a momentum observer does not explain with it, in place.
 
@@ -124,5 +124,5 @@ def correct_by_instant(
     standing = np.zeros(transition.size, dtype=bool)
     if measured is not None:
         standing = measured.available & ~transition
-        weigh_measurement(estimate, measured.friction, measured.sigma, standing, velocity)
-    weigh_residual(estimate, standing, *residual)
+        weigh_measurement(*estimate, measured.friction, measured.sigma, standing, velocity)
+    weigh_residual(*estimate, standing, *residual)

@@ -12,13 +12,14 @@ velocity: white acceleration, and no acceleration to estimate, so that the same 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, pack, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.encoders import COARSE, rounded_state, step_rounded_motion
@@ -59,6 +60,17 @@ class JointMotion(NamedTuple):
     velocity: Vector
     acceleration: Vector
     velocity_std: Vector
+
+
+@functools.cache
+def _empty_buffer(joints: int) -> FloatArray:
+    return packed(JointMotion(*np.zeros((4, joints))))
+
+
+def empty_motion(joints: int) -> tuple[FloatArray, JointMotion]:
+    """A motion of n joints to be filled: its fields are the rows of one array (4, n)."""
+    rows = _empty_buffer(joints).copy()[-4 * joints :].reshape(4, joints)
+    return rows, JointMotion(*rows)
 
 
 @dataclass(slots=True)
@@ -131,7 +143,7 @@ def _solve(W: FloatArray, B: FloatArray) -> FloatArray:
     return B
 
 
-@kernel("M M V", unchecked=True)
+@kernel("M M V")
 def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatArray:
     """Predicted covariance P (3, 3) of the stationary filter that reads the first two states, with variances R (2,).
 
@@ -164,7 +176,7 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
     return H
 
 
-@kernel("T V StationaryFilters", unchecked=True)
+@kernel("T V (StationaryFilters)")
 def solve_filters(process_noise: FloatArray, R: FloatArray, out: StationaryFilters) -> None:
     """Write the stationary filters of m models with these transitions, for a unit variance of the position."""
     transition = out.transition
@@ -199,7 +211,7 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     densities = models.acceleration_densities[:, None, None]
     process_noise[jerk:, :2, :2] = densities * (dt**3 / position_std**2) * WHITE_ACCELERATION
     unit = StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
-    solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), unit)
+    solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), *unit)
     return unit._replace(
         information=unit.information / position_std**2,
         log_determinant=unit.log_determinant + 4.0 * math.log(position_std),
@@ -207,7 +219,7 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     )
 
 
-@kernel("T V V f8 StationaryFilters M", unchecked=True)
+@kernel("T V V f8 [StationaryFilters] M")
 def advance_bank(
     state: FloatArray,
     position: FloatArray,
@@ -243,7 +255,7 @@ def _mean_state(state: FloatArray, weight: FloatArray, out: FloatArray) -> None:
                 out[row, joint] += weight[model, joint] * state[model, row, joint]
 
 
-@kernel("T M V M", unchecked=True)
+@kernel("T M V M")
 def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
     """Write the mean of the bank into ``out`` (4, n): position, velocity, acceleration, standard deviation of velocity.
 
@@ -279,7 +291,7 @@ class BankState(NamedTuple):
     distance: Matrix
 
 
-@kernel("BankState V V f8 f8 StationaryFilters M", unchecked=True)
+@kernel("[BankState] V V f8 f8 [StationaryFilters] M")
 def step_motion(
     bank: BankState,
     position: FloatArray,
@@ -328,7 +340,7 @@ def step_motion(
     return bounded(out)
 
 
-@kernel("V V f8 V V M", unchecked=True)
+@kernel("V V f8 V V M")
 def bound_by_repeats(
     position: FloatArray, step: FloatArray, dt: float, last: FloatArray, held: FloatArray, out: FloatArray
 ) -> None:
@@ -370,7 +382,7 @@ class MotionBank:
         """Use the gains of this noise from now on."""
         self.position_std = max(noise.position_std, _FINEST_POSITION)
         self.velocity_std = noise.independent_velocity_std
-        self._filters: dict[int, StationaryFilters] = {}
+        self._filters: dict[int, tuple[FloatArray, StationaryFilters]] = {}
         self._newest: tuple[float, Any] = (math.nan, None)
 
     def begin(self, position: FloatArray, velocity: FloatArray) -> FloatArray:
@@ -385,7 +397,7 @@ class MotionBank:
         """Motion by the first reading, from the states that begin with it."""
         n = state.shape[2]
         std = self.velocity_std if math.isfinite(self.velocity_std) else 1.0
-        return JointMotion(state[0, 0].copy(), state[0, 1].copy(), np.zeros(n), np.full(n, std))
+        return pack(JointMotion(state[0, 0], state[0, 1], np.zeros(n), np.full(n, std)))[1]
 
     @staticmethod
     def nearby_period(dt: float) -> tuple[int, float]:
@@ -393,13 +405,14 @@ class MotionBank:
         key = round(10.0 * math.log(dt))
         return key, math.exp(0.1 * key)
 
-    def filters(self, dt: float) -> StationaryFilters:
-        """Filters of a period within a tenth of this one [s]."""
+    def filters(self, dt: float) -> tuple[FloatArray, StationaryFilters]:
+        """Filters of a period within a tenth of this one [s], and their buffer."""
         if dt == self._newest[0]:
             return self._newest[1]
         key, period = self.nearby_period(dt)
         if key not in self._filters:
-            self._filters[key] = stationary_filters(self.models, self.position_std, self.velocity_std, period)
+            filters = stationary_filters(self.models, self.position_std, self.velocity_std, period)
+            self._filters[key] = pack(filters)
         self._newest = dt, self._filters[key]
         return self._filters[key]
 
@@ -448,10 +461,10 @@ class JointMotionFilter:
         if self._coarse.size:
             densities = np.concatenate([_COARSE.jerk_densities, _COARSE.acceleration_densities])
             jerk = _COARSE.jerk_densities.size
-            self._rounded = rounded_state(densities, jerk, self._coarse, position, self._bank.position_std)
+            self._rounded = packed(rounded_state(densities, jerk, self._coarse, position, self._bank.position_std))
         else:
             probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
-            self._state = BankState(state, probability, np.empty_like(probability))
+            self._state = packed(BankState(state, probability, np.empty_like(probability)))
         return self._bank.first_motion(state)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
@@ -464,15 +477,15 @@ class JointMotionFilter:
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)
-        out = np.empty((4, position.size))
+        out, motion = empty_motion(position.size)
         if self._rounded is not None:
             noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_CHANGE_TIME)
             sound = step_rounded_motion(self._rounded, position, velocity, *noise, dt, changed, out)
         else:
             changed = -math.expm1(-dt / _CHANGE_TIME)
-            sound = step_motion(self._state, position, velocity, dt, changed, self._bank.filters(dt), out)
+            sound = step_motion(self._state, position, velocity, dt, changed, self._bank.filters(dt)[0], out)
         if not sound:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         if self._fine.size:
             bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
-        return JointMotion(*out)
+        return motion

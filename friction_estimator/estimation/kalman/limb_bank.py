@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from friction_estimator.arrays import Blank, pack
 from friction_estimator.base.contact_phase import CONTACT_FRACTION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_estimates import (
     empty_estimates,
     gather_limb,
-    limb_estimates,
     share_offset,
     write_calibration,
 )
@@ -113,10 +113,11 @@ class LimbBank:
         self._rippling = _coulomb_ripple(laws)
         self.limbs = find_limbs(robot)
         motors = [robot.motors.select(limb.joints) for limb in self.limbs]
-        self._places = [
+        places = [
             LimbPlace(limb.joints, limb.feet, one.to_joints, one.group, one.weights)
             for limb, one in zip(self.limbs, motors, strict=True)
         ]
+        self._places = [pack(place) for place in places]
         self.filters = [
             LimbFilter(self._layout(limb, laws), config.kalman, self._bounds[limb.joints], laws.presliding[limb.joints])
             for limb in self.limbs
@@ -136,7 +137,7 @@ class LimbBank:
         self._dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._open_estimates(empty_estimates(*self._shape))
+        self._lay_out_estimates()
         self._failed: dict[int, str] = {}
         self._used: dict[int, LimbWindow] = {}
         self.newest: WindowTerms | None = None
@@ -197,7 +198,7 @@ class LimbBank:
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
         before = self.estimates
-        self._open_estimates(empty_estimates(*self._shape))
+        self._lay_out_estimates()
         for name, value in before._asdict().items():
             if (now := getattr(self._next, name)).shape == value.shape:
                 now[:] = value
@@ -243,12 +244,12 @@ class LimbBank:
             limb_filter.skip(window.duration)
             if pushed and window.duration > 0.0:  # what model and sensors add goes on
                 place, first = self._places[index], limb_filter.layout.first
-                self._used[index] = self._dynamics.of_limb(terms, links, place, first, limb_filter.memory)
+                self._used[index] = self._dynamics.of_limb(links, place, first, limb_filter.memory)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step(index, terms, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self._dynamics.momentum(terms, self._places[index]))
+            limb_filter.begin(*self._dynamics.momentum(self._places[index]))
 
     def gather(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -261,11 +262,10 @@ class LimbBank:
         (failed, used), self._failed, self._used = (self._failed, self._used), {}, {}
         for index, limb_filter in enumerate(self.filters):
             if index in used:
-                table = limb_filter.table
-                memory, now, columns = limb_filter.memory, limb_filter.now, used[index].force_columns
                 place, measured_at = self._places[index], self._next.measured_at
-                at = time if limb_filter.running else float(measured_at[place.joints[0]])
-                write_calibration(place, memory, now, table, columns, at, self._next)
+                at = time if limb_filter.running else float(measured_at[place[1].joints[0]])
+                columns = used[index].force_columns
+                write_calibration(place[0], *limb_filter.buffers, columns, at, self._next_buffer)
             if mended := self._gather(index):
                 failed[index] = mended
             elif index not in failed:
@@ -277,7 +277,7 @@ class LimbBank:
     def _share_offset(self) -> None:
         """Which part of the constant torques is friction, by all joints together."""
         dry = self._motors.coulomb_at_joints(self._next.dry_friction)
-        share_offset(self._next, dry, self._offset_std, self._config.kalman.asymmetry_std)
+        share_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
     def _joints_of(self, index: int) -> str:
         return ", ".join(self._names[joint] for joint in self.limbs[index].joints)
@@ -330,7 +330,8 @@ class LimbBank:
 
     def publish(self) -> None:
         """Let all limbs' newest estimates count."""
-        self.estimates, self.buffer = self._next, self._next_buffer
+        self.estimates = self._next
+        self.buffer: FloatArray = self._next_buffer
 
     def refresh(self, dry_friction: FloatArray | None = None) -> None:
         """Take over what has been changed in the filters from outside, and this dry friction (n,) if there is one."""
@@ -344,11 +345,17 @@ class LimbBank:
 
     def _open_estimates(self, buffer: FloatArray) -> None:
         """Estimates that nobody uses yet, and that may be changed."""
-        self._next_buffer, self._next = buffer, limb_estimates(buffer, *self._shape)
+        self._next_buffer: FloatArray = buffer
+        self._next = self._empty.cut(buffer)
+
+    def _lay_out_estimates(self) -> None:
+        self._empty = Blank(empty_estimates(*self._shape))
+        buffer, self._next = self._empty.new()
+        self._next_buffer = buffer
 
     def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
         limb, one, window = self.limbs[index], self.filters[index], terms.window
-        limb_window = self._dynamics.of_limb(terms, links, self._places[index], one.layout.first, one.memory)
+        limb_window = self._dynamics.of_limb(links, self._places[index], one.layout.first, one.memory)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
@@ -373,7 +380,8 @@ class LimbBank:
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
-        if gather_limb(self._places[index], one.memory, one.now, one.table, self.visited.rows, self._next):
+        place, rows = self._places[index][0], self.visited.rows
+        if gather_limb(place, *one.buffers, rows, self._next_buffer):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"
         self._gather(index)

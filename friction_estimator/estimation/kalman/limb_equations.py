@@ -114,7 +114,7 @@ class FilterTable(NamedTuple):
     calibration_noise: Matrix
 
 
-@kernel("LimbMemory LimbNow V f8", unchecked=True)
+@kernel("[LimbMemory] [LimbNow] V f8")
 def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, duration: float) -> None:
     """Age the model error, states m to 2 m, whose stationary variance (m,) was ``before``, over a window [s].
 
@@ -193,7 +193,7 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
         P[a, a] += _MOMENTUM_NOISE**2
 
 
-@kernel("LimbMemory LimbNow LimbWindow FilterTable b1", unchecked=True)
+@kernel("[LimbMemory] [LimbNow] (LimbWindow) [FilterTable] b1")
 def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, frozen: bool) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
@@ -234,7 +234,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
     return distance
 
 
-@kernel("V M i8 V M i8", unchecked=True)
+@kernel("V M i8 V M i8")
 def correct_limb(
     x: FloatArray, P: FloatArray, start: int, innovation: FloatArray, S: FloatArray, considered: int
 ) -> None:
@@ -276,7 +276,7 @@ def correct_limb(
             P[j, i] = P[i, j]
 
 
-@kernel("V M i8 V V", unchecked=True)
+@kernel("V M i8 V V")
 def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatArray, variance: FloatArray) -> None:
     """Use the reading (6,) of an unloaded foot, which is its bias, the states from ``first`` on; its variance (6,)."""
     innovation, S = np.empty(6), np.empty((6, 6))
@@ -288,7 +288,7 @@ def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatAr
     correct_limb(x, P, first, innovation, S, x.size)
 
 
-@kernel("V M FilterTable", unchecked=True)
+@kernel("V M [FilterTable]")
 def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
     """Keep the law within a standard deviation of its bounds, in place.
 
@@ -314,7 +314,7 @@ def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
                     x[j] += missing / spread * shift
 
 
-@kernel("LimbMemory LimbNow LimbWindow FilterTable f8 f8", unchecked=True)
+@kernel("[LimbMemory] [LimbNow] (LimbWindow) [FilterTable] f8 f8")
 def adapt_model_error(
     memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, part: float, initial: float
 ) -> None:

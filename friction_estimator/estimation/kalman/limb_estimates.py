@@ -80,27 +80,15 @@ class LimbEstimates(NamedTuple):
     coulomb_viscous_covariance: Vector
 
 
-@kernel("V i8 i8 i8 i8", unchecked=True)
-def limb_estimates(buffer: FloatArray, n: int, p: int, k: int, g: int) -> LimbEstimates:
-    """Named views of a buffer, for n joints, p parameters, k feet, and g motors that act on each joint."""
-    side = g * (p + 1)
-    ends = 19 * n, 19 * n + n * p, 19 * n + 2 * n * p, 19 * n + 2 * n * p + 6 * k, 19 * n + 2 * n * p + 12 * k
-    rows, parameters = buffer[: ends[0]].reshape(19, n), buffer[ends[0] : ends[1]].reshape(n, p)
-    sigma, bias = buffer[ends[1] : ends[2]].reshape(n, p), buffer[ends[2] : ends[3]].reshape(k, 6)
-    gain, covariance = buffer[ends[3] : ends[4]].reshape(k, 6), buffer[ends[4] :].reshape(n, side, side)
-    return LimbEstimates(
-        parameters, rows[0], covariance, rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8],
-        rows[9], rows[10], rows[11], rows[12], rows[13], bias, gain, sigma, rows[14], rows[15], rows[16], rows[17],
-        rows[18],
-    )  # fmt: skip
-
-
-def empty_estimates(n: int, p: int, k: int, g: int) -> FloatArray:
-    """Buffer of the estimates before any window."""
-    buffer = np.zeros(19 * n + 2 * n * p + 12 * k + n * (g * (p + 1)) ** 2)
-    empty = limb_estimates(buffer, n, p, k, g)
+def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
+    """Estimates before any window, of n joints, p parameters, k feet, and g motors that act on each joint."""
+    shapes = {
+        "parameters": (n, p), "covariance": (n, g * (p + 1), g * (p + 1)), "wrench_bias": (k, 6),
+        "wrench_gain": (k, 6), "parameters_sigma": (n, p),
+    }  # fmt: skip
+    empty = LimbEstimates(*(np.zeros(shapes.get(name, n)) for name in LimbEstimates._fields))
     empty.consistency[:], empty.measured_at[:] = np.nan, -math.inf
-    return buffer
+    return empty
 
 
 @kernel
@@ -150,7 +138,7 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
         out.stick_part[joint] = FREE_AT_REST * now.free_at_rest[a]
 
 
-@kernel("LimbPlace LimbMemory LimbNow FilterTable T LimbEstimates", unchecked=True)
+@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] T [LimbEstimates]")
 def gather_limb(
     place: LimbPlace,
     memory: LimbMemory,
@@ -194,7 +182,7 @@ def gather_limb(
     return True
 
 
-@kernel("LimbEstimates V V f8", unchecked=True)
+@kernel("[LimbEstimates] V V f8")
 def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, asymmetry_std: float) -> None:
     """Write the part of the constant torques that is friction.
 
@@ -244,7 +232,7 @@ def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
         out.one_sided[joint], out.one_sided_variance[joint] = mean, square - mean * mean + more
 
 
-@kernel("LimbPlace LimbMemory LimbNow FilterTable M f8 LimbEstimates", unchecked=True)
+@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] M f8 [LimbEstimates]")
 def write_calibration(
     place: LimbPlace,
     memory: LimbMemory,

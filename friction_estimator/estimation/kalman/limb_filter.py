@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.arrays import allocate
+from friction_estimator.arrays import allocate, pack, view
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
@@ -100,6 +100,7 @@ class LimbFilter:
     ----------
     layout, table : of the state, and constants; of the law alone after :meth:`use_law`
     memory, now : what was learned, and what the newest window shows
+    buffers : of memory, now and table
     windows : number of windows used for identification
     running : False until :meth:`begin`
     """
@@ -109,7 +110,7 @@ class LimbFilter:
         self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.momentum.stop
         self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
-        _, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
+        self._now_buffer, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
         self._lay_out(layout, bounds, presliding)
         self.forget()
 
@@ -120,15 +121,18 @@ class LimbFilter:
         calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
         coulomb = np.ascontiguousarray(bounds[:, -1])
         self.layout = layout
-        self.table = FilterTable(layout.first, bounds, coulomb, presliding, law_noise, calibration_noise)
+        table = FilterTable(layout.first, bounds, coulomb, presliding, law_noise, calibration_noise)
+        table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
         self.state, self.covariance = self.memory.state, self.memory.covariance
+        self.buffers = self._buffer, self._now_buffer, table_buffer
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan
 
     def forget(self) -> None:
         """Back to the prior."""
-        self._buffer[:] = 0.0
+        for part in self.memory:
+            part[...] = 0.0
         self.covariance[:] = self.layout.prior_covariance()
         self.memory.model_error_variance[:] = self._model_error_variance
         self.memory.rest_evidence[:] = MIN_LOG_RATIO
@@ -158,8 +162,7 @@ class LimbFilter:
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
         """Go back to a checkpoint, or to the prior where there is no sound one; True for the checkpoint."""
         self.forget()
-        size = self.layout.size
-        if checkpoint is None or not positive_semidefinite(checkpoint[0][size : size + size**2].reshape(size, size)):
+        if checkpoint is None or not positive_semidefinite(view(LimbMemory, checkpoint[0]).covariance):
             return False
         self._buffer[:], self.windows = checkpoint
         self.restart()
@@ -204,7 +207,8 @@ class LimbFilter:
 
     def skip(self, duration: float) -> None:
         """Time passes without a measurement."""
-        decay_model_error(self.memory, self.now, self.memory.model_error_variance + self.now.stick_variance, duration)
+        before = self.memory.model_error_variance + self.now.stick_variance
+        decay_model_error(*self.buffers[:2], before, duration)
         self.running = False
 
     def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:
@@ -215,11 +219,11 @@ class LimbFilter:
         frozen : True keeps law and calibration as they are
         touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
         """
-        memory, now, T = self.memory, self.now, window.duration
-        distance = predict_limb(memory, now, window, self.table, frozen)
+        (memory, now, table), T = self.buffers, window.duration
+        distance = predict_limb(memory, now, *window, table, frozen)
         if math.isnan(distance):
             return False
-        innovation, S = now.innovation, now.innovation_covariance
+        innovation, S = self.now.innovation, self.now.innovation_covariance
         impact = distance > self._config.innovation_gate * self._joints
         if impact:
             self._impacts.add(innovation, S, distance, T)
@@ -234,11 +238,11 @@ class LimbFilter:
         considered = self.layout.law.start if frozen else self.layout.size
         correct_limb(self.state, self.covariance, 0, innovation, S, considered)
         if not frozen:
-            hold_bounds(self.state, self.covariance, self.table)
+            hold_bounds(self.state, self.covariance, table)
             self.windows += 1
         if not impact:
             part = T / self._config.model_error_memory
-            adapt_model_error(memory, now, window, self.table, part, self._model_error_variance)
+            adapt_model_error(memory, now, *window, table, part, self._model_error_variance)
         return True
 
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:

@@ -96,7 +96,7 @@ def _fit_parabola(
         unscale /= scale
 
 
-@kernel("M f8 f8 f8 M M", unchecked=True)
+@kernel("M f8 f8 f8 M M")
 def fit_middle(
     rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, joints: FloatArray, base: FloatArray
 ) -> None:
@@ -128,7 +128,7 @@ def fit_middle(
         base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
 
 
-@kernel("M f8 f8 f8 M", unchecked=True)
+@kernel("M f8 f8 f8 M")
 def fit_acceleration(
     rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, out: FloatArray
 ) -> None:

@@ -76,7 +76,7 @@ _FOLLOW = 0.03
 _SMOOTH = 0.2
 
 
-@kernel("M i8 T I V V M", unchecked=True)
+@kernel("M i8 T I V V M")
 def write_readings(
     joints: FloatArray,
     row: int,
@@ -110,7 +110,7 @@ def write_readings(
     return full
 
 
-@kernel("M i8", unchecked=True)
+@kernel("M i8")
 def third_difference(block: FloatArray, column: int) -> float:
     """Median size of the third difference of one column."""
     size = np.empty(len(block) - 3)
@@ -120,7 +120,7 @@ def third_difference(block: FloatArray, column: int) -> float:
     return float(np.median(size))
 
 
-@kernel("M i8 i8 f8 V", unchecked=True)
+@kernel("M i8 i8 f8 V")
 def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: FloatArray) -> None:
     """Add the readings of one joint to the least squares of ``velocity - slope of position = -delay * acceleration``.
 
@@ -139,7 +139,7 @@ def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: F
         sums[2] += error * error
 
 
-@kernel("M I V V", unchecked=True)
+@kernel("M I V V")
 def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, counts: FloatArray) -> None:
     """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place.
 

@@ -29,6 +29,7 @@ from friction_estimator.estimation.kalman.joint_motion import (
     MotionBank,
     MotionModels,
     advance_bank,
+    empty_motion,
     reading_noise,
     stationary_covariance,
     weighted_motion,
@@ -135,9 +136,9 @@ class MotionSmoother:
             self._state = self._bank.begin(position, velocity)
             self._log_likelihood = np.zeros((self._bank.count, position.size))
         else:
-            filters, state = self._bank.filters(dt), self._state.copy()
+            (buffer, filters), state = self._bank.filters(dt), self._state.copy()
             distance = np.empty_like(self._log_likelihood)
-            advance_bank(state, position, velocity, dt, filters, distance)
+            advance_bank(state, position, velocity, dt, buffer, distance)
             newest = -0.5 * (distance + filters.log_determinant[:, None])
             self._state = state
             self._log_likelihood = math.exp(-dt / MOTION_MEMORY) * self._log_likelihood + newest
@@ -167,9 +168,9 @@ class MotionSmoother:
             return self._bank.first_motion(now.state)
         variance = self._smoothers_for(now.dt).velocity_variance / now.dt**2
         weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
-        out = np.empty((4, state.shape[2]))
+        out, motion = empty_motion(state.shape[2])
         weighted_motion(state, weight / weight.sum(axis=0), variance, out)
-        return JointMotion(*out)
+        return motion
 
     def _smoothers_for(self, dt: float) -> StationarySmoothers:
         key, period = self._bank.nearby_period(dt)

@@ -200,7 +200,7 @@ class KalmanFriction:
         shape = (*self.terms.table.scales.shape, len(frame.wrenches))
         sample = self._buffer.row(self.time, shape[0], shape[2], shape[1])
         now, out, largest, lasting = self._frames.step(
-            frame, attitude, dynamics, motion, self.terms.table, self.bank.buffer, settings, sample
+            frame, dynamics, motion, self.terms.table_buffer, shape[1], self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_law_covariance(lasting)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, buffer_of, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
@@ -68,7 +68,7 @@ class EndDynamics(NamedTuple):
     foot_jacobian: Block
 
 
-@kernel("Dynamics V M i8 EndDynamics", unchecked=True)
+@kernel("[Dynamics] V M i8 (EndDynamics)")
 def end_dynamics(
     dynamics: Dynamics, specific_force: FloatArray, lever: FloatArray, base: int, out: EndDynamics
 ) -> None:
@@ -159,7 +159,7 @@ class LimbPlace(NamedTuple):
     weights: Matrix
 
 
-@kernel("LimbPlace WindowTerms V M", unchecked=True)
+@kernel("[LimbPlace] [WindowTerms] V M")
 def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, end, motion, repeats = place.joints, terms.end, terms.window.end, terms.repeats
@@ -250,7 +250,7 @@ def _foot_terms(
                     variance[a, b] += lever[a] * white * lever[b]
 
 
-@kernel("LimbPlace FirstStates WindowTerms LinkColumns V M V LimbWindow", unchecked=True)
+@kernel("[LimbPlace] (FirstStates) [WindowTerms] (LinkColumns) V M V (LimbWindow)")
 def limb_terms(
     place: LimbPlace,
     first: FirstStates,
@@ -350,7 +350,7 @@ def _acceleration(window: Window) -> FloatArray:
     return np.concatenate((window.angular_acceleration, window.acceleration))
 
 
-@kernel("V V V V V f8", unchecked=True)
+@kernel("V V V V V f8")
 def missing_acceleration(
     readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
 ) -> FloatArray:
@@ -366,7 +366,7 @@ def missing_acceleration(
     return more
 
 
-@kernel("V f8", unchecked=True)
+@kernel("V f8")
 def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
     """Factor (n,) on the variance of a window of this length [s], at mean velocities (n,) of the motors [rad/s].
 
@@ -413,7 +413,7 @@ class WindowDynamics:
         n, k = window.effort.size, len(window.wrenches)
         levers = np.empty((n, 3)), np.empty((n, 3))
         now = EndDynamics(np.empty(n), np.empty((n, n)), *levers, np.empty(n), np.empty((k, 6, n)))
-        end_dynamics(self._dynamics, window.specific_force, self._lever, robot.base_dofs, now)
+        end_dynamics(buffer_of(self._dynamics), window.specific_force, self._lever, robot.base_dofs, *now)
         speed: FloatArray = np.full(n, np.inf)
         if before is not None:
             moved = end.position - before.window.end.position
@@ -428,6 +428,7 @@ class WindowDynamics:
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
             repeats=errors_that_last(speed, window.duration),
         )
+        self._buffer = packed(self._before)
         return self._before
 
     def link_columns(self) -> LinkColumns:
@@ -435,17 +436,22 @@ class WindowDynamics:
         assert self._before is not None
         return self._links.over(self._before.window, self._dynamics)
 
-    def momentum(self, terms: WindowTerms, place: LimbPlace) -> tuple[FloatArray, FloatArray]:
-        """Momentum of a limb at the end of the window (m,), and the covariance of its noise (m, m)."""
-        m = place.joints.size
+    def momentum(self, place: tuple[FloatArray, LimbPlace]) -> tuple[FloatArray, FloatArray]:
+        """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""
+        m = place[1].joints.size
         momentum, covariance = np.empty(m), np.empty((m, m))
-        limb_momentum(place, terms, momentum, covariance)
+        limb_momentum(place[0], self._buffer, momentum, covariance)
         return momentum, covariance
 
     def of_limb(
-        self, terms: WindowTerms, links: LinkColumns, place: LimbPlace, first: FirstStates, memory: LimbMemory
+        self,
+        links: LinkColumns,
+        place: tuple[FloatArray, LimbPlace],
+        first: FirstStates,
+        memory: LimbMemory,
     ) -> LimbWindow:
-        """Balance of momentum of a limb over the window, linearised at what the limb has learned."""
-        window = LimbWindow.empty(terms.window.duration, place.joints.size, memory.state.size)
-        limb_terms(place, first, terms, links, memory.state, memory.covariance, self._noise, window)
+        """Balance of momentum of a limb over the newest window, linearised at what the limb has learned."""
+        assert self._before is not None
+        window = LimbWindow.empty(self._before.window.duration, place[1].joints.size, memory.state.size)
+        limb_terms(place[0], *first, self._buffer, *links, memory.state, memory.covariance, self._noise, *window)
         return window

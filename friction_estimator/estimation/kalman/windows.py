@@ -202,7 +202,7 @@ def _summarise_columns(
         means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
 
 
-@kernel("M _Span i8 i8 i8 V _Summary", unchecked=True)
+@kernel("M (_Span) i8 i8 i8 V (_Summary)")
 def summarise_window(
     rows: FloatArray, span: _Span, first: int, wrenches: int, law: int, wrench_delay: FloatArray, out: _Summary
 ) -> float:
@@ -366,7 +366,7 @@ class WindowBuffer:
         summary = _Summary(np.empty((3, width)), np.empty((4, width)), np.empty(k))
         first, law, wrenches, last = c.effort.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
         duration, span = float(last[0] - rows[half, 0]), _Span(half, end, self._held, self._period)
-        longest = summarise_window(rows, span, first, wrenches.start, law, self.wrench_delay, summary)
+        longest = summarise_window(rows, *span, first, wrenches.start, law, self.wrench_delay, *summary)
         (mean, rough, rate), extremes = summary.means, summary.extremes
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
         fresh = extremes[2, c.imu_fresh.start : c.wrench_fresh.stop] > 0.0

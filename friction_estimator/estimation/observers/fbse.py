@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import Blank, arrays, buffer_of, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
@@ -105,7 +105,7 @@ def minimum_norm(J: FloatArray, upsilon: FloatArray, solution: FloatArray) -> bo
     return regular
 
 
-@kernel("M", unchecked=True)
+@kernel("M")
 def _regular_inverse(A: FloatArray) -> tuple[FloatArray, bool]:
     """Pseudo-inverse (c, r) of a matrix (r, c) of full rank, and False where it has not."""
     r, c = A.shape
@@ -146,7 +146,7 @@ def constrain(
                 out.J[a, b] += jacobian[i] * lever[i, b]
 
 
-@kernel("SupportSet Dynamics M V M V V V", unchecked=True)
+@kernel("[SupportSet] [Dynamics] M V M V V V")
 def friction_of_support(
     support: SupportSet,
     dynamics: Dynamics,
@@ -182,7 +182,7 @@ def friction_of_support(
         friction[joint] = effort[joint] - link_torque
 
 
-@kernel("SupportSet Attitude Dynamics M V b1 M Constraint V V", unchecked=True)
+@kernel("[SupportSet] [Attitude] [Dynamics] M V b1 M [Constraint] V V")
 def standing_friction(
     support: SupportSet,
     attitude: Attitude,
@@ -219,7 +219,7 @@ def standing_friction(
     return regular
 
 
-@kernel("SupportSet Attitude Dynamics M V M M ErrorPaths V V", unchecked=True)
+@kernel("[SupportSet] [Attitude] [Dynamics] M V M M (ErrorPaths) V V")
 def friction_variances(
     support: SupportSet,
     attitude: Attitude,
@@ -308,7 +308,7 @@ class FootBaseSensorEstimation:
         self._gyro = config.fbse.base_angular_acceleration == "gyro"
         self._robot = robot
         self._row_mask = np.array([foot.held_axes for foot in config.feet])
-        self._support_sets: dict[bytes, SupportSet] = {}
+        self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, Blank[Constraint]]] = {}
         self._sigma_period_ns = round(1e9 / SIGMA_RATE)
         self._lever = robot.imu_lever
         self._unknown: FloatArray = np.full(len(robot.joint_names), np.nan)
@@ -345,29 +345,33 @@ class FootBaseSensorEstimation:
         """The same with wrenches (k, 6) of the ground on the feet that may be calibrated."""
         standing = phase.contact & frame.wrench_fresh & (phase.since >= _SETTLING_TIME)
         key = standing.tobytes()
-        support = self._support_sets.get(key) or self._support_set(standing)
+        if key not in self._support_sets:
+            self._support_sets[key] = self._support_set(standing)
+        support_buffer, support, blank = self._support_sets[key]
         if not frame.imu_fresh or not support.joints.size:
             return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
-        r, c = support.rows.size, support.columns.size
-        constraint = Constraint(np.empty((r, c)), np.empty((r, 3)), np.empty(r))
+        (constraint_buffer, constraint), dynamics_buffer = blank.new(), buffer_of(dynamics)
         friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
         regular = standing_friction(
-            support, attitude, dynamics, wrenches, effort, self._gyro, self._lever, constraint, friction, acceleration
-        )
+            support_buffer, buffer_of(attitude), dynamics_buffer, wrenches, effort, self._gyro, self._lever,
+            constraint_buffer, friction, acceleration,
+        )  # fmt: skip
         if not regular:
             solution = self._solution(constraint, attitude)
             friction_of_support(
-                support, dynamics, wrenches, effort, self._lever, solution, friction, acceleration
+                support_buffer, dynamics_buffer, wrenches, effort, self._lever, solution, friction, acceleration
             )  # fmt: skip
         # by stamps: the correction of the Kalman observer does not call at every frame
         if key != self._sigma_key or frame.stamp_ns - self._sigma_stamp_ns >= self._sigma_period_ns:
             self._sigma_key, self._sigma_stamp_ns = key, frame.stamp_ns
-            white, lasting = self._variances(support, constraint, frame, wrenches, attitude, dynamics, acceleration)
+            white, lasting = self._variances(
+                support_buffer, constraint, frame, wrenches, attitude, dynamics, acceleration
+            )
             self._sigma, self._noise_sigma = self._unknown.copy(), self._unknown.copy()
             self._sigma[support.joints], self._noise_sigma[support.joints] = np.sqrt(white + lasting), np.sqrt(white)
         return MeasuredFriction(friction, self._sigma, self._noise_sigma, support.available)
 
-    def _support_set(self, standing: BoolArray) -> SupportSet:
+    def _support_set(self, standing: BoolArray) -> tuple[FloatArray, SupportSet, Blank[Constraint]]:
         robot, feet = self._robot, np.flatnonzero(standing)
         solved = robot.limb[feet].any(axis=0)
         complete = solved & ~(robot.coupled & ~solved).any(axis=1)
@@ -377,8 +381,8 @@ class FootBaseSensorEstimation:
             joints=np.flatnonzero(complete),
             available=np.asarray(complete),
         )
-        self._support_sets[standing.tobytes()] = support
-        return support
+        r, c = support.rows.size, support.columns.size
+        return *pack(support), Blank(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
 
     def _solution(self, constraint: Constraint, attitude: Attitude) -> FloatArray:
         """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""
@@ -390,7 +394,7 @@ class FootBaseSensorEstimation:
 
     def _variances(
         self,
-        support: SupportSet,
+        support: FloatArray,
         constraint: Constraint,
         frame: SensorFrame,
         wrenches: FloatArray,
@@ -410,6 +414,6 @@ class FootBaseSensorEstimation:
             free,
         )
         return friction_variances(
-            support, attitude, dynamics, wrenches, frame.effort, self._lever, linear, paths, self._white,
-            self._constant,
+            support, buffer_of(attitude), buffer_of(dynamics), wrenches, frame.effort, self._lever, linear, *paths,
+            self._white, self._constant,
         )  # fmt: skip

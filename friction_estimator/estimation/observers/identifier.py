@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays
+from friction_estimator.arrays import allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
@@ -132,7 +132,7 @@ def recursive_least_squares(
     return error
 
 
-@kernel("IdentifierState")
+@kernel("[IdentifierState]")
 def refresh_statistics(state: IdentifierState) -> None:
     """Update what depends on the sums of squares."""
     for motor in range(state.weight.size):
@@ -147,7 +147,7 @@ def refresh_statistics(state: IdentifierState) -> None:
 LEARNED, NOTHING_LEARNED = -1, -2
 
 
-@kernel("IdentifierState IdentifierTable M V V B", unchecked=True)
+@kernel("[IdentifierState] [IdentifierTable] M V V B")
 def learn_laws(
     state: IdentifierState,
     table: IdentifierTable,
@@ -204,7 +204,7 @@ def learn_laws(
     return LEARNED
 
 
-@kernel("IdentifierState M M V V", unchecked=True)
+@kernel("[IdentifierState] M M V V")
 def predict_friction(
     state: IdentifierState, to_joints: FloatArray, regressor: FloatArray, friction: FloatArray, sigma: FloatArray
 ) -> None:
@@ -229,7 +229,7 @@ def predict_friction(
         sigma[joint] = math.sqrt(sigma[joint])
 
 
-@kernel("IdentifierState M M M M M", unchecked=True)
+@kernel("[IdentifierState] M M M M M")
 def describe_laws(
     state: IdentifierState,
     to_joints: FloatArray,
@@ -294,7 +294,7 @@ class FrictionIdentifier:
         # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
         initial_variance: FloatArray = config.initial_covariance * relative_std**2
-        self._table = IdentifierTable(initial_variance, self._motors.table, config.forgetting)
+        self._table_buffer, self._table = pack(IdentifierTable(initial_variance, self._motors.table, config.forgetting))
         self.frozen = False
         self.forget()
 
@@ -302,17 +302,17 @@ class FrictionIdentifier:
         """Drop all identified parameters."""
         initial_variance = self._table.initial_variance
         n, p = initial_variance.shape
-        _, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
+        self.buffer, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
         self.state = state
         state.covariance[:], state.consistency[:] = initial_variance[:, :, None] * np.eye(p), np.nan
-        refresh_statistics(state)
+        refresh_statistics(self.buffer)
         self.visited.forget()
         self._publish()
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:
         """Regressor of the laws at these velocities (n,) and motor torques (n,) of the joints: (n, p), by motor."""
         laws, motors, regressor = self.laws, self._motors, np.empty(self.state.parameters.shape)
-        regressor_of_motors(laws.table, motors.matrix, motors.to_joints, velocity, effort, regressor)
+        regressor_of_motors(laws.table_buffer, motors.matrix, motors.to_joints, velocity, effort, regressor)
         return regressor
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
@@ -332,7 +332,7 @@ class FrictionIdentifier:
         """
         if self.frozen:
             return
-        outcome = learn_laws(self.state, self._table, regressor, measured, noise, active)
+        outcome = learn_laws(self.buffer, self._table_buffer, regressor, measured, noise, active)
         if outcome == LEARNED:
             self._publish()
         elif outcome != NOTHING_LEARNED:
@@ -353,7 +353,7 @@ class FrictionIdentifier:
                 one[failed] = 0.0
             initial_variance, p = self._table.initial_variance[failed, :, None], state.parameters.shape[1]
             state.covariance[failed], state.consistency[failed] = initial_variance * np.eye(p), np.nan
-        refresh_statistics(state)
+        refresh_statistics(self.buffer)
         self._publish()
         return ", ".join(self._motors.names[motor] for motor in failed)
 
@@ -361,7 +361,7 @@ class FrictionIdentifier:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""
         state, visited = self.state, self.visited
         sigma, out = np.empty(state.parameters.shape), np.empty((5, len(state.scale)))
-        describe_laws(state, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
+        describe_laws(self.buffer, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
         self.law = LawEstimate(
             state.parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
         )
@@ -397,7 +397,7 @@ class FrictionIdentifier:
         error = noise + identified.residual_variance[there]
         state.samples[here], state.weight[here] = samples, weight
         state.squared_error[here], state.squared_noise[here] = weight * error, weight * noise
-        refresh_statistics(state)
+        refresh_statistics(self.buffer)
         p = min(self.laws.parameter_count, identified.values.shape[1])  # the rest is padding on both sides
         state.parameters[here], state.covariance[here] = 0.0, 0.0
         state.parameters[here, :p] = identified.values[there, :p]

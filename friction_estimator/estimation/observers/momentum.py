@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, buffer_of, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
@@ -72,7 +72,7 @@ class ResidualTable(NamedTuple):
     base: int
 
 
-@kernel("Dynamics Inputs ResidualTable M V", unchecked=True)
+@kernel("[Dynamics] (Inputs) [ResidualTable] M V")
 def step_residual(
     dynamics: Dynamics, inputs: Inputs, table: ResidualTable, state: FloatArray, friction: FloatArray
 ) -> None:
@@ -117,7 +117,7 @@ def step_residual(
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
 
 
-@kernel("M T V M V V V f8 f8 i8", unchecked=True)
+@kernel("M T V M V V V f8 f8 i8")
 def residual_variances(
     H: FloatArray,
     J: FloatArray,
@@ -166,7 +166,7 @@ def residual_variances(
     return noise, lasting
 
 
-@kernel("V V V f8", unchecked=True)
+@kernel("V V V f8")
 def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
     """First-order low-pass (eq. 11) of a signal (s,), state in place."""
     for i in range(signal.size):
@@ -247,7 +247,8 @@ class MomentumObserver:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gain = config.momentum.gain
-        self._table = ResidualTable(robot.limb, self._gain, config.momentum.inputs_are_held, robot.base_dofs)
+        table = ResidualTable(robot.limb, self._gain, config.momentum.inputs_are_held, robot.base_dofs)
+        self._table_buffer, self._table = pack(table)
         self._variances = ResidualVariances(config.sensors, config.momentum.gain, robot)
         self.reset()
 
@@ -261,8 +262,8 @@ class MomentumObserver:
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of all joints whose sensors deliver."""
         friction = np.empty(frame.effort.size)
-        inputs = Inputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt)
-        step_residual(dynamics, inputs, self._table, self._state, friction)
+        inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
+        step_residual(buffer_of(dynamics), *inputs, self._table_buffer, self._state, friction)
         available = np.isfinite(friction)
         variances = self._variances
         if variances.due(frame.dt):

@@ -53,7 +53,7 @@ class FusedFriction(NamedTuple):
     external_torque_sigma: Vector
 
 
-@kernel("IdentifierState M M M M b1 MeasuredFriction MeasuredFriction FusedFriction", unchecked=True)
+@kernel("[IdentifierState] M M M M b1 (MeasuredFriction) (MeasuredFriction) M")
 def fuse(
     state: IdentifierState,
     to_joints: FloatArray,
@@ -63,7 +63,7 @@ def fuse(
     lags: bool,
     measured: MeasuredFriction,
     residual: MeasuredFriction,
-    out: FusedFriction,
+    rows: FloatArray,
 ) -> bool:
     """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
 
@@ -75,11 +75,13 @@ def fuse(
     regressor, delayed, residual_regressor : (n, p) at present, as late as the observer, as late as the residual
     lags : False for an observer without lag
     measured, residual : of the observer and of the momentum observer
+    rows : (6, n) output, fields of :class:`FusedFriction`
 
     Returns
     -------
     False where friction, model or a sigma of them is not finite
     """
+    out = FusedFriction(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
     friction, sigma, external, external_sigma = out.friction, out.sigma, out.external_torque, out.external_torque_sigma
     predict_friction(state, to_joints, regressor, out.model, out.model_sigma)
     predict_friction(state, to_joints, residual_regressor, external, external_sigma)
@@ -184,10 +186,11 @@ class ObservedFriction:
         identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
         self._visit(frame, regressor, learning)
         late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
-        out = FusedFriction(*np.empty((6, frame.effort.size)))
+        rows = np.empty((6, frame.effort.size))
+        out = FusedFriction(*rows)
         sound = fuse(
-            identifier.state, self._motors.to_joints, regressor, delayed, late, delayed is not regressor, measured,
-            residual, out,
+            identifier.buffer, self._motors.to_joints, regressor, delayed, late, delayed is not regressor, *measured,
+            *residual, rows,
         )  # fmt: skip
         if not sound:
             raise FloatingPointError("the measured friction was not finite")

@@ -24,7 +24,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
     frame_friction,
 )
 from friction_estimator.estimation.kalman.joint_motion import JointMotion
-from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, limb_estimates
+from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
 from friction_estimator.types import Dynamics
 
@@ -65,7 +65,7 @@ def test_a_torque_shows_behind_both_low_passes():
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
     still, law = JointMotion(*np.zeros((4, 1))), LawNow(np.zeros((1, 2)), *np.zeros((9, 1)))
-    estimates, out = limb_estimates(empty_estimates(1, 2, 0, 1), 1, 2, 0, 1), FrameFriction(*np.zeros((14, 1)))
+    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((14, 1)))
     shown = []
     for k in range(400):
         inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)

@@ -120,7 +120,7 @@ def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction
     knows[2] = True
     friction, left = np.ones(6), variance.copy()
     estimate = Correctable(friction, left, *np.zeros((3, 6)), np.ones(6))
-    weigh_residual(estimate, knows, np.stack([external] * 2), np.stack([noise] * 2))
+    weigh_residual(*estimate, knows, np.stack([external] * 2), np.stack([noise] * 2))
     assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * unsure < left[0] < 0.2 * unsure
     assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
     np.testing.assert_array_equal(friction[2:], 1.0)
@@ -131,7 +131,7 @@ def test_the_fast_low_pass_counts_where_the_readings_are_good_enough_and_the_slo
     external, noise = np.array([[0.1, 0.1], [0.5, 0.5]]), np.array([[0.0, 0.0], [0.01, 1.0]])
     friction = np.ones(2)
     estimate = Correctable(friction, np.full(2, 0.5), *np.zeros((3, 2)), np.ones(2))
-    weigh_residual(estimate, np.zeros(2, dtype=bool), external, noise)
+    weigh_residual(*estimate, np.zeros(2, dtype=bool), external, noise)
     assert friction[0] == pytest.approx(0.55, abs=0.02) and friction[1] == pytest.approx(0.92, abs=0.01)
 
 
@@ -140,6 +140,6 @@ def test_a_slow_joint_far_from_the_measured_friction_has_reversed_and_a_fast_one
     friction, unsure = np.full(3, 3.0), np.full(3, 0.0025)
     estimate = Correctable(friction, unsure, *np.zeros((3, 3)), np.full(3, 3.0))
     measured, velocity = np.array([-3.0, -3.0, 2.9]), np.array([0.002, 1.0, 0.002])
-    weigh_measurement(estimate, measured, np.full(3, 0.3), np.ones(3, dtype=bool), velocity)
+    weigh_measurement(*estimate, measured, np.full(3, 0.3), np.ones(3, dtype=bool), velocity)
     np.testing.assert_allclose(friction, [-3.0, 3.0, 3.0], atol=0.2)
     assert unsure[0] == pytest.approx(0.3**2, rel=0.01) and (unsure[1:] < 0.0026).all()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, limb_estimates, share_offset
+from friction_estimator.arrays import pack
+from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, share_offset
 from friction_estimator.types import FloatArray
 
 DRY = np.linspace(0.5, 2.0, 12)
@@ -14,9 +15,9 @@ SENSOR = 2.0 * DRY
 
 def shared(offset: FloatArray, std: FloatArray, asymmetry_std: float = 0.2) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the friction of one direction, over the dry friction, for identified offsets."""
-    out = limb_estimates(empty_estimates(12, 1, 0, 1), 12, 1, 0, 1)
+    buffer, out = pack(empty_estimates(12, 1, 0, 1))
     out.offset[:], out.offset_variance[:] = offset, std**2
-    share_offset(out, DRY, SENSOR, asymmetry_std)
+    share_offset(buffer, DRY, SENSOR, asymmetry_std)
     return out.one_sided / DRY, np.sqrt(out.one_sided_variance) / DRY
 
 
@@ -46,6 +47,6 @@ def test_without_asymmetry_nothing_is_friction():
 
 
 def test_joints_without_friction_and_without_any_window_stay_finite():
-    out = limb_estimates(empty_estimates(3, 1, 0, 1), 3, 1, 0, 1)
-    share_offset(out, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
+    buffer, out = pack(empty_estimates(3, 1, 0, 1))
+    share_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
     assert np.isfinite(out.one_sided).all() and np.isfinite(out.one_sided_variance).all()

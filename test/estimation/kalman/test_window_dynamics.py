@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from friction_estimator.arrays import pack
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, lay_out
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
@@ -42,13 +43,13 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
     layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
-    terms = dynamics.advance(window)
+    dynamics.advance(window)
     motors, filter_of_leg = (
         robot.motors.select(limb.joints),
         LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
     )
-    place = LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)
-    return dynamics.of_limb(terms, dynamics.link_columns(), place, layout.first, filter_of_leg.memory)
+    place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
+    return dynamics.of_limb(dynamics.link_columns(), place, layout.first, filter_of_leg.memory)
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
@@ -91,12 +92,12 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
     prior = leg.covariance[layout.law.start + 4, layout.law.start + 4]
     dynamics, motors = WindowDynamics(config, robot, laws), robot.motors.select(limb.joints)
-    place = LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)
+    place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
     dynamics.advance(still)
-    terms = dynamics.advance(still._replace(end=moved))
-    found = dynamics.of_limb(terms, dynamics.link_columns(), place, layout.first, leg.memory)
+    dynamics.advance(still._replace(end=moved))
+    found = dynamics.of_limb(dynamics.link_columns(), place, layout.first, leg.memory)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])

@@ -145,7 +145,7 @@ def test_law_sigma_holds_what_the_law_cannot_represent_and_grows_outside_of_what
     friction, sigma = np.empty((2, 1)), np.empty((2, 1))
     for row, velocity in enumerate((0.5, 4.0)):
         regressor = identifier.regressor(np.array([velocity]), np.zeros(1))
-        predict_friction(identifier.state, np.eye(1), regressor, friction[row], sigma[row])
+        predict_friction(identifier.buffer, np.eye(1), regressor, friction[row], sigma[row])
     assert abs(friction[0, 0] - (0.5 + 0.5**3)) < 2.0 * sigma[0, 0] < 0.6
     assert sigma[1, 0] > 2.0 * sigma[0, 0]
 
