@@ -1,10 +1,13 @@
-"""``validate``: how well an identification predicts other recordings."""
+"""``validate``: how well an identification predicts other recordings; ``check_motion``: which parameters a motion can
+show at all.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +16,14 @@ from friction_estimator.api.identify import (
     IdentificationResult,
     ScoredIdentification,
     Stage,
+    identify,
     measured_friction,
     noting,
     silent,
 )
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.config.robot import Coupling
-from friction_estimator.errors import InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
@@ -41,7 +45,7 @@ from friction_estimator.identification.prediction import (
 )
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
-from friction_estimator.identification.result import Identification
+from friction_estimator.identification.result import Identification, ParameterTable
 from friction_estimator.identification.scoring import validated
 from friction_estimator.io.export.exporter import joint_frictions
 from friction_estimator.io.export.robot_models import urdf_with_bodies
@@ -282,3 +286,150 @@ def _identification_of(given: Path_ | IdentificationResult | Identification) -> 
     if isinstance(given, IdentificationResult):
         return given.identification
     return load_identification(given) if isinstance(given, (str, os.PathLike)) else given
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCheck:
+    """One parameter in simulated recordings of a motion, in which it is known.
+
+    Attributes
+    ----------
+    name, unit : as of :class:`~friction_estimator.identification.result.ParameterTable`
+    truth : mean of what was simulated
+    error : RMS of the identified values less the true ones
+    sigma : RMS of the standard deviations
+    inside : share of the identified values within two standard deviations of the true ones
+    """
+
+    name: str
+    unit: str
+    truth: float
+    error: float
+    sigma: float
+    inside: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether the motion shows the parameter."""
+        if self.inside < _INSIDE:
+            return "wrong: sigma does not hold its error"
+        return "shown" if self.sigma < _SHOWN * abs(self.truth) else "not shown: sigma is as large as it"
+
+
+_INSIDE, _SHOWN = 0.5, 0.3
+_FRICTION, _ARMATURE, _SPREAD = 0.1, 0.1, 1.5
+"""Simulated Coulomb friction, and viscous friction at 1 rad/s, in RMS torques of the rigid body; armature in inertias
+of the joint; and the factor by which each differs at most."""
+_TORQUE_NOISE, _POSITION_NOISE, _LATEST = 0.02, 1e-4, 0.01
+"""Noise of torques in RMS torques, noise of positions [rad], and largest delay of drives [s]."""
+
+
+def check_motion(
+    recordings: Recordings,
+    robot: Path_ | Robot,
+    *,
+    kp: Gain | None = None,
+    kd: Gain | None = None,
+    joints: Sequence[str] | None = None,
+    repeats: int = 4,
+    seed: int = 0,
+    stage: Stage | None = None,
+    warn: Warn | None = None,
+    **options: Any,
+) -> tuple[ParameterCheck, ...]:
+    """Simulate a motion of a robot with known parameters, identify these, and compare.
+
+    Bodies are those of the URDF. Coulomb and viscous friction, armature and, of drives that get positions, the delay
+    are drawn at random for every repetition: sizes that are usual for the torques of the motion. Commands of drives are
+    simulated in MuJoCo, recorded positions by inverse dynamics.
+
+    Parameters
+    ----------
+    recordings, robot, kp, kd, joints : as for :func:`~friction_estimator.identify`; no torque is needed
+    repeats : number of simulated recordings
+    seed : of parameters and noise
+    options : further options of :func:`~friction_estimator.identify`
+
+    Raises
+    ------
+    FrictionEstimatorError
+        When the recording cannot be used, or the base of the robot is not fixed.
+    """
+    working = stage or silent
+    chosen, warnings = as_robot(robot), list[str]()
+    if not chosen.config.robot.fixed_base or chosen.config.robot.coupling.coupling() is not None:
+        raise ConfigError("a motion is checked of robots with a fixed base whose motors move one joint each")
+    with working("reading") as progress:
+        experiments = read_experiments(
+            recordings, chosen, joints=joints, coupling=None, payloads={}, namespace="", progress=progress,
+            warn=warn or warnings.append, kp=kp, kd=kd,
+        )  # fmt: skip
+    log, random = experiments.logs[0], np.random.default_rng(seed)
+    gains = (kp, kd) if COMMANDED in log.inputs else (None, None)
+    found = list[tuple[ParameterTable, dict[str, float]]]()
+    with working("simulating and identifying") as progress:
+        for number in range(repeats):
+            simulated, truth = _simulated(log, chosen.urdf_xml, random)
+            found.append((identify(simulated, chosen, kp=gains[0], kd=gains[1], **options).parameters, truth))
+            if progress is not None:
+                progress(number + 1, repeats)
+    return tuple(_checks(found))
+
+
+def _simulated(log: JointLog, urdf_xml: str, random: np.random.Generator) -> tuple[JointLog, dict[str, float]]:
+    """A recording of the same motion, or of the same commands, with the true parameters by name."""
+    names, n = log.joint_names, len(log.joint_names)
+    model, motion = FixedBaseModel(urdf_xml, names), to_motions([log], usual_treatment([log]), FOLDS)[0]
+    q, v, a = motion.position, motion.velocity, motion.acceleration
+    rigid, still = model.torque(q, v, a), np.zeros((1, n))
+    size = np.sqrt(np.mean(rigid**2, axis=0))
+    inertia = [model.torque(q[:1], still, axis) - model.torque(q[:1], still, still) for axis in np.eye(n)[:, None]]
+    coulomb, viscous, armature = _SPREAD ** random.uniform(-1.0, 1.0, (3, n))
+    coulomb, viscous = coulomb * _FRICTION * size, viscous * _FRICTION * size
+    armature *= _ARMATURE * np.diagonal(np.concatenate(inertia))
+    truth = dict(zip(model.standard_names, model.urdf_parameters.tolist(), strict=True))
+    for kind, values in (("{}/coulomb", coulomb), ("{}/viscous", viscous), ("Ia {}", armature)):
+        truth |= {kind.format(name): value for name, value in zip(names, values.tolist(), strict=True)}
+    if COMMANDED in log.inputs:
+        from friction_estimator.simulation.simulator import Drives, rollout  # MuJoCo is needed here only
+
+        late = float(random.uniform(0.0, _LATEST))
+        truth |= {f"{name}/delay": late for name in names} | {f"{name}/encoder_offset": 0.0 for name in names}
+        drives = Drives(
+            names, log.inputs[KP], log.inputs[KD], lambda _: coulomb, viscous, armature, np.zeros(n), np.full(n, late)
+        )
+        position = rollout(urdf_xml, drives, log.time, log.inputs[COMMAND], log.position[0])
+        inputs = {kind: log.inputs[kind] for kind in (COMMAND, KP, KD)}
+        noisy = position + _POSITION_NOISE * random.normal(size=position.shape)
+        return JointLog(log.name, names, log.time, noisy, inputs=MappingProxyType(inputs)), truth
+    torque = rigid + a * armature + coulomb * np.sign(v) + viscous * v
+    torque += _TORQUE_NOISE * size * random.normal(size=torque.shape)
+    noisy = q + _POSITION_NOISE * random.normal(size=q.shape)
+    return JointLog(log.name, names, motion.time, noisy, effort=torque), truth
+
+
+def _checks(found: Sequence[tuple[ParameterTable, dict[str, float]]]) -> Sequence[ParameterCheck]:
+    """What was identified of every parameter, beside what it is."""
+    checks = []
+    for name, unit in zip(found[0][0].names, found[0][0].units, strict=True):
+        rows = []
+        for table, truth in found:
+            value = truth.get(name, _reference(table, name))
+            if name in table.names and np.isfinite(value):
+                place = table.names.index(name)
+                rows.append((value, table.values[place] - value, table.sigma[place]))
+        if rows:
+            values, error, sigma = np.array(rows).T
+            inside = float(np.mean(np.abs(error) <= 2.0 * sigma))
+            checks.append(ParameterCheck(name, unit, float(values.mean()), _rms(error), _rms(sigma), inside))
+    return checks
+
+
+def _reference(table: ParameterTable, name: str) -> float:
+    """Value of the URDF, NaN where it has none."""
+    known = table.reference is not None and name in table.names
+    return float(table.reference[table.names.index(name)]) if known and table.reference is not None else np.nan
+
+
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from friction_estimator.api.identify import IdentificationResult, identify
+from friction_estimator.api.validate import check_motion
 from friction_estimator.cli.arguments import (
     add_recording_arguments,
     names_of,
@@ -26,7 +27,7 @@ from friction_estimator.identification.inverse_dynamics.options import COUPLED_F
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.result import Candidate
-from friction_estimator.reports.identification_tables import candidate_table, parameter_table, score_table
+from friction_estimator.reports.identification_tables import candidate_table, check_table, parameter_table, score_table
 from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
@@ -49,7 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="rosbag2, or .csv/.npz with the columns time, position/<joint>, velocity/<joint>, effort/<joint>, in SI "
         "units; several files are several experiments",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", required=True, help="file to write")
+    result = parser.add_mutually_exclusive_group(required=True)
+    result.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", help="file to write")
+    result.add_argument(
+        "--check",
+        action="store_true",
+        help="identify nothing: simulate the motion, or the commands, of the recording with known parameters, and list "
+        "which of them it can show; no torque and no -o is needed",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an older file of that name")
     parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
     add_recording_arguments(parser)
@@ -163,6 +171,9 @@ def _add_motor_options(group: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Identify, write, print."""
+    if arguments.check:
+        _check(arguments)
+        return
     joint_laws = tuple(entry for entry in arguments.law if "=" in entry)
     laws = [entry for entry in arguments.law if "=" not in entry]
     if len(laws) > 1:
@@ -185,6 +196,20 @@ def run(arguments: argparse.Namespace) -> None:
         with progress_bar("drawing"):
             result.report(arguments.report, arguments.output.stem)
         print(f"report      {arguments.report}")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Print which parameters the motion can show."""
+    given = recording_keywords(arguments)
+    robot = given.pop("robot")
+    if robot is None:
+        raise ConfigError("--check needs the robot that is simulated: --robot")
+    if given.pop("payloads") or given.pop("coupling") or given.pop("namespace"):
+        raise ConfigError("--check takes no --payload, --coupling or --namespace")
+    given.pop("wrenches")
+    laws = {"law": arguments.law[0]} if arguments.law else {}
+    checks = check_motion(arguments.data, robot, **given, **laws, **_options(arguments))
+    output_console().print(terminal_table(check_table(checks)))
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

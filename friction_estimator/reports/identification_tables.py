@@ -66,6 +66,25 @@ def rollout_table(scores: Sequence[Any]) -> Table:
     return Table("Simulated positions", columns, rows)
 
 
+def check_table(checks: Sequence[Any]) -> Table:
+    """Parameters in simulated recordings of a motion, see `api.validate.ParameterCheck`."""
+    columns = (
+        Column("parameter", align="left"),
+        Column("unit", align="left"),
+        Column("simulated"),
+        Column("RMS error"),
+        Column("sigma"),
+        Column("within 2 sigma"),
+        Column("verdict", align="left"),
+    )
+    rows = []
+    for one in checks:
+        numbers = (number(value) for value in (one.truth, one.error, one.sigma))
+        texts = (one.name, one.unit, *numbers, percent(one.inside), one.verdict)
+        rows.append(tuple(map(Cell, texts)))
+    return Table("What this motion can show", columns, tuple(rows))
+
+
 def candidate_table(candidates: Sequence[Candidate]) -> Table:
     """What was compared by held-out errors, and chosen: the simplest within one standard error of the best."""
     columns = (
