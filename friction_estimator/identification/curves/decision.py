@@ -120,12 +120,16 @@ def choose_treatment(
     made: Callable[[Treatment], list[Motion]],
     source: CurveSource,
     options: FrictionCurveOptions,
-) -> tuple[list[Motion], tuple[Candidate, ...]]:
-    """Motions with the velocity that friction is a function of: as recorded, filtered, or differentiated.
+) -> tuple[Treatment, list[Treatment], tuple[Candidate, ...]]:
+    """The velocity that friction is a function of: as recorded, filtered, or differentiated.
 
     Parameters
     ----------
     made : motions of the logs after a treatment, with the input ``friction``
+
+    Returns
+    -------
+    chosen, rivals, table : the treatment, others that predict as well, and all that was compared
     """
     candidates = _treatments(logs, options, source.unfiltered)
     problems: Sequence[NumberedRows]
@@ -144,9 +148,9 @@ def choose_treatment(
     if kept:
         problems, kept = zip(*((problems[k], kept[k]) for k in _comparable(problems)), strict=True)
     if len(kept) < 2:
-        return made([*kept, *candidates][0]), ()
-    chosen, _, table = choose("velocity", [str(one) for one in kept], _scores(problems, options))
-    return made(kept[chosen]), table
+        return [*kept, *candidates][0], [], ()
+    chosen, rivals, table = choose("velocity", [str(one) for one in kept], _scores(problems, options))
+    return kept[chosen], [kept[k] for k in rivals if k != chosen], table
 
 
 def _treatments(logs: Sequence[JointLog], options: FrictionCurveOptions, unfiltered: bool) -> list[Treatment]:

@@ -5,7 +5,7 @@ Joints, or motors, are independent problems: each has its own velocity, lateness
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from friction_estimator.identification.curves.fit import (
     fit_curve,
     held_out_curve_error,
     parameter_identifiability,
+    refit,
 )
 from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, torque_of
 from friction_estimator.identification.curves.stribeck import StribeckExcess, fitted_law
@@ -54,6 +55,7 @@ from friction_estimator.identification.result import (
     joined,
     merged,
 )
+from friction_estimator.identification.scoring import choice_covariance
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
@@ -112,8 +114,8 @@ def run(
         def made(treatment: Treatment, own: Sequence[JointLog] = own, group: Transmission = group) -> list[Motion]:
             return [at_motors(one, group) for one in to_motions(own, treatment, options.folds)]
 
-        motions, table = choose_treatment(own, made, source, options)
-        curves.add(motions, source, table, coupling)
+        treatment, rivals, table = choose_treatment(own, made, source, options)
+        curves.add(made(treatment), source, table, coupling, map(made, rivals))
         if progress is not None:
             progress(number + 1, len(motors.names))
     return curves.identification
@@ -234,8 +236,14 @@ class Curves:
         source: CurveSource,
         table: Sequence[Candidate] = (),
         coupling: Coupling | None = None,
+        rivals: Iterable[Sequence[Motion]] = (),
     ) -> None:
-        """Lateness, further columns and law of one joint, or the reason why it has none."""
+        """Lateness, further columns and law of one joint, or the reason why it has none.
+
+        Parameters
+        ----------
+        rivals : the same motions after treatments that predict as well: what they change is part of the uncertainty
+        """
         options, joint = self._options, source.joint
         start = replace(source, law=_start(source.law))
         delay, lateness, delays = choose_delay(motions, start, options)
@@ -251,7 +259,9 @@ class Curves:
             samples = samples.without((OFFSET,)) if law.has_offset else samples
         elif isinstance(law, StribeckExcess):  # what is left out may be as large as the friction
             law = law.without(dict.fromkeys(lacking, samples.used.torque_rms))
-        curve = _joint_curve(joint, law, samples, options)
+        left_out = set(source.columns) - set(samples.columns)
+        others = (source.samples(one, options, delay).without(left_out) for one in rivals)
+        curve = _joint_curve(joint, law, samples, options, [one.used for one in others])
         self.curves.append(curve)
         own = self._drive if self._drive is None else self._drive.of(joint)
         lateness = lateness.replace("friction", "the torque", 1) if own else lateness
@@ -318,9 +328,13 @@ def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
     return ""
 
 
-def _joint_curve(joint: str, law: FrictionLaw, samples: CurveSamples, options: FrictionCurveOptions) -> JointCurve:
+def _joint_curve(
+    joint: str, law: FrictionLaw, samples: CurveSamples, options: FrictionCurveOptions, rivals: Sequence[CurveSamples]
+) -> JointCurve:
     used = samples.used
     fit = fit_curve(law, used, options.fit)
+    spread = choice_covariance(fit.values, [refit(fit, one, options.fit) for one in rivals])
+    fit = replace(fit, covariance=fit.covariance + spread)
     error = held_out_curve_error(fit, used, options.fit, options.folds)
     return JointCurve(joint, samples, fit, parameter_identifiability(joint, fit, used), rms(error[used.scored]))
 

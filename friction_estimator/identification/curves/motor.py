@@ -262,8 +262,8 @@ def identify_motor(
         def made(treatment: Treatment, part: DriveRecording = part) -> list[Motion]:
             return part.of_logs(free, driven, treatment, options.folds)
 
-        motions, table = choose_treatment([*free, *driven], made, source, own)
-        curves.add(motions, source, table)
+        treatment, rivals, table = choose_treatment([*free, *driven], made, source, own)
+        curves.add(made(treatment), source, table, rivals=map(made, rivals))
         if progress is not None:
             progress(number + 1, len(coupling.motor_names))
     return _with_drives(curves, recording, bool(free), bool(driven))
