@@ -3,9 +3,10 @@
     python -m benchmarks.unknown_motions MODEL [--seconds 9]
 
 The model has learned from random walks (`simulate --dataset`). Nothing touches the robot but the ground, so the
-external torque is the error. Prints, as Markdown, for each case: root mean square error of the joints and coverage of
+external torque is the error. Columns, for each case: root mean square error of the joints and coverage of
 sigma while all inputs are in the range of the training data, the part of such samples, and when the guard first found
-the errors of a leg beyond sigma. Errors count from one second on. Takes four minutes.
+the errors of a leg beyond sigma. Errors count from one second on. Fills a table of docs/results/mob_net.md. Takes four
+minutes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.shared.command import command, longer_than, make_parser
-from benchmarks.shared.pages import header, row
+from benchmarks.shared.command import command, command_line, longer_than, make_parser
+from benchmarks.shared.pages import DOCS, add_page, table
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
@@ -37,6 +38,8 @@ from friction_estimator.simulation import (
     scaled_urdf,
 )
 
+PAGE = DOCS / "results" / "mob_net.md"
+_HEADING = ("", "joints, mean [N m]", "within 1.96 sigma", "inputs in range", "noticed after [s]")
 WALK = 105
 """Number of the walk of seed 1000."""
 START = 1.0
@@ -95,13 +98,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("unknown_motions", __doc__)
     parser.add_argument("model", type=Path, help="model of the built-in biped")
     parser.add_argument("--seconds", type=longer_than(START + 1.0), default=9.0, help="length of each case")
+    add_page(parser, PAGE, "command", "unknown motions")
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
     model = load_model(options.model, robot)
     compiled.prepare()
-    print(header(("", "joints, mean [N m]", "within 1.96 sigma", "inputs in range", "noticed after [s]")))
-    for name, case in CASES.items():
-        print(row((name, *result(robot, model, case, options.seconds))), flush=True)
+    rows = [(name, *result(robot, model, case, options.seconds)) for name, case in CASES.items()]
+    options.output.fill("command", [f"`{command_line('unknown_motions', arguments)}`"])
+    options.output.fill("unknown motions", table(_HEADING, rows))
 
 
 def result(robot: Robot, model: Model, case: Case, seconds: float) -> tuple[str, str, str, str]:

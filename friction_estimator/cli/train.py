@@ -18,7 +18,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.network import Model
-from friction_estimator.learning.recording import SignalRecording, read_bag
+from friction_estimator.learning.recording import SignalRecording, read_bag, training_doubts
 from friction_estimator.tables import Cell, Column, Table, number, terminal_table
 
 
@@ -86,6 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
         settings = dataclasses.replace(settings, leg_hidden=arguments.hidden, other_hidden=arguments.hidden)
     robot = robot_of(arguments)
     recordings = recordings_of(arguments, robot)
+    for text in training_doubts(recordings, robot):
+        warn(text)
     checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
     if arguments.restart:
         checkpoint.unlink(missing_ok=True)

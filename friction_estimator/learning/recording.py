@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,16 @@ from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.signals import SignalStage
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, SensorFrame
 
 Float32Array = NDArray[np.float32]
+_SHORT = 300.0
+"""Data for a training below this are few: a network of six minutes has a third more error than one of an hour [s]."""
+_CONTACT, _SELDOM = 0.1, 0.005
+"""Change of the force on the base, over the weight, that is a contact; part of the time in which landings make one."""
+_STILL = 0.01
+"""Root mean square velocity below which a joint hardly moves [rad/s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,36 @@ class SignalRecording:
         """Stretches without a gap."""
         ends = [*self.starts[1:].tolist(), len(self)]
         return [slice(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)]
+
+
+def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tuple[str, ...]:
+    """What makes recordings poor data for a training, one sentence each.
+
+    Networks learn all that the feet do not measure as uncertainty torque: a hoist, a hand, an obstacle. A wrong model
+    adds a force to the base that hardly changes; one that does, by more than a tenth of the weight, is a contact.
+    """
+    model = RobotModel(robot.config, robot.urdf_xml)
+    names, period = model.joint_names, recordings[0].period
+    seconds = sum(len(one) * one.period for one in recordings)
+    found = []
+    if seconds < _SHORT:
+        found.append(f"{seconds:.0f} s of data are few: use {_SHORT:g} s or more, with all commands of the robot")
+    if model.base_dofs:
+        force = [np.linalg.norm(one.target[:, :3] - np.median(one.target[:, :3], axis=0), axis=1) for one in recordings]
+        touched = np.concatenate(force) > _CONTACT * model.weight
+        if touched.mean() > _SELDOM:
+            number = int(np.argmax([(one > _CONTACT * model.weight).mean() for one in force]))
+            first = float(np.argmax(force[number] > _CONTACT * model.weight)) * period
+            found.append(
+                f"for {touched.mean():.0%} of the time a force on the base changes by more than {_CONTACT:.0%} of the "
+                f"weight, and no foot sensor measures it (first {first:.1f} s into recording {number + 1}): leave out "
+                "what was recorded while the robot was held, hoisted or hit, or check the foot sensors"
+            )
+    n = len(names)
+    power = np.mean([np.mean(one.inputs[:, n : 2 * n] ** 2, axis=0, dtype=float) for one in recordings], axis=0)
+    if still := [name for name, value in zip(names, power.tolist(), strict=True) if value < _STILL**2]:
+        found.append(f"these joints hardly move, so nothing is learned about their motion: {', '.join(still)}")
+    return tuple(found)
 
 
 class SignalReader(Estimator):
