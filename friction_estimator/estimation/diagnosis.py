@@ -50,7 +50,8 @@ ADVICE = {
     "sensors (status `sensors`)",
     "law": "friction depends on more than velocity and load, such as the position or the motion before, and sigma may "
     "be too small: set another law, or use the friction where the joint slides",
-    "disturbance": "pushes stop the identification too often: remove the contact, or check the torque and the model",
+    "disturbance": "pushes stop the identification too often: remove the contact, name the joint in "
+    "`robot.unmeasured_contacts`, or check the torque and the model",
     "consistency": "innovations are larger than predicted: check robot model, stamps and noise (`sensors.*`)",
     "uncertainty": "sigma is large against the friction: move the joint faster, or use better encoders and sensors",
     "calibration": "errors of model and sensors explain more torque than friction, and the estimate accounts for them",

@@ -166,7 +166,8 @@ class EvidenceCollector:
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
         """Add the torque (n,) that gravity and foot forces need, and the motor torque (n,), of the moving joints."""
         products = np.stack((needed * effort, needed**2, effort**2, np.ones_like(needed)))
-        self.block.torque[:, moving] += products[:, moving]
+        used = moving & ~self._robot.touched
+        self.block.torque[:, used] += products[:, used]
 
 
 def _products(first: FloatArray, second: FloatArray) -> FloatArray:

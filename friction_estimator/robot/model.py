@@ -174,6 +174,7 @@ class RobotModel:
     armature : (n,) rotor inertia that the configuration gives, reflected to the joint; 0: none [kg m^2]
     lowest_position, highest_position : (n,) a reading beyond cannot be true: limits of the URDF with a margin
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
+    touched : (n,) True where ``robot.unmeasured_contacts`` names a joint, or one that is coupled with it
     motors : that move the joints
     identity : hash of names, limits and masses
     warnings : what the URDF has that is hardly true, one sentence each
@@ -216,6 +217,8 @@ class RobotModel:
                         "whose wrench is that of all its sensors together"
                     )
         self.coupled = self._couplings(first_joint)
+        named = config.robot.touched(self.joint_names)
+        self.touched: BoolArray = named | self.coupled[:, named].any(axis=1)
         self.identity = self._hash()
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)

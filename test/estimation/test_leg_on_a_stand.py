@@ -127,6 +127,7 @@ def test_a_contact_that_no_sensor_measures_is_external_torque_and_never_friction
     unexplained = np.mean((found - truths) ** 2, axis=0) / truths.var(axis=0)
     assert (unexplained < 0.03).all()
     np.testing.assert_array_equal(one.identified.values, known.values)
+    assert one.health.findings == ()
 
 
 def test_calibration_of_another_robot_is_not_used():

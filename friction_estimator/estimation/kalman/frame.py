@@ -324,7 +324,7 @@ class FrameEvaluation:
 
     Parameters
     ----------
-    config : ``momentum.input_hold``, ``sensors``, ``robot.unmeasured_contacts``
+    config : ``momentum.input_hold``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
     limbs : joints that are judged together
 
@@ -338,7 +338,7 @@ class FrameEvaluation:
         limb_of_joint = np.zeros(n, dtype=np.int64)
         for number, limb in enumerate(limbs):
             limb_of_joint[limb.joints] = number
-        self._touched = np.unique(limb_of_joint[config.robot.touched(robot.joint_names)])
+        self._touched = np.unique(limb_of_joint[robot.touched])
         residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
         self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
         self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]

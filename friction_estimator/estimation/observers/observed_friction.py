@@ -107,7 +107,7 @@ class ObservedFriction:
 
     Parameters
     ----------
-    config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``, ``robot.unmeasured_contacts``
+    config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
     """
 
@@ -121,8 +121,7 @@ class ObservedFriction:
         self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
-        touched = config.robot.touched(robot.joint_names)
-        self._all = ~(robot.coupled[:, touched].any(axis=1) | touched)
+        self._all = ~robot.touched
         self._learning_joints: dict[bytes, BoolArray] = {}
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
