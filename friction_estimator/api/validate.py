@@ -26,6 +26,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.inverse_dynamics.options import TORQUE
 from friction_estimator.identification.joint_log import (
     COMMAND,
     COMMANDED,
@@ -312,8 +313,8 @@ class ParameterCheck:
     def verdict(self) -> str:
         """Whether the motion shows the parameter."""
         if self.inside < _INSIDE:
-            return "wrong: sigma does not hold its error"
-        return "shown" if self.sigma < _SHOWN * abs(self.truth) else "not shown: sigma is as large as it"
+            return "wrong: sigma is too small"
+        return "shown" if self.sigma < _SHOWN * abs(self.truth) else "not shown"
 
 
 _INSIDE, _SHOWN = 0.5, 0.3
@@ -369,15 +370,20 @@ def check_motion(
     found = list[tuple[ParameterTable, dict[str, float]]]()
     with working("simulating and identifying") as progress:
         for number in range(repeats):
-            simulated, truth = _simulated(log, chosen.urdf_xml, random)
+            simulated, truth = _simulated(log, chosen.urdf_xml, random, options)
             found.append((identify(simulated, chosen, kp=gains[0], kd=gains[1], **options).parameters, truth))
             if progress is not None:
                 progress(number + 1, repeats)
     return tuple(_checks(found))
 
 
-def _simulated(log: JointLog, urdf_xml: str, random: np.random.Generator) -> tuple[JointLog, dict[str, float]]:
-    """A recording of the same motion, or of the same commands, with the true parameters by name."""
+def _simulated(
+    log: JointLog, urdf_xml: str, random: np.random.Generator, options: Mapping[str, Any]
+) -> tuple[JointLog, dict[str, float]]:
+    """A recording of the same motion, or of the same commands, with the true parameters by name.
+
+    Commands are late and held, unless the options state something else.
+    """
     names, n = log.joint_names, len(log.joint_names)
     model, motion = FixedBaseModel(urdf_xml, names), to_motions([log], usual_treatment([log]), FOLDS)[0]
     q, v, a = motion.position, motion.velocity, motion.acceleration
@@ -396,8 +402,9 @@ def _simulated(log: JointLog, urdf_xml: str, random: np.random.Generator) -> tup
         late = float(random.uniform(0.0, _LATEST))
         truth |= {f"{name}/delay": late for name in names} | {f"{name}/encoder_offset": 0.0 for name in names}
         drives = Drives(
-            names, log.inputs[KP], log.inputs[KD], lambda _: coulomb, viscous, armature, np.zeros(n), np.full(n, late)
-        )
+            names, log.inputs[KP], log.inputs[KD], lambda _: coulomb, viscous, armature, np.zeros(n), np.full(n, late),
+            late_command=options.get("late") != TORQUE, held=options.get("hold") is not False,
+        )  # fmt: skip
         position = rollout(urdf_xml, drives, log.time, log.inputs[COMMAND], log.position[0])
         inputs = {kind: log.inputs[kind] for kind in (COMMAND, KP, KD)}
         noisy = position + _POSITION_NOISE * random.normal(size=position.shape)

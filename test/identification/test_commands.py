@@ -1,6 +1,7 @@
 """Identification from commands and gains of drives: no torque was recorded."""
 
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,6 +28,37 @@ def test_friction_armature_and_delay_follow_from_commands_whatever_the_gains(kp,
         assert abs(found[f"Ia {joint}"][0] - armature) < 0.1 * armature
         assert abs(found[f"{joint}/delay"][0] - 0.01) < 1e-3
         assert abs(found[f"{joint}/encoder_offset"][0]) < 3.0 * found[f"{joint}/encoder_offset"][1]
+
+
+def test_a_leg_alone_and_both_legs_in_one_table_give_the_same_numbers():
+    root = ElementTree.fromstring(URDF)
+    base = root.find("joint").find("parent").get("link")
+    for element in [one for one in root if one.get("name") != base]:
+        other = ElementTree.fromstring(ElementTree.tostring(element))
+        for part in other.iter():
+            for key in {"name", "link"} & set(part.attrib):
+                if part.get(key) != base:
+                    part.set(key, f"left_{part.get(key)}")
+        root.append(other)
+    robot = RobotDescription(ElementTree.tostring(root, encoding="unicode"), fixed_base=True)
+    first, second = (recording(20.0, 0.5, 0.01, seed, duration=8.0) for seed in (0, 1))
+    names = (*first.joint_names, *(f"left_{name}" for name in second.joint_names))
+    both = replace(
+        first,
+        joint_names=names,
+        position=np.hstack((first.position, second.position)),
+        inputs={"command": np.hstack((first.inputs["command"], second.inputs["command"]))},
+    )
+    options = InverseDynamicsOptions(late="torque", hold=False, harmonics=())
+    together = run([with_drive_torque(both, 20.0, 0.5)], robot, options)
+    for part in (names[:2], names[2:]):
+        alone = run([with_drive_torque(both.select(part), 20.0, 0.5)], robot, options)
+        for name, value, sigma in zip(
+            alone.parameters.names, alone.parameters.values, alone.parameters.sigma, strict=True
+        ):
+            place = together.parameters.names.index(name)
+            np.testing.assert_allclose(together.parameters.values[place], value, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(together.parameters.sigma[place], sigma, rtol=1e-6)
 
 
 def test_sigma_holds_whether_a_drive_holds_its_commands_until_that_is_stated():

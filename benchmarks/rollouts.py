@@ -1,0 +1,175 @@
+"""Positions of a simulated robot under recorded commands: parameters of `identify` beside a fit of the rollout itself.
+
+    python -m benchmarks.rollouts RECORDING URDF --kp 20 --kd 1.5 [--limbs FL,FR]
+
+RECORDING has ``position/<joint>`` and ``command/<joint>`` of legs that hang in the air. The fit is of the kind of PACE
+(leggedrobotics/pace-sim2real): friction loss, damping, armature and offset of every joint and one delay, from the
+positions alone, by scipy's least squares on MuJoCo rollouts from several starts. Prints a table as Markdown. A leg
+takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from mujoco import rollout
+from scipy.optimize import least_squares
+
+from benchmarks.shared.command import command, existing_path, make_parser
+from benchmarks.shared.pages import header, row
+from friction_estimator.api.identify import identify
+from friction_estimator.api.recordings import load_recording
+from friction_estimator.api.validate import validate
+from friction_estimator.identification.joint_log import COMMAND, JointLog
+from friction_estimator.io.robot import Robot, as_robot, load_robot
+from friction_estimator.robot.urdf import checked_urdf
+from friction_estimator.simulation.physics import drop_meshes
+from friction_estimator.types import FloatArray
+
+STARTS = (0.3, 1.0, 3.0)
+"""Sizes of the parameters that a fit starts from, in usual ones."""
+_STEP, _EVALUATIONS, _CHANGE = 1e-3, 25, 1e-3
+_USUAL = (0.1, 0.1, 0.01, 0.0)
+"""Friction loss [N m], damping [N m s/rad], armature [kg m^2] and offset [rad]."""
+_SCALE, _DELAY = (0.1, 0.1, 0.01, 0.01), 0.005
+_MRAD = 1e-3
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Rollouts of one leg whose drives are MuJoCo's position servos, which hold a command until the next one.
+
+    Attributes
+    ----------
+    model : with one servo a joint
+    places : of the joints among the degrees of freedom
+    log : recorded
+    """
+
+    model: mujoco.MjModel
+    places: list[int]
+    log: JointLog
+
+    @classmethod
+    def of(cls, urdf_xml: str, log: JointLog, kp: float, kd: float) -> Leg:
+        """The leg on a base that does not move; other joints are locked."""
+        spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
+        drop_meshes(spec)
+        for joint in list(spec.joints):
+            if joint.name not in log.joint_names:
+                spec.delete(joint)
+        spec.option.timestep, spec.option.integrator = _STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+        for name in log.joint_names:
+            servo = spec.add_actuator()
+            servo.target, servo.trntype = name, mujoco.mjtTrn.mjTRN_JOINT
+            servo.gaintype, servo.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+            servo.gainprm[0], servo.biasprm[1], servo.biasprm[2] = kp, -kp, -kd
+        model = spec.compile()
+        model.dof_solref[:], model.dof_solimp[:] = (0.004, 1.0), (0.999, 0.999, 0.001, 0.5, 2.0)
+        return cls(model, [int(model.joint(name).dofadr[0]) for name in log.joint_names], log)
+
+    def errors(self, parameters: Sequence[FloatArray]) -> list[FloatArray]:
+        """Simulated less recorded positions (N, n) of parameters (4 n + 1,) each [rad]."""
+        log, n = self.log, len(self.places)
+        time, data = log.time - log.time[0], mujoco.MjData(self.model)
+        grid = np.arange(int(np.ceil(time[-1] / _STEP)) + 1) * _STEP
+        kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        models, starts, controls = [], [], np.zeros((len(parameters), grid.size, n))
+        for number, values in enumerate(parameters):
+            loss, damping, armature, offset = values[:-1].reshape(4, n)
+            model = copy.copy(self.model)
+            model.dof_frictionloss[self.places], model.dof_damping[self.places] = np.abs(loss), np.abs(damping)
+            model.dof_armature[self.places] = np.abs(armature)
+            models.append(model)
+            controls[number] = self._held(grid - abs(values[-1]), time) + offset
+            mujoco.mj_resetData(model, data)
+            data.qpos[self.places] = log.position[0]
+            mujoco.mj_forward(model, data)
+            starts.append(np.zeros(mujoco.mj_stateSize(model, kind)))
+            mujoco.mj_getState(model, data, starts[-1], kind)
+        states, _ = rollout.rollout(models, [data], np.array(starts), controls)
+        found = states[:, :-1, 1 + np.array(self.places)]
+        paths = [np.vstack((log.position[0], path)) for path in found]
+        return [np.column_stack([np.interp(time, grid, one) for one in path.T]) - log.position for path in paths]
+
+    def _held(self, wanted: FloatArray, time: FloatArray) -> FloatArray:
+        """Commands that are held, at these times; a step is spread over one step of the simulation."""
+        last = np.clip(np.searchsorted(time, wanted, side="right") - 1, 0, None)
+        share = np.clip((wanted - time[last]) / _STEP, 0.0, 1.0)[:, None]
+        command = self.log.inputs[COMMAND]
+        return share * command[last] + (1.0 - share) * command[np.maximum(last - 1, 0)]
+
+    def fitted(self) -> FloatArray:
+        """Parameters (4 n + 1,) of the best of several least-squares fits."""
+        n = len(self.places)
+        scale = np.append(np.repeat(_SCALE, n), _DELAY)
+        weight = 1.0 / (_MRAD * np.sqrt(self.log.time.size))
+
+        def residual(values: FloatArray) -> FloatArray:
+            return weight * self.errors([values * scale])[0].ravel()
+
+        def gradient(values: FloatArray) -> FloatArray:
+            tried = [values, *(values + _CHANGE * axis for axis in np.eye(values.size))]
+            found = [weight * one.ravel() for one in self.errors([one * scale for one in tried])]
+            return np.column_stack([(one - found[0]) / _CHANGE for one in found[1:]])
+
+        fits = [
+            least_squares(residual, start * np.append(np.repeat(_USUAL, n), 0.2 * _DELAY) / scale, gradient,
+                          max_nfev=_EVALUATIONS)
+            for start in STARTS
+        ]  # fmt: skip
+        return np.asarray(min(fits, key=lambda one: one.cost).x * scale)
+
+
+def _rms(error: FloatArray) -> list[float]:
+    return (np.sqrt(np.mean(error**2, axis=0)) / _MRAD).tolist()
+
+
+def compare(recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: float) -> None:
+    """Print the rows of one leg."""
+    log = load_recording(recording, robot=robot).select(tuple(names))
+    leg = Leg.of(robot.urdf_xml, log, kp, kd)
+    values = leg.fitted()
+    fit = _rms(leg.errors([values])[0])
+    friction = np.abs(values[: 2 * len(names)].reshape(2, -1))
+    for words, known in (("`identify`", False), ("`identify --known-inertia`", True)):
+        result = identify(log, robot, kp=kp, kd=kd, known_inertia=known)
+        table = dict(zip(result.parameters.names, result.parameters.values.tolist(), strict=True))
+        scores = validate(result, log, robot, kp=kp, kd=kd, rollout=True).rollouts
+        for score in scores:
+            loss, damping = (table[f"{score.joint}/{kind}"] for kind in ("coulomb", "viscous"))
+            cells = score.joint, words, f"{loss:.3f}", f"{damping:.3f}", f"{score.identified / _MRAD:.1f}"
+            print(row((*cells, f"{score.urdf / _MRAD:.1f}")), flush=True)
+    for k, (name, error) in enumerate(zip(names, fit, strict=True)):
+        cells = name, "fit of the rollout", f"{friction[0, k]:.3f}", f"{friction[1, k]:.3f}", f"{error:.1f}", ""
+        print(row(cells), flush=True)
+
+
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare leg by leg."""
+    parser = make_parser("rollouts", __doc__)
+    parser.add_argument("recording", type=existing_path)
+    parser.add_argument("urdf", type=existing_path)
+    parser.add_argument("--kp", type=float, required=True)
+    parser.add_argument("--kd", type=float, required=True)
+    parser.add_argument("--limbs", type=lambda text: text.split(","), default=None, help="first letters of the joints")
+    given: argparse.Namespace = parser.parse_args(arguments)
+    robot = as_robot(load_robot(str(given.urdf), {"robot.fixed_base": True, "observer": "momentum"}))
+    joints = load_recording(given.recording, robot=robot).joint_names
+    limbs = given.limbs or list(dict.fromkeys(name.partition("_")[0] for name in joints))
+    print(header(("joint", "parameters", "F_c [N m]", "F_v [N m s/rad]", "rollout [mrad]", "URDF alone [mrad]")))
+    for limb in limbs:
+        compare(given.recording, robot, [name for name in joints if name.startswith(limb)], given.kp, given.kd)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
