@@ -15,13 +15,14 @@ import numpy as np
 
 from benchmarks.speed.live_nodes import RELAYED
 from benchmarks.speed.rows import BenchmarkError, Figure, Progress, Run
+from benchmarks.speed.waiting import WaitedProcesses, children
 from benchmarks.speed.yardsticks import spread
 from friction_estimator.config import Config
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.resources import robot_file
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp, stamp_of
-from friction_estimator.ros.processes import LoadMeter, Processes, children, cpu_seconds, environment
+from friction_estimator.ros.processes import LoadMeter, cpu_seconds, environment
 from friction_estimator.types import FloatArray, IntArray
 from friction_estimator.views.live_view import VIEWS
 
@@ -128,7 +129,7 @@ def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str]) -> 
     """Run robot, nodes with these ``stages`` by their names, yardstick node and listener."""
     seconds, folder = run.options.node_seconds, _folder(run, name)
     config, bag = _bag(run)
-    with Processes(folder, environment()) as processes:
+    with WaitedProcesses(folder, environment()) as processes:
         heard_topics = topics.FRICTION, topics.BASE_STATE
         types_heard = {RELAYED: topics.JOINT_STATE, **{topic.name: topic.type for topic in heard_topics}}
         listener = _listener(processes, folder / "heard.npz", types_heard)
@@ -169,7 +170,7 @@ def views(run: Run, progress: Progress) -> list[Figure]:
     names = [name for name in VIEWS if name == "web" or find_spec(name)]
     cores: list[dict[str, float]] = []
     windows: list[IntArray] = []
-    with Processes(folder, environment()) as processes:
+    with WaitedProcesses(folder, environment()) as processes:
         listener = _listener(processes, folder / "heard.npz", {topics.FRICTION.name: topics.JOINT_STATE})
         node = _estimator(processes, "all")
         turns = ["", *(turn for name in names for turn in (name, ""))]
@@ -213,7 +214,7 @@ def start(run: Run, progress: Progress) -> list[Figure]:
     folder = _folder(run, "start")
     config, bag = _bag(run)
     durations = []
-    with Processes(folder, environment()) as processes:
+    with WaitedProcesses(folder, environment()) as processes:
         samples = round(1e3 * (_STARTS + 1) * _START_UP)
         _robot(processes, config, bag, folder, subscribers=0, samples=samples)
         _await_start(processes, folder)
@@ -259,17 +260,17 @@ def _input_types(config: Config) -> dict[str, str]:
     return {topic.name: topic.type for topic in reversed(topics.sensor_topics(config))}
 
 
-def _estimator(processes: Processes, stages: str) -> subprocess.Popen[bytes]:
+def _estimator(processes: WaitedProcesses, stages: str) -> subprocess.Popen[bytes]:
     parameters = ("--ros-args", "--params-file", str(robot_file(ROBOT)), "-p", f"stages:={stages}")
     return processes.start(f"estimator_{stages}", "friction_estimator.ros.executables", "estimator_node", *parameters)
 
 
-def _role(processes: Processes, role: str, settings: dict[str, object]) -> subprocess.Popen[bytes]:
+def _role(processes: WaitedProcesses, role: str, settings: dict[str, object]) -> subprocess.Popen[bytes]:
     return processes.start(role, "benchmarks.speed.live_nodes", role, json.dumps(settings))
 
 
 def _robot(
-    processes: Processes, config: Config, bag: Path, folder: Path, subscribers: int, samples: int
+    processes: WaitedProcesses, config: Config, bag: Path, folder: Path, subscribers: int, samples: int
 ) -> subprocess.Popen[bytes]:
     settings = {
         "bag": str(bag),
@@ -282,7 +283,7 @@ def _robot(
 
 
 def _listener(
-    processes: Processes, output: Path, types: dict[str, str], first: bool = False
+    processes: WaitedProcesses, output: Path, types: dict[str, str], first: bool = False
 ) -> subprocess.Popen[bytes]:
     """Start a listener to topics of these types, and wait until it has subscribed."""
     process = _role(processes, "listener", {"types": types, "output": str(output), "first": first})
@@ -290,14 +291,14 @@ def _listener(
     return process
 
 
-def _await_start(processes: Processes, folder: Path) -> int:
+def _await_start(processes: WaitedProcesses, folder: Path) -> int:
     """Stamp of the first sample [ns]."""
     report = folder / "robot.json"
     processes.wait_until(report.exists, _START_UP, "the nodes have not subscribed to the topics of the robot")
     return int(json.loads(report.read_text())["start_ns"])
 
 
-def _sleep_until(time_ns: int, processes: Processes) -> None:
+def _sleep_until(time_ns: int, processes: WaitedProcesses) -> None:
     time.sleep(max(0.0, 1e-9 * (time_ns - time.time_ns())))
     processes.check()
 
@@ -330,7 +331,7 @@ def _p50_p99(ages: FloatArray) -> tuple[float, float]:
 def demo(run: Run, progress: Progress) -> list[Figure]:
     """Demo without a terminal: delay of the simulation, and CPU of demo, simulator and estimator together."""
     seconds, folder = run.options.demo_seconds, run.folder / "demo"
-    with Processes(run.folder) as processes:
+    with WaitedProcesses(run.folder) as processes:
         options = ("--headless", "--duration", str(seconds), "--output", str(folder))
         process = processes.start("demo", "friction_estimator", "demo", *options)
         cores = _cores_of_the_walk(process, processes, 120.0 + _SLOWEST * seconds, progress)
@@ -344,7 +345,7 @@ def demo(run: Run, progress: Progress) -> list[Figure]:
 def tests(run: Run, progress: Progress) -> list[Figure]:
     """Tests as README runs them, in the environment of this Python."""
     before = os.times()
-    with Processes(run.folder) as processes:
+    with WaitedProcesses(run.folder) as processes:
         processes.wait(processes.start("tests", "pytest", cwd=_ROOT), math.inf)
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
@@ -353,7 +354,7 @@ def tests(run: Run, progress: Progress) -> list[Figure]:
 
 
 def _cores_of_the_walk(
-    process: subprocess.Popen[bytes], processes: Processes, patience: float, progress: Progress
+    process: subprocess.Popen[bytes], processes: WaitedProcesses, patience: float, progress: Progress
 ) -> float:
     """CPU time divided by real time while the simulator's process runs; waits for the end of the demo."""
     meter, give_up = LoadMeter({}), time.monotonic() + patience

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Self
 
 from friction_estimator.errors import FrictionEstimatorError
 
@@ -40,15 +41,13 @@ class Processes:
     Parameters
     ----------
     folder : for their logs, one file per name
-    environment : of the processes; None: that of this process
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environment = environment
         self._running: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -57,16 +56,15 @@ class Processes:
         for _, process in list(self._running.values()):
             self.end(process)
 
-    def start(self, name: str, module: str, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start ``python -m module arguments`` in the folder ``cwd``, or in that of this process."""
+    def start(self, name: str, module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start ``python -m module arguments``; ``options`` are those of ``subprocess.Popen``."""
         with self.log(name).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self._environment,
-                cwd=cwd,
+                **options,
             )
         self._running[process.pid] = name, process
         return process
@@ -97,34 +95,6 @@ class Processes:
             outcome = "failed" if process in ending else "ended too early"
             raise ProcessError(f"the process {name!r} {outcome}: {self._last_words(name)}")
 
-    def wait(self, process: subprocess.Popen[bytes], seconds: float) -> None:
-        """Wait until one process has ended by itself, without an error, while all others run."""
-        name, _ = self._running[process.pid]
-        self.wait_until(lambda: process.poll() is not None, seconds, f"the process {name!r} has not ended", process)
-        self.check(process)
-        del self._running[process.pid]
-
-    def wait_until(
-        self, condition: Callable[[], bool], seconds: float, otherwise: str, *ending: subprocess.Popen[bytes]
-    ) -> None:
-        """Wait for a condition while all processes run, except those that may end.
-
-        Raises
-        ------
-        ProcessError
-            When a process ends, or after ``seconds``, with the text ``otherwise``.
-        """
-        give_up = time.monotonic() + seconds
-        while not condition():
-            try:
-                self.check(*ending)
-            except ProcessError:
-                if not condition():
-                    raise
-            if time.monotonic() > give_up:
-                raise ProcessError(f"{otherwise} after {seconds:g} s")
-            time.sleep(0.05)
-
     def log(self, name: str) -> Path:
         """File with the output of the processes of a name."""
         return self._folder / f"{name}.log"
@@ -146,15 +116,6 @@ def cpu_seconds(pid: int) -> float:
     """
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / os.sysconf("SC_CLK_TCK")
-
-
-def children(pid: int) -> list[int]:
-    """Running child processes of a process; empty when it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    except OSError:
-        return []
-    return [int(word) for word in text.split()]
 
 
 def core_count() -> int:
