@@ -28,7 +28,7 @@ from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import JointLaws
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, FrictionEstimate
+from friction_estimator.types import FloatArray, FrictionEstimate, LawEstimate
 
 WALKS = (
     ("suralp", "walk", "paper_std"),
@@ -125,11 +125,17 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     speeds = np.stack((low, 0.5 * (low + high), high))
     return Lines(
         (difference[:, 0] + difference[:, 1] * speeds).T[seen],
-        law.coulomb_viscous_sigma(speeds).T[seen],
+        line_sigma(law, speeds).T[seen],
         difference[seen],
         np.column_stack((law.coulomb_sigma, law.viscous_sigma))[seen],
         np.abs(run.friction).max(axis=0)[seen],
     )
+
+
+def line_sigma(law: LawEstimate, speed: FloatArray) -> FloatArray:
+    """Standard deviation of ``F_c + F_v |dq|`` at speeds (..., n) [rad/s], (..., n) [N m]."""
+    variance = law.coulomb_sigma**2 + speed * (2.0 * law.coulomb_viscous_covariance + speed * law.viscous_sigma**2)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 def cells(title: Sequence[str], walks: Sequence[Lines]) -> tuple[str, ...]:

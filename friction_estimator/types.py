@@ -323,13 +323,6 @@ class LawEstimate:
     coulomb_viscous_covariance: FloatArray
     velocity_range: FloatArray
 
-    def coulomb_viscous_sigma(self, speed: FloatArray) -> FloatArray:
-        """Standard deviation of ``F_c + F_v |dq|`` at speeds (..., n) [rad/s], (..., n) [N m]."""
-        variance = self.coulomb_sigma**2 + speed * (
-            2.0 * self.coulomb_viscous_covariance + speed * self.viscous_sigma**2
-        )
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
 
 @dataclass(slots=True)
 class JointFriction:

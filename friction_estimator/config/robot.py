@@ -98,10 +98,7 @@ class Coupling:
     @property
     def groups(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """Joints and motors of each block of T."""
-        return tuple(
-            (tuple(self.joint_names[k] for k in joints), tuple(self.motor_names[k] for k in motors))
-            for joints, motors in _groups(self.matrix != 0.0)
-        )
+        return tuple((part.joint_names, part.motor_names) for part in self.parts)
 
     @property
     def parts(self) -> tuple[Coupling, ...]:

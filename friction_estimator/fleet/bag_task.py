@@ -38,6 +38,7 @@ _RMS_STRIDE = 10  # friction changes slowly against the sample rate: every tenth
 _VOID = frozenset({"excitation", "identification", "passivity"})
 """Problems with which F_c and F_v say nothing about the joint."""
 _LINE_POINTS = 20  # speeds at which a line is fitted to a law
+_LINE = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | N
             return SKIPPED, target
         page = f"reports/{name}.html" if settings.reports else None
         thermometer = _Thermometer(reader)
-        joints = _replayed(reader, owner, settings, page, thermometer) if settings.method == "replay" else (
+        columns = _replayed(reader, owner, settings, page, thermometer) if settings.method == "replay" else (
             _identified(reader, owner, settings, thermometer)
         )  # fmt: skip
         common = {
@@ -139,7 +140,7 @@ def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | N
             "bag_hash": digest,
             "version": friction_estimator.__version__,
         }
-        write_rows(settings.output, file, [{**common, **joint} for joint in joints], made_with)
+        write_rows(settings.output, file, {**common, **columns}, made_with)
     return FINISHED, target
 
 
@@ -186,8 +187,8 @@ class _Tally:
 
 def _replayed(
     reader: BagReader, owner: FleetRobot, settings: Settings, page: str | None, thermometer: _Thermometer
-) -> list[dict[str, Any]]:
-    """Row of every joint from the live estimator."""
+) -> dict[str, Any]:
+    """Columns of the table from the live estimator: a value a joint, or one for all."""
     tally, robot = _Tally(), owner.robot
     with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
         out = None if folder is None else Path(folder) / "estimates"
@@ -208,80 +209,63 @@ def _replayed(
             write_bytes(settings.output, page, made.read_bytes())
     if tally.newest is None:
         raise BagError(f"no estimate could be made from {reader.path}")
-    law, rms = tally.newest.law, np.broadcast_to(tally.rms, len(summary.joint_names))
-    rejected = sum(count for count, _ in summary.refused.values())
-    damage = [summary.damage] if summary.damage else []
-    rows = []
-    for k, (joint, diagnosis) in enumerate(zip(summary.joint_names, summary.diagnoses, strict=True)):
-        rows.append(
-            {
-                "joint": joint,
-                "law": summary.identified.law_names[k],
-                "coulomb": _known(law.coulomb[k]),
-                "coulomb_sigma": _known(law.coulomb_sigma[k]),
-                "viscous": _known(law.viscous[k]),
-                "viscous_sigma": _known(law.viscous_sigma[k]),
-                "coulomb_viscous_covariance": _known(law.coulomb_viscous_covariance[k]),
-                "slow": _known(law.velocity_range[k, 0]),
-                "fast": _known(law.velocity_range[k, 1]),
-                "friction_rms": _known(rms[k]),
-                "samples": summary.estimates,
-                "rejected": rejected,
-                "usable": not (summary.health.sensors_wrong or _VOID & set(diagnosis.kinds)),
-                "diagnosis": "; ".join(map(str, (diagnosis, *summary.health.findings, *summary.missing, *damage))),
-            }
-        )
-    return rows
+    law, health = tally.newest.law, summary.health
+    general = [*health.findings, *summary.missing, *([summary.damage] if summary.damage else [])]
+    return {
+        "joint": summary.joint_names,
+        "law": summary.identified.law_names,
+        "coulomb": law.coulomb,
+        "coulomb_sigma": law.coulomb_sigma,
+        "viscous": law.viscous,
+        "viscous_sigma": law.viscous_sigma,
+        "coulomb_viscous_covariance": law.coulomb_viscous_covariance,
+        "slow": law.velocity_range[:, 0],
+        "fast": law.velocity_range[:, 1],
+        "friction_rms": np.broadcast_to(tally.rms, len(summary.joint_names)),
+        "samples": summary.estimates,
+        "rejected": sum(count for count, _ in summary.refused.values()),
+        "usable": [not (health.sensors_wrong or _VOID & set(one.kinds)) for one in summary.diagnoses],
+        "diagnosis": ["; ".join(map(str, (one, *general))) for one in summary.diagnoses],
+    }
 
 
-def _identified(
-    reader: BagReader, owner: FleetRobot, settings: Settings, thermometer: _Thermometer
-) -> list[dict[str, Any]]:
-    """Row of every joint (motor, where motors move several joints) from an offline identification."""
+def _identified(reader: BagReader, owner: FleetRobot, settings: Settings, thermometer: _Thermometer) -> dict[str, Any]:
+    """Columns of the table from an offline identification; of motors, where motors move several joints."""
     method, namespace = settings.identification, owner.namespace
     found = identify(reader.path, owner.robot, method=method, law=settings.law, namespace=namespace)
     for message in reader.messages(thermometer.topics):
         thermometer.add(message)
     friction, measured = found.friction, {one.joint: one for one in found.samples}
-    ranges = friction.velocity_range
-    rows = []
+    n = len(friction.joint_names)
+    ranges = np.full((n, 2), np.nan) if friction.velocity_range is None else friction.velocity_range
+    rms, lines = np.full(n, np.nan), np.full((n, 5), np.nan)
     for k, joint in enumerate(friction.joint_names):
         law = make_law(friction.law_names[k])
-        p, samples = len(law.parameter_names), measured.get(joint)
-        slow, fast = (np.nan, np.nan) if ranges is None else ranges[k].tolist()
-        line = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], slow, fast)
-        rms = None if samples is None else float(np.sqrt(np.mean(samples.friction[samples.used] ** 2)))
-        rows.append(
-            {
-                "joint": joint,
-                "law": law.name,
-                **line,
-                "slow": _known(slow),
-                "fast": _known(fast),
-                "friction_rms": rms,
-                "samples": int(friction.samples[k]),
-                "usable": line["coulomb"] is not None,
-                "diagnosis": "; ".join(found.warnings),
-            }
-        )
-    return rows
+        p = len(law.parameter_names)
+        lines[k] = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], *ranges[k])
+        if joint in measured:
+            rms[k] = np.sqrt(np.mean(measured[joint].friction[measured[joint].used] ** 2))
+    return {
+        "joint": friction.joint_names,
+        "law": friction.law_names,
+        **dict(zip(_LINE, lines.T, strict=True)),
+        "slow": ranges[:, 0],
+        "fast": ranges[:, 1],
+        "friction_rms": rms,
+        "samples": friction.samples.astype(int),
+        "usable": np.isfinite(lines[:, 0]),
+        "diagnosis": "; ".join(found.warnings),
+    }
 
 
-def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fast: float) -> dict[str, float | None]:
-    """F_c and F_v of the least-squares line through a law between two speeds, and their covariance."""
-    names = ("coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance")
+def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fast: float) -> FloatArray:
+    """Values (5,) of :data:`_LINE`: the least-squares line through a law between two speeds; NaN where unknown."""
     if not (np.isfinite([slow, fast]).all() and np.isfinite(values).all()):
-        return dict.fromkeys(names)
+        return np.full(len(_LINE), np.nan)
     speeds = np.linspace(slow, fast, _LINE_POINTS)
     no_load = np.zeros(_LINE_POINTS)
     to_line = np.linalg.pinv(np.column_stack((np.ones(_LINE_POINTS), speeds)))
-    coulomb, viscous = to_line @ law.torque(values[None, :], speeds, no_load)
     slope = to_line @ torque_gradient(law, values, speeds, no_load)
     spread = slope @ covariance @ slope.T
     sigma = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
-    return dict(zip(names, map(float, (coulomb, viscous, *sigma, spread[0, 1])), strict=True))
-
-
-def _known(value: float) -> float | None:
-    """A number, null where it is not known."""
-    return float(value) if np.isfinite(value) else None
+    return np.array([*to_line @ law.torque(values[None, :], speeds, no_load), *sigma, spread[0, 1]])

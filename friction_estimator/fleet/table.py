@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -68,10 +69,20 @@ def is_finished(path: str, settings: Mapping[str, str]) -> bool:
     return found.get(_SETTINGS) == _text(settings)
 
 
-def write_rows(folder: str, file: str, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, str]) -> None:
-    """Write the rows of one bag: at every moment the old file, the new file or none is there, whole."""
-    table = pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
-    table = table.replace_schema_metadata({_SETTINGS: _text(settings)})
+def write_rows(folder: str, file: str, columns: Mapping[str, Any], settings: Mapping[str, str]) -> None:
+    """Write the rows of one bag: at every moment the old file, the new file or none is there, whole.
+
+    Parameters
+    ----------
+    columns : a value a joint by column, or one for all joints; NaN and missing columns become null
+    """
+    count = len(columns["joint"])
+    arrays = []
+    for field in SCHEMA:
+        value = columns.get(field.name)
+        values = value if isinstance(value, (tuple, list, np.ndarray)) else [value] * count
+        arrays.append(pa.array(values, field.type, from_pandas=True))
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA).replace_schema_metadata({_SETTINGS: _text(settings)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     write_bytes(folder, file, sink.getvalue().to_pybytes())
@@ -119,26 +130,17 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
         if not method and PurePosixPath(output).name in METHODS:
             output = output.rpartition("/")[0]
         files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
-        if since is not None:
-            files = [path for path in files if _month(path) >= f"{since:%Y-%m}"]
+        recent = None if since is None else ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type)
         try:
-            rows = ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table()
+            rows = ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table(filter=recent)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise ConfigError(f"{folder} holds a file that is no friction table: {error}") from None
         reports = pc.binary_join_element_wise(output, rows["report"], "/")
         tables.append(rows.set_column(SCHEMA.get_field_index("report"), SCHEMA.field("report"), reports))
     rows = pa.concat_tables(tables)
-    if since is not None:
-        rows = rows.filter(ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type))
     if not rows.num_rows:
         places = ", ".join(folders)
         if since is None:
             raise ConfigError(f"there is no friction in {places}: run `fleet replay` first")
         raise ConfigError(f"there is no friction since {since:%Y-%m-%d} in {places}: choose an earlier day")
     return rows.sort_by([("serial", "ascending"), ("joint", "ascending"), ("start", "ascending")])
-
-
-def _month(path: str) -> str:
-    """Month of a file; a file outside of such a folder is never left out."""
-    found = [part.removeprefix("month=") for part in PurePosixPath(path).parts if part.startswith("month=")]
-    return found[-1] if found else "9999"

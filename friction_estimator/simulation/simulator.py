@@ -101,6 +101,7 @@ class Simulator:
     ----------
     joint_names : (n,) ``Config.robot.joints``, or all movable joints
     leg_joint_names : (k, 6) from hip yaw to ankle roll, legs in the order of the feet
+    substeps : integration steps per control period
 
     Raises
     ------
@@ -129,8 +130,8 @@ class Simulator:
         motors = Transmission.of(config.robot.coupling.coupling(), self._biped.joint_names)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs, motors)
-        self._substeps = self._needed_substeps()
-        self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / self._substeps)
+        self.substeps = self._needed_substeps()
+        self._physics = Physics(self._biped, config, urdf_xml, _PERIOD / self.substeps)
         self._floors = FloorSchedule(scenario.ground, plan.footsteps)
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
         self.leg_joint_names = tuple(self._biped.legs[side].joint_names for side in np.argsort(self._biped.feet))
@@ -151,11 +152,6 @@ class Simulator:
     def duration(self) -> float:
         """Length of the scenario [s]."""
         return self._scenario.duration
-
-    @property
-    def substeps(self) -> int:
-        """Integration steps per control period."""
-        return self._substeps
 
     def step(self, feedforward: FloatArray | None = None) -> SimulationSample:
         """Advance one control period of 1 ms and return the sensor readings at its beginning.
@@ -245,7 +241,7 @@ class Simulator:
         pose, twist = physics.base_pose, physics.base_twist
         self._check_upright(pose, float(block.base[row, 2]))
         effort = self._controller.torque(block, row, position, velocity, pose[3:], twist[3:], feedforward)
-        step = _PERIOD / self._substeps
+        step = _PERIOD / self.substeps
         physics.set_stiction(self._friction.stiction(position, velocity, effort))
         friction = self._friction.torque(position, velocity, effort, step)
         physics.advance(effort - friction)
@@ -256,7 +252,7 @@ class Simulator:
             twist[3:], wrenches, wrenches[:, 2] > 0.0, physics.external_torque[columns], physics.com_in_world,
         )  # fmt: skip
         sample = self._sample(self._sensors.measure(exact), truth, block, row)
-        for _ in range(self._substeps - 1):
+        for _ in range(self.substeps - 1):
             physics.advance(effort - self._friction.torque(physics.position, physics.velocity, effort, step))
         return sample
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.coulomb_viscous import line_sigma
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
@@ -78,7 +79,7 @@ def test_what_was_never_visited_is_not_known():
         identifier.visited.visit(phi, velocity, std, 0.01)
         identifier.learn(phi, np.full(2, 0.7), np.full(2, 1e-3), learning)
     law = identifier.law
-    sigma = law.coulomb_viscous_sigma(np.array([[0.3, 0.3], [2.0, 2.0]]))
+    sigma = line_sigma(law, np.array([[0.3, 0.3], [2.0, 2.0]]))
     assert sigma[0, 0] < 0.05 and min(sigma[1, 0], law.coulomb_sigma[0], law.viscous_sigma[0]) > 0.5
     assert law.coulomb[0] + 0.3 * law.viscous[0] == pytest.approx(0.7, abs=0.01)
     assert law.coulomb_sigma[1] > 1.0 and law.viscous_sigma[1] > 1.0 and np.isnan(law.velocity_range[1]).all()
