@@ -18,7 +18,7 @@ import pinocchio as pin
 
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
-from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
+from friction_estimator.io.export import ExportedFriction, ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 
@@ -26,7 +26,7 @@ TOLERANCE = 1e-6
 """Largest difference of two elements of the mass matrices that counts as none [kg m^2]."""
 
 
-def some_friction(names: list[str]) -> tuple[JointFriction, ...]:
+def some_friction(names: list[str]) -> tuple[ExportedFriction, ...]:
     """Coulomb and viscous friction, another one for each joint."""
     n = len(names)
     values = np.column_stack((1.0 + np.arange(n), 0.1 + 0.01 * np.arange(n)))
@@ -36,7 +36,7 @@ def some_friction(names: list[str]) -> tuple[JointFriction, ...]:
     return joint_frictions(identification_of_parameters(friction))
 
 
-def urdf_is_right(model: pin.Model, exported: str, joints: tuple[JointFriction, ...]) -> bool:
+def urdf_is_right(model: pin.Model, exported: str, joints: tuple[ExportedFriction, ...]) -> bool:
     """Whether pinocchio reads exactly the exported friction and the same inertias."""
     again = pin.buildModelFromXML(exported)
     rows = [again.joints[again.getJointId(joint.joint)].idx_v for joint in joints]

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
-from friction_estimator.fleet.series import Series, joint_series
+from friction_estimator.fleet.series import JointSeries, joint_series
 from friction_estimator.fleet.table import SCHEMA
 from friction_estimator.fleet.wear import FEWEST_DAYS, WORN, drift_of_series
 from friction_estimator.types import FloatArray, IntArray
@@ -196,7 +196,7 @@ def run_case(case: Case, seed: int, every: int, score: Score) -> None:
             score.covered += int(abs(joint.growth - WEAR) <= 2.0 * joint.growth_sigma)
 
 
-def _number(series: Series) -> int:
+def _number(series: JointSeries) -> int:
     return int(series.serial[5:]) * JOINTS + int(series.joint[6:])
 
 

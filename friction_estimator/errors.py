@@ -1,6 +1,6 @@
 """Everything that can go wrong in friction_estimator, under one root.
 
-A message says what was wrong, what was expected and, where there is a choice, names the valid choices.
+A message names what was wrong, what was expected and, where there is a choice, names the valid choices.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def robot_of_bag(reader: BagReader) -> str:
     Raises
     ------
     ConfigError
-        When the bag names none; the message says which there are.
+        When the bag names none; the message names the robots.
     """
     name = RunDescription.from_custom_data(reader.custom_data).robot
     if name not in robot_names():

@@ -226,7 +226,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(result: IdentificationResult) -> None:
-    """Choices, parameters with error bars, held-out errors beside the baselines, verdicts."""
+    """Choices, parameters with error bars, held-out errors and those of the baselines, verdicts."""
     found = result.identification
     console = output_console()
     console.print("what was chosen, and why", style="bold")

@@ -1,8 +1,8 @@
 """The command line: one verb, one file, imported only when it is used.
 
 A verb is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> int | None``, and a line in
-:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr says why), 2 wrong usage; a verb may return its
-own.
+:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr has the reason), 2 wrong usage; a verb may
+return another one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERBS = {
     "init": "write the YAML of a new robot: feet, IMU and topics guessed from its URDF and a bag",
     "plan": "plan a motion that shows friction and inertia of an arm, to move along while recording",
     "identify": "identify friction, inertia and drive parameters from recordings, with error bars",
-    "validate": "apply an identification to other recordings: errors beside zero and the rigid body alone",
+    "validate": "apply an identification to other recordings: errors compared with zero and the rigid body alone",
     "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
     "report": "one HTML page of a bag with estimates, or of an identification",
     "fleet": "many bags of many robots on Dask, into one table of friction, and which joints wear",

@@ -1,7 +1,7 @@
 """Parameters of a robot and of all stages: one frozen dataclass per stage, with unit, range and description.
 
-The parameter YAML of the ROS node, seen as a flat mapping ``{"momentum.gain": 30.0, ...}``, is the only way
-in: :func:`config_from_parameters` builds and validates a :class:`Config`, refusing unknown keys by name.
+The parameter YAML of the ROS node is a flat mapping ``{"momentum.gain": 30.0, ...}``. :func:`config_from_parameters`
+builds and validates a :class:`Config` from it, and refuses unknown keys by name.
 :func:`parameter_fields` lists the same fields for the node, which declares its ROS parameters from them.
 """
 

@@ -20,7 +20,7 @@ from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.types import BoolArray, FloatArray
 
 VISIT_PERIOD = 0.01
-"""Interval at which velocities are sampled [s]: joints move much slower, and the cost vanishes beside a frame's."""
+"""Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
 LEAST_SPEED = 0.01
 """Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
 _SURE = 3.0

@@ -127,7 +127,7 @@ class _Models:
         self._squares = (self._white**2).sum(axis=0)
 
     def log_odds(self, models: IntArray) -> FloatArray:
-        """Logarithm of the odds (k, c) that each column is in the data beside those of each model (k, p)."""
+        """Logarithm of the odds (k, c) that each column is in the data in addition to those of each model (k, p)."""
         used, place = np.unique(models, return_inverse=True)
         products = (self._white[:, used].T @ self._white)[place.reshape(models.shape)]
         solved = np.linalg.solve(self._precision(models), products)

@@ -109,7 +109,7 @@ def load_fleet_robots(path: str | os.PathLike[str]) -> FleetRobots:
     return FleetRobots(tuple(_entry(source, str(serial), entry, loaded) for serial, entry in entries.items()))
 
 
-def robots_beside(places: Iterable[str | os.PathLike[str]]) -> Path | None:
+def robots_near(places: Iterable[str | os.PathLike[str]]) -> Path | None:
     """The ``fleet.yaml`` in a folder of bags, or above it; None when there is none.
 
     Raises
@@ -144,9 +144,9 @@ def _entry(source: Path, serial: str, entry: Any, loaded: dict[str, Robot]) -> F
         raise ConfigError(f"{where} needs 'bags' (list of patterns) or 'metadata' (custom data of its bags)")
     name = entry["robot"]
     if name not in loaded:  # robots of one kind share one object, and travel to the workers once
-        beside = source.parent / name
+        relative = source.parent / name
         try:
-            loaded[name] = as_robot(beside if name not in robot_names() and beside.exists() else name)
+            loaded[name] = as_robot(relative if name not in robot_names() and relative.exists() else name)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
     pairs = tuple((str(key), str(value)) for key, value in metadata.items())

@@ -21,7 +21,7 @@ from tornado.ioloop import PeriodicCallback
 import friction_estimator
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.fleet.bag_task import FAILED, FINISHED, SKIPPED, BagResult, Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots, robots_beside
+from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots, robots_near
 from friction_estimator.fleet.sources import Bag, filesystem, find_bags
 
 Progress = Callable[[BagResult, int, int], None]
@@ -91,7 +91,7 @@ def run_bags(
         raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
     places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     if robots_file is None:
-        robots_file = robots_beside(places)
+        robots_file = robots_near(places)
     robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
     bags = find_bags(absolute(os.fspath(place)) for place in places)
     with local_or_given_cluster(scheduler, workers) as client:

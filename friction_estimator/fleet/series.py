@@ -24,7 +24,7 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 WEEK = 7.0  # [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction say nothing
 _CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
-_HUBER = 2.0  # residuals beyond so many sigma count less
+_HUBER = 2.0  # residuals beyond this many sigma count less
 _ITERATIONS = 3
 _SHARED = 15.0  # observations that the fleet's noise counts for against the joint's own
 _SMALLEST_DAY_SIGMA = 0.005
@@ -39,7 +39,7 @@ CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class JointSeries:
     """Friction of one joint in ``m`` bags.
 
     Attributes
@@ -65,7 +65,7 @@ class Series:
     speed: float
     report: str = ""
 
-    def where(self, kept: BoolArray) -> Series:
+    def where(self, kept: BoolArray) -> JointSeries:
         """Some of the bags."""
         columns = ("time", "value", "sigma", "temperature", "coulomb", "viscous")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
@@ -87,7 +87,7 @@ class DaySeries:
     slow : (4,) variances of the correlated parts of the day effects, with :data:`CORRELATION_TIMES`
     """
 
-    series: Series
+    series: JointSeries
     day: FloatArray
     value: FloatArray
     variance: FloatArray
@@ -104,7 +104,7 @@ class DaySeries:
         return np.diag(variance) + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth)
 
 
-def joint_series(table: pa.Table) -> list[Series]:
+def joint_series(table: pa.Table) -> list[JointSeries]:
     """Every joint of a sorted friction table that has usable rows."""
     rows = table.filter(pc.fill_null(table["usable"], False))
     number = {name: _column(rows, name) for name in (
@@ -136,7 +136,7 @@ def _runs(*keys: Any) -> list[IntArray]:
     return np.split(np.arange(keys[0].size), np.flatnonzero(change) + 1)
 
 
-def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatArray) -> list[Series]:
+def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatArray) -> list[JointSeries]:
     speeds = 0.5 * (number["slow"] + number["fast"])
     speed = float(np.median(speeds[np.isfinite(speeds)])) if np.isfinite(speeds).any() else 0.0
     friction = number["coulomb"] + speed * number["viscous"]
@@ -151,7 +151,7 @@ def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatA
         return []
     reports = [path for path in text["report"] if path]
     return [
-        Series(
+        JointSeries(
             text["serial"][0],
             text["robot"][0],
             text["joint"][0],
@@ -167,7 +167,7 @@ def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatA
     ]
 
 
-def day_series(fleet: Sequence[Series]) -> list[DaySeries]:
+def day_series(fleet: Sequence[JointSeries]) -> list[DaySeries]:
     """Day means of all joints of a fleet, corrected for temperature, with the noise of their days."""
     factors = _shared_factors(fleet, [_temperature_factor(one) for one in fleet])
     scatter = [_scatter(one, factor) for one, (factor, _) in zip(fleet, factors, strict=True)]
@@ -179,7 +179,7 @@ def day_series(fleet: Sequence[Series]) -> list[DaySeries]:
     return _with_noise(days)
 
 
-def _temperature_factor(one: Series) -> tuple[float, float]:
+def _temperature_factor(one: JointSeries) -> tuple[float, float]:
     """Change of the logarithm of the friction a kelvin, from differences within a week, and its variance."""
     known = np.isfinite(one.temperature)
     time, value, warmth = one.time[known], one.value[known], one.temperature[known]
@@ -208,7 +208,7 @@ def _temperature_factor(one: Series) -> tuple[float, float]:
     return factor, max(float((score**2).sum()) * used / (used - 1) / information**2, 1.0 / information)
 
 
-def _shared_factors(fleet: Sequence[Series], own: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _shared_factors(fleet: Sequence[JointSeries], own: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Temperature factor of every joint and its standard deviation, drawn towards that of equal joints."""
     shared: dict[tuple[str, str], tuple[float, float]] = {}
     for key in {(one.robot, one.joint) for one in fleet}:
@@ -238,7 +238,7 @@ def _day_number(time: FloatArray) -> IntArray:
     return np.unique(np.floor(time), return_inverse=True)[1]
 
 
-def _corrected(one: Series, factor: float) -> tuple[FloatArray, FloatArray, float]:
+def _corrected(one: JointSeries, factor: float) -> tuple[FloatArray, FloatArray, float]:
     """Values at the median temperature, warmth (zero where no temperature is known), and that median."""
     known = np.isfinite(one.temperature)
     reference = float(np.median(one.temperature[known])) if known.any() else np.nan
@@ -246,7 +246,7 @@ def _corrected(one: Series, factor: float) -> tuple[FloatArray, FloatArray, floa
     return one.value - factor * warmth, warmth, reference
 
 
-def _scatter(one: Series, factor: float) -> tuple[float, int]:
+def _scatter(one: JointSeries, factor: float) -> tuple[float, int]:
     """Variance of the bags within days over that of their sigma, and the number of bags that show it."""
     value, day, weight = _corrected(one, factor)[0], _day_number(one.time), 1.0 / one.sigma**2
     total = np.bincount(day, weights=weight)
@@ -258,7 +258,7 @@ def _scatter(one: Series, factor: float) -> tuple[float, int]:
     return float(np.median((rest[shown] / one.sigma[shown]) ** 2 / free[shown]) / _CHI_SQUARE_MEDIAN), int(shown.sum())
 
 
-def _day_means(one: Series, factor: float, factor_sigma: float, excess: float) -> DaySeries:
+def _day_means(one: JointSeries, factor: float, factor_sigma: float, excess: float) -> DaySeries:
     """Robust mean of the bags of each day."""
     value, warmth, reference = _corrected(one, factor)
     day, variance = _day_number(one.time), one.sigma**2 * excess

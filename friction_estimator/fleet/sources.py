@@ -55,7 +55,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 def find_bags(sources: Iterable[str]) -> tuple[Bag, ...]:
     """All bags below paths, globs or URLs, each once, the largest first.
 
-    A folder with ``metadata.yaml`` is one bag; any other storage file is a bag of its own. Hidden folders are left out:
+    A folder with ``metadata.yaml`` is one bag; any other storage file is one bag. Hidden folders are left out:
     they hold bags that are still being written.
 
     Raises

@@ -20,7 +20,7 @@ from friction_estimator.fleet.sources import filesystem
 from friction_estimator.io.documents import write_atomically
 
 METHODS = ("replay", "identify")
-"""Kinds of rows; each has a folder of its own, because their friction must not be compared."""
+"""Kinds of rows; each has a separate folder, because their friction must not be compared."""
 _SETTINGS = b"friction_estimator"
 
 _FIELDS = (

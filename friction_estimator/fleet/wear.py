@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.changes import Change, ChangeModel, find_changes, share_of_change, trend
-from friction_estimator.fleet.series import WEEK, DaySeries, Series, day_series, joint_series
+from friction_estimator.fleet.series import WEEK, DaySeries, JointSeries, day_series, joint_series
 from friction_estimator.types import FloatArray
 
 WORN, LOWER, STEADY, UNKNOWN = "worn", "lower", "steady", "too few days"
@@ -107,7 +107,7 @@ def find_drift(table: pa.Table, threshold: float) -> FleetDrift:
     return drift_of_series(fleet, threshold)
 
 
-def drift_of_series(fleet: Sequence[Series], threshold: float) -> FleetDrift:
+def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrift:
     """Drift of all joints whose friction over time is given."""
     joints = [_joint_drift(days, threshold) for days in day_series(fleet)]
     rank = (WORN, LOWER, STEADY, UNKNOWN)

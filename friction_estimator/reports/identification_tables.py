@@ -50,7 +50,7 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
 
 
 def rollout_table(scores: Sequence[Any]) -> Table:
-    """RMS errors of simulated positions, beside those of the URDF alone."""
+    """RMS errors of simulated positions, and those of the URDF alone."""
     columns = (
         Column("recording", align="left"),
         Column("joint", align="left"),

@@ -296,7 +296,7 @@ _ROLLOUT_STEP = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Drives:
-    """Joints with drives that compute ``kp (q_des - q) - kd dq``, and what the simulator knows of them.
+    """Joints with drives that compute ``kp (q_des - q) - kd dq``, and the parameters of their simulation.
 
     Attributes
     ----------

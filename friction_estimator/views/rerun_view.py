@@ -64,7 +64,7 @@ class RerunDisplay:
         self._recording.flush()
 
     def _arrange(self, frame: ViewFrame) -> None:
-        """Styles of the curves, and one plot a joint beside the robot, which the camera sees whole."""
+        """Styles of the curves, and one plot a joint at the right of the robot, which the camera sees whole."""
         joint_names, ends = frame.joint_names, frame.segments.reshape(-1, 3)
         middle, size = ends.mean(axis=0), float(np.ptp(ends, axis=0).max())
         eye = rrb.EyeControls3D(position=middle + np.array([1.5, -1.5, 0.7]) * size, look_target=middle)

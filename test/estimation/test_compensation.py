@@ -229,8 +229,8 @@ def test_a_resting_joint_with_a_sgn_law_does_not_chatter():
 
 def test_the_fade_is_never_narrower_than_the_noise_of_a_measured_velocity():
     noisy = resting_joint(compensation(fade_velocity=0.02), noise=0.045)[0]
-    told = resting_joint(compensation(fade_velocity=0.02, noise=0.045), noise=0.045)[0]
-    assert told < 0.4 * COULOMB < 0.8 * COULOMB < noisy
+    known = resting_joint(compensation(fade_velocity=0.02, noise=0.045), noise=0.045)[0]
+    assert known < 0.4 * COULOMB < 0.8 * COULOMB < noisy
     stage = compensation(velocity="desired", noise=0.045)  # commands have no noise
     stage.set_command(CommandSample(0, np.array([1e-3])))
     assert settled(stage, 0.0) == pytest.approx(COULOMB, abs=2e-3)

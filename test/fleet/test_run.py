@@ -29,7 +29,7 @@ from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.bag_task import Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots, robots_beside
+from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots, robots_near
 from friction_estimator.fleet.run import FleetError, local_or_given_cluster, process_on_worker
 from friction_estimator.fleet.sources import find_bags
 from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
@@ -334,13 +334,13 @@ def test_custom_data_of_a_bag_name_its_robot_and_a_namespace_its_topics(
 
 def test_the_robots_yaml_beside_the_bags_is_found(tmp_path: Path) -> None:
     (tmp_path / "unit_1" / "bag").mkdir(parents=True)
-    assert robots_beside([tmp_path]) is None
+    assert robots_near([tmp_path]) is None
     (tmp_path / "fleet.yaml").touch()
     for place in (tmp_path, tmp_path / "unit_1", f"{tmp_path}/*"):
-        assert robots_beside([place]) == tmp_path / "fleet.yaml"
+        assert robots_near([place]) == tmp_path / "fleet.yaml"
     (tmp_path / "unit_1" / "fleet.yaml").touch()
     with pytest.raises(ConfigError, match="several fleets: choose one of"):
-        robots_beside([tmp_path, tmp_path / "unit_1" / "bag"])
+        robots_near([tmp_path, tmp_path / "unit_1" / "bag"])
 
 
 def test_a_bag_of_no_or_several_robots_fails_with_the_serial_numbers(fleet_bags: Path, tmp_path: Path) -> None:

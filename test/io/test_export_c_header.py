@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from friction_estimator.io.export import ExportRequest, JointFriction, export_friction, joint_frictions
+from friction_estimator.io.export import ExportedFriction, ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.c_header import C_LAWS, identifiers
 from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws import make_law
@@ -34,7 +34,7 @@ VELOCITIES = [0.0, *np.geomspace(1e-4, 3.0, 9), *-np.geomspace(2e-4, 2.0, 9)]
 LOADS = [0.0, 12.5, -7.0]
 
 
-def friction_of(law_names: list[str], joint_names: list[str]) -> tuple[JointFriction, ...]:
+def friction_of(law_names: list[str], joint_names: list[str]) -> tuple[ExportedFriction, ...]:
     """Random parameters, each about one."""
     width = max(len(make_law(name).parameter_names) for name in law_names)
     values = np.random.default_rng(3).uniform(0.5, 1.5, size=(len(law_names), width))

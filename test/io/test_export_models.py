@@ -10,7 +10,13 @@ import pytest
 
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.io.export import ExportRequest, JointFriction, export_formats, export_friction, joint_frictions
+from friction_estimator.io.export import (
+    ExportedFriction,
+    ExportRequest,
+    export_formats,
+    export_friction,
+    joint_frictions,
+)
 from friction_estimator.io.resources import share_directory
 from test.identification.arm import JOINTS as ARM_JOINTS
 from test.identification.arm import URDF as ARM
@@ -58,7 +64,7 @@ MJCF = """<mujoco>
 """
 
 
-def friction_of(*names: str) -> tuple[JointFriction, ...]:
+def friction_of(*names: str) -> tuple[ExportedFriction, ...]:
     return joint_frictions(make_identification(names))
 
 

@@ -2,11 +2,11 @@
 
 from friction_estimator.io.export import c_header, robot_models, ros2_control
 from friction_estimator.io.export.exporter import (
+    ExportedFriction,
     ExportFormat,
     ExportOption,
     ExportRequest,
     ExportResult,
-    JointFriction,
     export_formats,
     export_friction,
     joint_frictions,
@@ -17,7 +17,7 @@ __all__ = [
     "ExportOption",
     "ExportRequest",
     "ExportResult",
-    "JointFriction",
+    "ExportedFriction",
     "c_header",
     "export_formats",
     "export_friction",

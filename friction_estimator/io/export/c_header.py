@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent, wrap
 
-from friction_estimator.io.export.exporter import ExportRequest, ExportResult, JointFriction, register_exporter
+from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, register_exporter
 from friction_estimator.laws.linear import (
     SIX_SLOPE,
     STRIBECK_VELOCITY,
@@ -82,7 +82,7 @@ def _law(law: str, parameters: tuple[str, ...]) -> str:
     )
 
 
-def _constant(joint: JointFriction, name: str) -> str:
+def _constant(joint: ExportedFriction, name: str) -> str:
     law, parameters, values = _stored(joint)
     rows = "".join(
         f"    {value!r}{',' if row + 1 < len(values) else ''} /* {parameter} */\n"
@@ -91,7 +91,7 @@ def _constant(joint: JointFriction, name: str) -> str:
     return f"static const friction_{law}_t friction_of_{name} = {{\n{rows}}};\n"
 
 
-def _stored(joint: JointFriction) -> tuple[str, Sequence[str], list[float]]:
+def _stored(joint: ExportedFriction) -> tuple[str, Sequence[str], list[float]]:
     """Law, names and values of the constant of a joint."""
     if joint.law.name not in C_LAWS:
         return "simple", _SIMPLE, [joint.simple.coulomb, joint.simple.viscous, joint.simple.offset]
@@ -100,7 +100,7 @@ def _stored(joint: JointFriction) -> tuple[str, Sequence[str], list[float]]:
     return joint.law.name, parameters, joint.values.tolist()
 
 
-def _joints(joints: Sequence[JointFriction], names: Sequence[str]) -> str:
+def _joints(joints: Sequence[ExportedFriction], names: Sequence[str]) -> str:
     rows = "".join(f"    FRICTION_JOINT_{name} = {row},\n" for row, name in enumerate(_upper(names)))
     texts = ", ".join(c_text(joint.joint) for joint in joints)
     return (
@@ -113,11 +113,11 @@ def _upper(names: Sequence[str]) -> list[str]:
     return identifiers([name.upper() for name in names])
 
 
-def _dispatch(joints: Sequence[JointFriction], names: Sequence[str]) -> str:
+def _dispatch(joints: Sequence[ExportedFriction], names: Sequence[str]) -> str:
     return "".join(_dispatch_lines(joints, names))
 
 
-def _dispatch_lines(joints: Sequence[JointFriction], names: Sequence[str]) -> Iterator[str]:
+def _dispatch_lines(joints: Sequence[ExportedFriction], names: Sequence[str]) -> Iterator[str]:
     yield "/* Friction torque of a joint; NaN for a number that no joint has. */\n"
     yield "static inline double friction_torque(int joint, double velocity, double load)\n{\n    switch (joint) {\n"
     for joint, name, upper in zip(joints, names, _upper(names), strict=True):
@@ -169,7 +169,7 @@ def coupled_motors(moved: Sequence[str], motors: Transmission) -> str:
     )
 
 
-def drives(joints: Iterable[JointFriction]) -> str:
+def drives(joints: Iterable[ExportedFriction]) -> str:
     """Gains and offsets of the drives, where they were identified; empty when of none."""
     known = [joint.drive for joint in joints]
     units = sorted({drive.unit for drive in known if drive is not None})

@@ -86,7 +86,7 @@ _UNKNOWN_SPEED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class JointFriction:
+class ExportedFriction:
     """One joint, or one motor that moves several.
 
     Attributes
@@ -123,7 +123,7 @@ class JointFriction:
         )
 
 
-def joint_frictions(identification: Identification, speed: float | None = None) -> tuple[JointFriction, ...]:
+def joint_frictions(identification: Identification, speed: float | None = None) -> tuple[ExportedFriction, ...]:
     """Friction of every joint of an identification.
 
     Parameters
@@ -155,7 +155,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
         drive = identification.drives.get(joint)
         constant = 0.0 if law.has_offset else _value(identification.parameters, f"{joint}/offset")
         joints.append(
-            JointFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive, constant)
+            ExportedFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive, constant)
         )
     return tuple(joints)
 
@@ -232,7 +232,7 @@ class ExportRequest:
         When the friction of one of these motors is missing.
     """
 
-    joints: tuple[JointFriction, ...]
+    joints: tuple[ExportedFriction, ...]
     origin: tuple[str, ...] = ()
     model: str = ""
     coupling: Coupling | None = None
@@ -253,7 +253,7 @@ class ExportRequest:
         return () if self.coupling is None else self.coupling.motor_names
 
     @property
-    def alone(self) -> tuple[JointFriction, ...]:
+    def alone(self) -> tuple[ExportedFriction, ...]:
         """Friction that belongs to one joint."""
         return tuple(joint for joint in self.joints if joint.joint not in self.motor_names)
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, RobotModelError, choices
 from friction_estimator.io.export.exporter import (
+    ExportedFriction,
     ExportOption,
     ExportRequest,
     ExportResult,
-    JointFriction,
     hash_comment,
     register_exporter,
 )
@@ -92,7 +92,7 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
     return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "an SDF"), *reductions(pairs)))
 
 
-def _without_armature(pairs: Sequence[tuple[JointFriction, Element]], what: str) -> tuple[str, ...]:
+def _without_armature(pairs: Sequence[tuple[ExportedFriction, Element]], what: str) -> tuple[str, ...]:
     inertias = [joint.joint for joint, _ in pairs if joint.drive_inertia is not None]
     return (f"{what} has no place for the drive inertia of {', '.join(inertias)}: left out",) if inertias else ()
 
@@ -210,7 +210,7 @@ STICTION_REFERENCE, STICTION_IMPEDANCE = "0.004 1", "0.999 0.999 0.001 0.5 2"
 The time constant is twice the default time step, the shortest that MuJoCo takes."""
 
 
-def _attributes(joint: JointFriction) -> dict[str, str]:
+def _attributes(joint: ExportedFriction) -> dict[str, str]:
     attributes = {
         "damping": repr(joint.simple.viscous),
         "frictionloss": repr(joint.simple.coulomb),
@@ -264,7 +264,7 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
 
 def matched(
     request: ExportRequest, elements: Sequence[Element], what: str
-) -> tuple[list[tuple[JointFriction, Element]], list[str]]:
+) -> tuple[list[tuple[ExportedFriction, Element]], list[str]]:
     """Joints with their elements, and warnings about those that the model lacks, and about motors of several joints.
 
     Raises
@@ -290,7 +290,7 @@ def matched(
     return pairs, warnings
 
 
-def reductions(pairs: Sequence[tuple[JointFriction, Element]]) -> Iterator[str]:
+def reductions(pairs: Sequence[tuple[ExportedFriction, Element]]) -> Iterator[str]:
     """What Coulomb and viscous friction do not express of the laws of these joints."""
     return filter(None, (joint.reduction for joint, _ in pairs))
 

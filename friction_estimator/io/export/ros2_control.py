@@ -12,10 +12,10 @@ from typing import Any
 
 from friction_estimator.io.documents import yaml_text
 from friction_estimator.io.export.exporter import (
+    ExportedFriction,
     ExportOption,
     ExportRequest,
     ExportResult,
-    JointFriction,
     hash_comment,
     register_exporter,
 )
@@ -77,7 +77,7 @@ def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     return group
 
 
-def _friction(joint: JointFriction) -> dict[str, Any]:
+def _friction(joint: ExportedFriction) -> dict[str, Any]:
     drive = joint.drive
     known = {} if drive is None else {"gain": drive.gain, "offset": drive.offset, "unit": drive.unit}
     return {
