@@ -10,8 +10,8 @@ import pytest
 
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.identification.curves.drive import StickOptions
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
-from friction_estimator.identification.curves.stick import StickOptions
 from friction_estimator.identification.joint_log import JointLog
 from test.identification.hand_motion import joint_log
 

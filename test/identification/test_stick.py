@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.stick import StickOptions, sliding, velocity_noise
+from friction_estimator.identification.curves.drive import StickOptions, sliding, velocity_noise
 
 PERIOD = 0.01
 TIME = PERIOD * np.arange(4000)

@@ -21,13 +21,13 @@ from friction_estimator.identification.curves.drive import (
     LEFT_OUT,
     TORQUE,
     DriveRecording,
+    StickOptions,
     drive_kind,
     separated,
 )
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
 from friction_estimator.identification.curves.problem import further_of, linear_columns, torque_of
-from friction_estimator.identification.curves.stick import StickOptions
 from friction_estimator.identification.curves.stribeck import StribeckExcess
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, rms
@@ -176,24 +176,14 @@ def run(
     """
     coupling = options.coupling or uncoupled(logs[0].joint_names)
     if options.known_gain:
-        return identify_motor(logs, [], coupling, replace(options, drive=_driving_input(logs, options.drive)), progress)
+        kind = drive_kind([log for log in logs if set(DRIVES) & set(log.inputs)], options.drive)
+        return identify_motor(logs, [], coupling, replace(options, drive=kind), progress)
     free, driven, reasons = separated(logs)
     for reason in reasons:
         if warn is not None and reason.endswith(LEFT_OUT):
             warn(reason)
     found = identify_motor(free, driven, coupling, options, progress)
     return replace(found, provenance=replace(found.provenance, choices=(*reasons, *found.provenance.choices)))
-
-
-def _driving_input(logs: Sequence[JointLog], wanted: str | None) -> str:
-    """Which recorded column a known gain multiplies."""
-    recorded = [kind for kind in DRIVES if any(kind in log.inputs for log in logs)]
-    if wanted is not None and wanted not in recorded:
-        raise ConfigError(f"the drive {wanted!r} was not recorded; the logs have {choices(recorded)}")
-    if wanted is None and len(recorded) != 1:
-        found = "both" if recorded else "neither of them"
-        raise ConfigError(f"a known gain multiplies 'pwm' or 'current'; the logs have {found}: say which with --drive")
-    return wanted or recorded[0]
 
 
 def identify_motor(

@@ -295,23 +295,16 @@ def _as_recorded(
     """Every sample as it was recorded, for what needs no derivative: nothing is filtered, and gaps cost nothing."""
     if log.velocity is None:
         raise InputError(f"{log.name}: without a filter there is no velocity, as none was recorded")
-    times = [log.time[stretch.start : stretch.stop] for stretch in stretches]
-    motion = Motion(
-        log.name,
-        log.joint_names,
-        usual_period(log.time),
-        log.time,
-        log.position,
-        log.velocity,
-        np.full_like(log.velocity, np.nan),
-        log.effort,
-        log.inputs,
-        _segments(times, segment_duration),
-        log.payload,
-        log.digest,
-        (*notes, f"{treatment}"),
-        treatment,
-    )
+    signals = {
+        "time": log.time,
+        "position": log.position,
+        "velocity": log.velocity,
+        "acceleration": np.full_like(log.velocity, np.nan),
+        **({} if log.effort is None else {"effort": log.effort}),
+        **{f"inputs/{kind}": signal for kind, signal in log.inputs.items()},
+    }
+    parts = [{kind: one[stretch.start : stretch.stop] for kind, one in signals.items()} for stretch in stretches]
+    motion = _joined(log, usual_period(log.time), parts, segment_duration, treatment, (*notes, f"{treatment}"))
     return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity))
 
 
