@@ -52,6 +52,7 @@ from friction_estimator.io.export.exporter import joint_frictions
 from friction_estimator.io.export.robot_models import urdf_with_bodies
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray
@@ -228,7 +229,9 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     zeros, gains, constant = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD]), of_urdf("friction")
     urdf = Drives(names, *gains, lambda _: constant, of_urdf("damping"), zeros, zeros, zeros)
     simple = [friction[name].simple for name in names]
-    coulomb = np.array([one.coulomb for one in simple])
+    plain = [friction[name].law.name == START_LAW for name in names]
+    coulomb = np.where(plain, identified_part("{}/coulomb"), [one.coulomb for one in simple])
+    viscous = np.where(plain, identified_part("{}/viscous"), [one.viscous for one in simple])
     harmonics = sorted({k for one in torques for k in one.harmonics})
     means = {joint: dict(zip(one.harmonics, np.reshape(wave, (-1, 2)), strict=True))
              for one in torques for joint, wave in zip(one.joints, one.waves, strict=False)}  # fmt: skip
@@ -246,7 +249,7 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
         names,
         *gains,
         frictionloss=dry,
-        damping=np.array([one.viscous for one in simple]),
+        damping=viscous,
         armature=np.maximum(identified_part("Ia {}"), 0.0),
         offset=identified_part("{}/offset"),
         delay=np.maximum([delay[name] for name in names], 0.0),

@@ -171,7 +171,8 @@ class Identification(Brief):
     predictions : how the torque of every limb was predicted; empty where only laws are known
     candidates : what was compared by held-out errors, and chosen
     bodies : standard inertial parameters of the real bodies, and inertias of the drives, that are nearest to the
-        identified ones, by the names of ``inertia``; empty when links were not identified
+        identified ones, by the names of ``inertia``, and the parameters of friction that go with them; empty when links
+        were not identified
     """
 
     friction: IdentifiedParameters

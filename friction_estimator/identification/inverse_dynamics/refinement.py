@@ -245,8 +245,9 @@ def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
 def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[str, float]]:
     """The estimate with the nearest bodies that exist; None without bodies.
 
-    Whether noise explains the distance, and the standard parameters of bodies and drives by name, come with it. Base
-    parameters become those of the bodies, and all others move by their covariance with them.
+    Whether noise explains the distance, and the standard parameters of bodies and drives with the friction that goes
+    with them, by name, come with it. Base parameters become those of the bodies, and all others move by their
+    covariance with them.
     """
     first = solution.model.friction_count
     inertial = (solution.kept >= first) & (solution.kept < first + len(solution.model.body.base.names))
@@ -275,4 +276,5 @@ def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[s
     values = np.zeros_like(solution.values)
     values[solution.kept] = fitted
     standard = dict(zip(body.standard_names, bodies.standard.tolist(), strict=True))
+    standard |= {solution.model.names[k]: float(values[k]) for k in solution.kept if k < first}
     return replace(solution, fit=fit, values=values), bodies.plausible, standard
