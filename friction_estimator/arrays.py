@@ -181,31 +181,61 @@ class Blank(Generic[Tuple]):
     Parameters
     ----------
     example : tuple of arrays; its values are those of new ones
+
+    Attributes
+    ----------
+    places : slots, type and shape of every field
     """
 
     def __init__(self, example: Tuple) -> None:
         self._kind = type(example)
         self._buffer, views = pack(example)
-        start, self._cuts = self._buffer.size, list[tuple[slice, Any, tuple[int, ...]]]()
-        for one in reversed(views):
-            slots = -(-one.nbytes // _SLOT)
-            start -= slots
-            self._cuts.insert(0, (slice(start, start + slots), one.dtype, one.shape))
+        self.places: dict[str, tuple[slice, Any, tuple[int, ...]]] = {}
+        start = self._buffer.size - sum(-(-one.nbytes // _SLOT) for one in views)
+        for name, one in zip(fields_of(type(views).__name__), views, strict=True):
+            stop = start - (-one.nbytes // _SLOT)
+            self.places[name], start = (slice(start, stop), one.dtype, one.shape), stop
 
     def new(self) -> tuple[FloatArray, Tuple]:
-        """A buffer, and the tuple of its views."""
-        buffer = self._buffer.copy()
-        return buffer, self.cut(buffer)
+        """A buffer, and its tuple, which is cut when somebody looks at a field."""
+        lazy: Any = Lazy(self._buffer.copy(), self)
+        return lazy.buffer, lazy
 
     def cut(self, buffer: FloatArray) -> Tuple:
         """Tuple of the views of a buffer that is like the others."""
-        views = []
-        for place, dtype, shape in self._cuts:
-            one = buffer[place]
-            if dtype != _FLOAT:
-                one = one.view(dtype)[: math.prod(shape)]
-            views.append(one if len(shape) == 1 else one.reshape(shape))
-        return self._kind(*views)
+        return self._kind(*[cut_out(buffer, *place) for place in self.places.values()])
+
+
+def cut_out(buffer: FloatArray, place: slice, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """View of some slots of a buffer as an array of this type and shape."""
+    one: Any = buffer[place]
+    if dtype != _FLOAT:
+        one = one.view(dtype)[: math.prod(shape)]
+    return one if len(shape) == 1 else one.reshape(shape)
+
+
+class Lazy:
+    """Stands for a tuple of :class:`Blank`, and cuts a field when somebody looks at it.
+
+    Attributes
+    ----------
+    buffer : of the tuple
+    """
+
+    __slots__ = ("_blank", "buffer")
+
+    def __init__(self, buffer: FloatArray, blank: Blank[Any]) -> None:
+        self.buffer, self._blank = buffer, blank
+
+    def __getattr__(self, name: str) -> Any:
+        place = self._blank.places.get(name)
+        return getattr(self._blank.cut(self.buffer), name) if place is None else cut_out(self.buffer, *place)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._blank.cut(self.buffer))
+
+    def __reduce__(self) -> Any:
+        return type(self._blank.cut(self.buffer)), tuple(self)
 
 
 def _leaves(values: tuple[Any, ...]) -> Iterator[Any]:
@@ -216,8 +246,10 @@ def _leaves(values: tuple[Any, ...]) -> Iterator[Any]:
             yield value
 
 
-def buffer_of(values: tuple[Any, ...]) -> FloatArray:
+def buffer_of(values: tuple[Any, ...] | Lazy) -> FloatArray:
     """Buffer of a tuple of arrays: the one whose views they are, or else a new one with their values."""
+    if isinstance(values, Lazy):
+        return values.buffer
     buffer = values[0].base
     for value in values:
         if value.base is not buffer:

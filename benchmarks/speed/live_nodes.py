@@ -26,7 +26,6 @@ from friction_estimator.ros.middleware import FAST_OUTPUT, RECORDER, SENSOR_INPU
 from friction_estimator.ros.spin import Running, await_subscribers, run, spin
 from friction_estimator.types import FloatArray
 
-PERIOD_NS = 1_000_000
 RELAYED = "relayed_joint_states"
 """Topic of the yardstick node."""
 _LEAD_NS = 10_000_000
@@ -39,15 +38,15 @@ def with_stamp(raw: bytes, stamp_ns: int) -> bytes:
 
 
 class RobotNode(Node):
-    """Publishes the sensor messages of a bag at 1 kHz of the wall clock, and starts the bag anew at its end.
+    """Publishes the sensor messages of a bag in real time, and starts the bag anew at its end.
 
     Stamps are one period apart, as those of a robot whose bus gives the clock. A sample is sent at its stamp, or
     later when the machine is busy.
 
     Parameters
     ----------
-    settings : ``bag``; ``topics`` in the order of sending; ``subscribers`` to wait for on each topic; ``samples`` to
-        send; ``report``: JSON file that is written at the first sample and again at the end
+    settings : ``bag``; ``rate`` of its samples [Hz]; ``topics`` in the order of sending; ``subscribers`` to wait for on
+        each topic; ``samples`` to send; ``report``: JSON file that is written at the first sample and again at the end
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -60,6 +59,7 @@ class RobotNode(Node):
             (self.create_publisher(message_class(reader.topics[topic]), topic[1:], SENSOR_OUTPUT), messages)
             for topic, messages in recorded.items()
         ]
+        self._period_ns = round(1e9 / settings["rate"])
         self._subscribers, self._samples = settings["subscribers"], settings["samples"]
         self._report = Path(settings["report"])
 
@@ -71,7 +71,7 @@ class RobotNode(Node):
         self._write(start_ns, np.zeros(0))
         late, sent = np.zeros(self._samples), 0
         while running() and sent < self._samples:
-            stamp_ns = start_ns + sent * PERIOD_NS
+            stamp_ns = start_ns + sent * self._period_ns
             wait_ns = stamp_ns - time.time_ns()
             if wait_ns > 0:
                 time.sleep(1e-9 * wait_ns)

@@ -36,6 +36,7 @@ class Row:
 
 
 ROWS: Mapping[str, Row] = {
+    "calls": Row("steps.calls", "Python calls and kernel calls of a sample, from four raw samples to the estimate"),
     "kalman": Row("steps.kalman", "step of the observer kalman, 12 joints, against the floor; its p99"),
     "observers": Row("steps.observers", "steps of the observers fbse and momentum against the floor"),
     "joints": Row("steps.joints", "step of kalman with 29 joints (Unitree G1) against 12 joints"),
@@ -43,6 +44,7 @@ ROWS: Mapping[str, Row] = {
     "replay": Row("steps.replay", "replay of a 1 kHz bag: read, step, write"),
     "smooth": Row("steps.smooth", "the same with the fixed-lag smoother (replay --smooth)"),
     "node": Row("live.node", "node with 4 inputs at 1 kHz: CPU, lost samples, age of the estimates"),
+    "fast": Row("live.fast", "node with 4 inputs at 2 kHz: lost samples, age of the estimates"),
     "split": Row("live.split", "base state and friction in two nodes: CPU, lost samples, age of the estimates"),
     "views": Row("live.views", "the node with each live view of its topics, and without"),
     "start": Row("live.start", "start of the node to its first estimate, compiled kernels in the cache"),

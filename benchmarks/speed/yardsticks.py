@@ -6,9 +6,9 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pinocchio as pin
@@ -19,7 +19,7 @@ from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
-from friction_estimator.types import FloatArray, SensorFrame
+from friction_estimator.types import FloatArray, Reading, SensorFrame
 
 STEPS = 100
 """Calls in one block: ten windows of the observer kalman."""
@@ -56,6 +56,12 @@ class Walk:
             frames += synchronizer.add_joints(sample.joints)
         return frames
 
+    def doubled(self) -> Walk:
+        """The walk at 2 kHz: a sample between each two, the mean of their readings."""
+        between = [_mean(first, last) for first, last in zip(self.samples, self.samples[1:], strict=False)]
+        pairs = zip(self.samples, between, strict=False)
+        return replace(self, samples=(*(sample for pair in pairs for sample in pair), self.samples[-1]))
+
     def write(self, path: Path, samples: int) -> None:
         """Write the first samples as sensor messages into a new rosbag2."""
         with BagWriter(path) as writer:
@@ -63,6 +69,21 @@ class Walk:
             for sample in self.samples[:samples]:
                 for topic, raw in messages.build(sample.readings):
                     writer.write_raw(topic.name, topic.type, sample.joints.stamp_ns, raw)
+
+
+def _mean(first: SimulationSample, last: SimulationSample) -> SimulationSample:
+    """Sample in the middle between two; the truth is that of the first."""
+
+    def middle(one: Reading, other: Reading) -> Any:
+        values = {
+            field.name: 0.5 * (getattr(one, field.name) + getattr(other, field.name))
+            for field in fields(one)
+            if isinstance(getattr(one, field.name), np.ndarray)
+        }
+        return replace(one, stamp_ns=(one.stamp_ns + other.stamp_ns) // 2, **values)
+
+    wrenches = tuple(middle(one, other) for one, other in zip(first.wrenches, last.wrenches, strict=True))
+    return replace(first, joints=middle(first.joints, last.joints), imu=middle(first.imu, last.imu), wrenches=wrenches)
 
 
 def make_simulator(robot: Robot, scenario: str, samples: int) -> Simulator:

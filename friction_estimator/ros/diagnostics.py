@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -24,8 +26,22 @@ _LONGEST_LAG = 1.0  # of stamps that are compared; larger ones are those of anot
 _CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
+class Statistics(NamedTuple):
+    """Statistics of some values; NaN when there are none."""
+
+    min: float
+    mean: float
+    p50: float
+    p99: float
+    max: float
+
+    def texts(self, label: str, *names: str) -> dict[str, object]:
+        """Some of them, of times in seconds, under a label."""
+        return {f"{label} {name}": f"{1e3 * getattr(self, name):.3f} ms" for name in names}
+
+
 class RecentValues:
-    """The newest values of a quantity that arrives at 1 kHz, for quantiles; adding a value costs one array write.
+    """The newest values of a quantity that arrives at 1 kHz; adding a value costs one array write.
 
     Parameters
     ----------
@@ -42,13 +58,14 @@ class RecentValues:
         self._values[self._count % self._size] = value
         self._count += 1
 
-    def take_quantiles(self, *levels: float) -> tuple[float, ...]:
-        """Quantiles of the newest ``size`` values since the previous call, NaN when there are none."""
+    def take(self) -> Statistics:
+        """Statistics of the newest ``size`` values since the previous call."""
         values = self._values[: min(self._count, self._size)]
         self._count = 0
         if not len(values):
-            return (float("nan"),) * len(levels)
-        return tuple(float(value) for value in np.quantile(values, levels))
+            return Statistics(*[math.nan] * len(Statistics._fields))
+        low, median, p99, high = np.quantile(values, (0.0, 0.5, 0.99, 1.0)).tolist()
+        return Statistics(low, float(values.mean()), median, p99, high)
 
 
 @dataclass(slots=True)
@@ -104,8 +121,7 @@ class NodeDiagnostics:
         self._estimator = estimator
         self._inputs: dict[str, InputCounters] = {}
         self._arrivals: dict[int, float] = {}
-        self._processing = RecentValues()
-        self._age = RecentValues()
+        self._processing, self._steps, self._age = RecentValues(), RecentValues(), RecentValues()
         self._published = 0
         self._newest: FrictionEstimate | None = None
         self._before: dict[str, int] = {}
@@ -128,6 +144,10 @@ class NodeDiagnostics:
     def arrived(self, stamp_ns: int, time: float) -> None:
         """Note that a joint state with this stamp arrived at this time of ``time.perf_counter`` [s]."""
         self._arrivals[stamp_ns] = time
+
+    def stepped(self, duration: float) -> None:
+        """Note how long the estimator took for a sample that made estimates possible [s]."""
+        self._steps.add(duration)
 
     def published(self, estimate: FrictionEstimate, now_ns: int) -> None:
         """Note that an estimate has been published; ``now_ns`` is the time of the node's clock."""
@@ -243,10 +263,7 @@ class NodeDiagnostics:
     def _estimates(self, period: float, config: Config, restarts: int) -> DiagnosticStatus:
         new = self._new("published", self._published)
         values: dict[str, object] = {"rate": f"{new / period:.1f} Hz", "published": self._published}
-        for label, recent in (("processing", self._processing), ("age", self._age)):
-            median, high = recent.take_quantiles(0.5, 0.99)
-            values[f"{label} p50"] = f"{1e3 * median:.3f} ms"
-            values[f"{label} p99"] = f"{1e3 * high:.3f} ms"
+        values |= self._processing.take().texts("processing", "p50", "p99")
         if not new or self._newest is None:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate: see the inputs and sensors", values)
         if config.has_friction and (unknown := int((~np.isfinite(self._newest.friction)).sum())):
@@ -258,7 +275,7 @@ class NodeDiagnostics:
         return self._status("estimates", DiagnosticStatus.OK, f"{new / period:.0f} Hz", values)
 
     def _load(self, period: float, config: Config) -> DiagnosticStatus:
-        """Busy time of the node in this period [s], highest rate that it can process, and joint samples it left out."""
+        """Busy time of the node in this period [s], its highest rate, joint samples left out, times of steps, ages."""
         queue, before = self._queue, self._queue_before
         self._queue_before = queue.used, queue.left_out, queue.idle
         used, left_out, idle = (now - then for now, then in zip(self._queue_before, before, strict=True))
@@ -272,6 +289,8 @@ class NodeDiagnostics:
             "joint states left out": queue.left_out,
             "numerical kernels": "compiled" if compiled.COMPILED else f"plain Python: {compiled.NOT_COMPILED}",
         }
+        for label, recent in (("step time", self._steps), ("age", self._age)):
+            values |= recent.take().texts(label, "min", "mean", "p99", "max")
         if keeps_up:
             return self._status("load", DiagnosticStatus.OK, f"{values['busy']} busy", values)
         rate = f"joint states arrive at {came / period:.0f} Hz, but this node can process only {used / busy:.0f} Hz"

@@ -301,7 +301,10 @@ class EstimatorNode(ManagedNode):
                 sample = read(raw)
                 if joints:
                     self._diagnostics.arrived(sample.stamp_ns, arrived)
+                before = time.perf_counter()
                 estimates = add(sample)
+                if estimates:
+                    self._diagnostics.stepped(time.perf_counter() - before)
             except InputError as error:
                 counters.refused += 1
                 counters.last_error = str(error)

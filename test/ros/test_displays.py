@@ -59,12 +59,12 @@ def test_the_plotjuggler_layout_draws_topics_and_joints_that_exist(robot):
     assert set(root.find(".//selected_topics").get("value").split(";")) <= {f"/{name}" for name in known}
 
 
-def test_quantiles_are_of_the_values_since_the_call_before():
+def test_statistics_are_of_the_values_since_the_call_before():
     recent = RecentValues(size=100)
-    assert all(np.isnan(recent.take_quantiles(0.5, 0.99)))
+    assert all(np.isnan(recent.take()))
     for value in range(150):
         recent.add(float(value))
-    low, high = recent.take_quantiles(0.0, 1.0)
-    assert (low, high) == (50.0, 149.0)
+    taken = recent.take()
+    assert (taken.min, taken.mean, taken.p50, taken.max) == (50.0, 99.5, 99.5, 149.0) and 147.0 < taken.p99 < 149.0
     recent.add(7.0)
-    assert recent.take_quantiles(0.5) == (7.0,)
+    assert recent.take() == (7.0, 7.0, 7.0, 7.0, 7.0)

@@ -160,6 +160,9 @@ def test_the_load_of_the_node_is_reported(talking):
     assert status.level == DiagnosticStatus.OK and status.message.endswith("% busy")
     assert float(talking.value("load", "highest possible rate").removesuffix(" Hz")) > 0.0
     assert talking.value("load", "joint states left out") == "0"
+    for label in ("step time", "age"):
+        shown = [talking.value("load", f"{label} {name}").removesuffix(" ms") for name in ("min", "mean", "p99", "max")]
+        assert [float(one) for one in shown] == sorted(map(float, shown)) and float(shown[0]) > 0.0
 
 
 def test_a_clock_that_stands_still_jumps_or_skips_is_counted_and_survived(talking):

@@ -350,8 +350,7 @@ class LimbBank:
 
     def _lay_out_estimates(self) -> None:
         self._empty = Blank(empty_estimates(*self._shape))
-        buffer, self._next = self._empty.new()
-        self._next_buffer = buffer
+        self._open_estimates(self._empty.new()[0])
 
     def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
         limb, one, window = self.limbs[index], self.filters[index], terms.window
