@@ -17,6 +17,7 @@ from friction_estimator.base.velocity import (
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import Dynamics
 from test.biped import suralp_config
 from test.sway import sway
 
@@ -140,7 +141,7 @@ def test_velocity_by_legs_is_that_of_the_imu_while_the_soles_rest(urdf_xml):
             np.array([3.0, 1.0]),
             np.array([True, True]),
             instant.rotation,
-            dynamics,
+            Dynamics(*dynamics),
         )
         lever = instant.rotation @ np.cross(imu.angular_velocity, model.imu_position_in_base)
         np.testing.assert_allclose(legs, instant.velocity + lever, atol=1e-8)
@@ -173,10 +174,11 @@ def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
         dynamics = model.dynamics(
             instant.joints.position, velocity, instant.imu.angular_velocity, instant.imu.specific_force
         )
-        legs = imu_velocity_by_legs(np.ones(2), left, instant.rotation, dynamics)
+        legs = imu_velocity_by_legs(np.ones(2), left, instant.rotation, Dynamics(*dynamics))
         lever = instant.rotation @ np.cross(instant.imu.angular_velocity, model.imu_position_in_base)
         wrong = np.linalg.norm(legs - instant.velocity - lever)
-        turning = imu_velocity_by_turning(np.ones(2), left, instant.rotation, dynamics, model.imu_position_in_base)
+        at = instant.rotation, Dynamics(*dynamics), model.imu_position_in_base
+        turning = imu_velocity_by_turning(np.ones(2), left, *at)
         hidden = np.sqrt(sum(turning))
         assert wrong < 1.2 * hidden
         assert "hip" not in joint or wrong > 0.5 * hidden
