@@ -120,7 +120,7 @@ def choose_treatment(
     made: Callable[[Treatment], list[Motion]],
     source: CurveSource,
     options: FrictionCurveOptions,
-) -> tuple[Treatment, list[Treatment], tuple[Candidate, ...]]:
+) -> tuple[Treatment | None, list[Treatment], tuple[Candidate, ...]]:
     """The velocity that friction is a function of: as recorded, filtered, or differentiated.
 
     Parameters
@@ -129,7 +129,8 @@ def choose_treatment(
 
     Returns
     -------
-    chosen, rivals, table : the treatment, others that predict as well, and all that was compared
+    chosen, rivals, table : the treatment (None: the joint stands still), others that predict as well, and all that was
+        compared
     """
     candidates = _treatments(logs, options, source.unfiltered)
     problems: Sequence[NumberedRows]
@@ -148,20 +149,18 @@ def choose_treatment(
     if kept:
         problems, kept = zip(*((problems[k], kept[k]) for k in _comparable(problems)), strict=True)
     if len(kept) < 2:
-        return [*kept, *candidates][0], [], ()
+        return next(iter([*kept, *candidates]), None), [], ()
     chosen, rivals, table = choose("velocity", [str(one) for one in kept], _scores(problems, options))
     return kept[chosen], [kept[k] for k in rivals if k != chosen], table
 
 
 def _treatments(logs: Sequence[JointLog], options: FrictionCurveOptions, unfiltered: bool) -> list[Treatment]:
-    """All candidates, the simplest first: as recorded, then ever more filtered."""
+    """All candidates, the simplest first: as recorded, then ever more filtered; none for a joint that stands still."""
     complete = all(velocity_is_complete(log) for log in logs)
     recorded = [Treatment(np.inf, np.inf, True)] if complete and unfiltered else []
     try:
         band = usual_treatment(logs).band_hz
     except InputError:
-        if not recorded:
-            raise
         return recorded
     highest = min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
     cutoffs = sorted({min(factor * band, highest) for factor in LADDER}, reverse=True)

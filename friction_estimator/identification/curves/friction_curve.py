@@ -115,7 +115,10 @@ def run(
             return [at_motors(one, group) for one in to_motions(own, treatment, options.folds)]
 
         treatment, rivals, table = choose_treatment(own, made, source, options)
-        curves.add(made(treatment), source, table, coupling, map(made, rivals))
+        if treatment is None:
+            curves.leave_out(source.joint)
+        else:
+            curves.add(made(treatment), source, table, coupling, map(made, rivals))
         if progress is not None:
             progress(number + 1, len(motors.names))
     return curves.identification
@@ -294,6 +297,10 @@ class Curves:
             candidates=(*table, *delays, *found),
         )
         self._parts.append((result, _findings(curve, score.relative_error < 1.0, about_score(score, self._quantity))))
+
+    def leave_out(self, joint: str) -> None:
+        """A joint that stands still in all recordings."""
+        self._left_out.append(f"{joint} is left out: it moves by no more than its noise: move it")
 
     @property
     def identification(self) -> Identification:

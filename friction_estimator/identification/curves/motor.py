@@ -253,7 +253,10 @@ def identify_motor(
             return part.of_logs(free, driven, treatment, options.folds)
 
         treatment, rivals, table = choose_treatment([*free, *driven], made, source, own)
-        curves.add(made(treatment), source, table, rivals=map(made, rivals))
+        if treatment is None:
+            curves.leave_out(motor)
+        else:
+            curves.add(made(treatment), source, table, rivals=map(made, rivals))
         if progress is not None:
             progress(number + 1, len(coupling.motor_names))
     return _with_drives(curves, recording, bool(free), bool(driven))
