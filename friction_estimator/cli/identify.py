@@ -23,7 +23,7 @@ from friction_estimator.cli.arguments import (
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.drive import DRIVES
 from friction_estimator.identification.curves.stribeck import ZERO_SLOPES
-from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION, LATE
+from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION, LATE, VELOCITIES
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.result import Candidate
@@ -35,7 +35,7 @@ _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
     "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "late",
-    "hold",
+    "hold", "velocity",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
 
@@ -112,6 +112,8 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
         metavar="HZ",
         help="cut-off of the zero-phase filter; else chosen by held-out errors",
     )
+    _option(group, "--velocity", choices=VELOCITIES, help="measured velocity, or the derivative of the position, for "
+            "inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
             "equation of inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; else found from "

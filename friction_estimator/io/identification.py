@@ -39,7 +39,7 @@ from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_
 from friction_estimator.types import BoolArray, FloatArray
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
-_MOST_SAMPLES = 1000
+_MOST_SAMPLES = 500
 """Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
 _SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
@@ -112,7 +112,7 @@ def _section(identification: Identification) -> dict[str, Any]:
         "inertia": dict(identification.inertia),
         "bodies": dict(identification.bodies),
         "drives": {motor: asdict(drive) for motor, drive in identification.drives.items()},
-        "candidates": [asdict(candidate) for candidate in identification.candidates],
+        "candidates": [_plain_candidate(candidate) for candidate in identification.candidates],
         "predictions": [prediction_entry(prediction) for prediction in identification.predictions],
         "samples": [{"joint": one.joint, "table": Block(_samples_text(one, share))} for one in identification.samples],
     }
@@ -166,6 +166,12 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
         tuple(_candidate(row) for row in section.get("candidates", ())),
         {str(name): float(value) for name, value in section.get("bodies", {}).items()},
     )
+
+
+def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
+    """Errors with four digits: they compare candidates, and nothing is computed from them."""
+    entry = asdict(candidate)
+    return entry | {name: float(f"{entry[name]:.4g}") for name in ("error", "excess", "sigma")}
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,18 @@ def test_the_given_method_law_and_options_are_used_and_wrong_ones_are_one_clear_
         fe.identify(log)
     with pytest.raises(fe.FrictionEstimatorError, match="no friction was identified for 'shoulder'"):
         fe.validate(fe.identify(log, urdf, joints=["elbow"], folds=2), log, urdf)
+
+
+def test_the_source_of_the_velocity_can_be_given(urdf: Path) -> None:
+    log = recording("one", 1)
+    measured = replace(log, velocity=np.gradient(log.position, log.time, axis=0))
+    for velocity in ("measured", "differentiated"):
+        found = fe.identify(measured, urdf, velocity=velocity, cutoff=20.0)
+        assert any(f"{velocity} velocity" in text for text in found.identification.provenance.choices)
+    with pytest.raises(fe.FrictionEstimatorError, match="the measured velocity is wanted"):
+        fe.identify(log, urdf, velocity="measured")
+    with pytest.raises(fe.FrictionEstimatorError, match="'differentiated', 'measured'"):
+        fe.identify(log, urdf, velocity="guessed")
 
 
 def test_a_plan_moves_every_joint_within_its_limits(urdf: Path) -> None:

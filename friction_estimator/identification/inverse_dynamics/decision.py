@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from friction_estimator.errors import InputError
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
 from friction_estimator.identification.inverse_dynamics.estimation import (
@@ -19,6 +19,8 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, thinning
 from friction_estimator.identification.inverse_dynamics.options import (
+    MEASURED,
+    VELOCITIES,
     InverseDynamicsOptions,
     friction_motors,
     friction_of_options,
@@ -102,7 +104,7 @@ def _choose_band(
         tried = [
             Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
             for band in usable
-            for source in _sources(logs)
+            for source in _sources(logs, options)
         ]
         if len(usable) > 1 and usable[-1] < usable[0]:
             found, _ = _compared(logs, model, options, tried, usable[-1])
@@ -131,11 +133,19 @@ def _treatments(logs: Sequence[JointLog], band_hz: float, options: InverseDynami
     cutoffs = sorted({min(factor * band_hz, _highest(logs)) for factor in LADDER})
     if options.cutoff_hz is not None:
         cutoffs = [options.cutoff_hz]
-    return [Treatment(cutoff, band_hz, source) for cutoff in cutoffs for source in _sources(logs)]
+    return [Treatment(cutoff, band_hz, source) for cutoff in cutoffs for source in _sources(logs, options)]
 
 
-def _sources(logs: Sequence[JointLog]) -> tuple[bool, ...]:
-    return (False, True) if all(velocity_is_complete(log) for log in logs) else (False,)
+def _sources(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple[bool, ...]:
+    """Whether the measured velocity is used: both where it was recorded, or as given."""
+    complete = all(velocity_is_complete(log) for log in logs)
+    if options.velocity is None:
+        return (False, True) if complete else (False,)
+    if options.velocity not in VELOCITIES:
+        raise ConfigError(f"velocity is {options.velocity!r}, expected one of {choices(VELOCITIES)}")
+    if options.velocity == MEASURED and not complete:
+        raise InputError("the measured velocity is wanted, and it was not recorded of every joint at every sample")
+    return (options.velocity == MEASURED,)
 
 
 def _highest(logs: Sequence[JointLog]) -> float:

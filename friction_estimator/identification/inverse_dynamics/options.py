@@ -28,6 +28,8 @@ from friction_estimator.types import FloatArray
 
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
+VELOCITIES = MEASURED, DIFFERENTIATED = "measured", "differentiated"
+"""Where velocities come from."""
 LATE = TORQUE, COMMAND = "torque", "command"
 """What of a drive that gets positions may act late."""
 
@@ -59,6 +61,7 @@ class InverseDynamicsOptions:
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
+    velocity : ``measured``, or ``differentiated`` from the positions; None: chosen
     cutoff_hz : of the zero-phase filter of velocities and accelerations; None: chosen
     parallel_hz : motion and torque are compared up to here; None: ten bands of the motion
     folds : of the validation
@@ -80,6 +83,7 @@ class InverseDynamicsOptions:
     hold: bool | None = None
     physical: bool = False
     dead_zone: float | None = None
+    velocity: str | None = None
     cutoff_hz: float | None = None
     parallel_hz: float | None = None
     folds: int = FOLDS
