@@ -224,9 +224,9 @@ class ConstrainedFriction:
         noise = (resolved**2).sum(axis=1) * white[1] + gains[0].sum(axis=1) * white[0]
         noise += gains[1][:, base:].sum(axis=1) * white[5] + by_rate * white[6]
         biases = resolved**2 @ effort[self.joints] ** 2 * constant[0] + by_rate * constant[5]
-        missed = weights.missed**2 * by_acceleration**2 @ motion
+        smoothed = weights.relative_error**2 * by_acceleration**2 @ motion
         ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
-        lasting = missed + ambiguous + self._tilt_variance(solution)
+        lasting = smoothed + ambiguous + self._tilt_variance(solution)
         return noise, lasting + biases
 
     def _gains(

@@ -25,12 +25,12 @@ class DerivativeWeights:
     ----------
     values : (L,) ``derivative = values @ samples``
     middle : index of the sample at the instant of the derivative
-    missed : relative error of the derivative of a sinusoid: what smoothing takes away and causality delays
+    relative_error : of the derivative of a sinusoid: what smoothing takes away and causality delays
     """
 
     values: FloatArray
     middle: int
-    missed: float
+    relative_error: float
 
 
 def derivative_weights(times: FloatArray, order: int, derivative: int) -> FloatArray:
@@ -47,7 +47,7 @@ def derivative_weights(times: FloatArray, order: int, derivative: int) -> FloatA
     return np.asarray(np.linalg.pinv(T)[derivative] * math.factorial(derivative) / scale**derivative)
 
 
-def missed_part(times: FloatArray, weights: FloatArray, derivative: int, frequency: float) -> float:
+def derivative_error(times: FloatArray, weights: FloatArray, derivative: int, frequency: float) -> float:
     """Relative error of the derivative of a sinusoid of this frequency [Hz]; the rest as above."""
     if frequency == 0.0:
         return 0.0
@@ -62,7 +62,7 @@ class Differentiator:
     ----------
     order : of the polynomial
     derivative : which one
-    frequency : for which ``missed`` is computed [Hz]
+    frequency : for which ``relative_error`` is computed [Hz]
     """
 
     def __init__(self, order: int, derivative: int, frequency: float) -> None:
@@ -76,8 +76,8 @@ class Differentiator:
         """Weights for samples at these times (L,), zero at the instant of the derivative [s]."""
         if times.size != self._times.size or np.abs(times - self._times).max() > 1e-9:
             values = derivative_weights(times, self._order, self._derivative)
-            missed = missed_part(times, values, self._derivative, self._frequency)
-            self._weights = DerivativeWeights(values, int(np.abs(times).argmin()), missed)
+            error = derivative_error(times, values, self._derivative, self._frequency)
+            self._weights = DerivativeWeights(values, int(np.abs(times).argmin()), error)
             self._times = times
         return self._weights
 
