@@ -287,6 +287,9 @@ def combine_law_and_model_error(
 ) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
+    A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
+    external torque therefore holds a model error that is larger than its standard deviation.
+
     Parameters
     ----------
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
@@ -309,6 +312,9 @@ def combine_law_and_model_error(
         out.sigma[i] = math.sqrt(variance + velocity_variance)
         out.model_sigma[i] = math.sqrt(alone + velocity_variance)
         out.external_torque[i] = out.slow[i] + missed
+        taken = missed * missed - law.model_error_variance[i]
+        if taken > 0.0:  # a model error beyond its size may have taken up what pushes
+            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)
         out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]
         out.correctable[i] = 0.0
         if measured[i]:

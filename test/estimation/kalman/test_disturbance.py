@@ -113,3 +113,14 @@ def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_f
     out.slow[:] = 0.5, 30.0, 30.0
     combine_law_and_model_error(law, np.zeros(3), ~pushed, pushed, out)
     np.testing.assert_allclose(out.sigma, np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
+
+
+def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_its_variance():
+    """A push below the friction is taken up by the model error; then it is as likely to be external."""
+    law = LawNow(np.zeros((3, 1)), *np.zeros((9, 3)))
+    law.model_error[:], law.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
+    out = frame_friction(np.zeros((14, 3)))
+    out.external_sigma[:] = 3.0
+    measured = np.array([True, True, False])
+    combine_law_and_model_error(law, np.zeros(3), measured, np.zeros(3, dtype=bool), out)
+    np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
