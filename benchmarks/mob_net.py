@@ -1,14 +1,15 @@
 """How large are the errors of the Kalman observer, of MOB-Net and of both together in the external torque?
 
-    python -m benchmarks.mob_net MODEL [--robot suralp] [--walks 3] [--seconds 40]
+    python -m benchmarks.mob_net [MODEL] [--robot suralp] [--walks 3] [--seconds 40]
 
 Foot wrenches are measured, so the external torque is zero in a walk that nothing disturbs. In other walks the swinging
 legs are hit (Lim et al. 2024, section 5.3) every 3 s; the truth is the torque of these forces behind the low-pass of
 the momentum observer. No walk is among those of the training. The Kalman observer identifies the friction in a walk
-before. Prints root mean square errors as Markdown: of both kinds of walks, and of the time from the begin of each push
-to 0.1 s after its end. The last figure but one is the largest ratio, over the joints, of the error to that of observer
-or MOB-Net, whichever is better in the joint. Then prints the CPU time of the networks for one sample, also with the
-sizes of Table 1. Takes ten minutes.
+before; without MODEL it is alone. Prints root mean square errors as Markdown: of both kinds of walks, of the time from
+the begin of each push to 0.1 s after its end, and of these times for pushes above the feet, in the leg that is hit: the
+friction stage takes off what the foot sensors measure. The last figure but one is the largest ratio, over the joints,
+of the error to that of observer or MOB-Net, whichever is better in the joint. Then prints the CPU time of the networks
+for one sample, also with the sizes of Table 1. Takes ten minutes.
 """
 
 from __future__ import annotations
@@ -67,27 +68,29 @@ class WalkErrors:
 
     Attributes
     ----------
-    error, sigma : (3, m, n) of each of :data:`METHODS` [N m]
+    error, sigma : (3, m, n) of each of :data:`METHODS`, (1, m, n) without networks [N m]
     pushed : (m,) samples of the pushes
+    hit : (m, n) joints of a leg that is hit above the foot
     identified : what the Kalman observer knows at the end
     """
 
     error: FloatArray
     sigma: FloatArray
     pushed: BoolArray
+    hit: BoolArray
     identified: IdentifiedParameters
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("mob_net", __doc__)
-    parser.add_argument("model", type=Path, help="model of the robot")
+    parser.add_argument("model", type=Path, nargs="?", help="model of the robot; none: the Kalman observer alone")
     parser.add_argument("--robot", default="suralp", help="name in config/robots or path of a YAML")
     parser.add_argument("--walks", type=count, default=3, help="number of walks of each kind")
     parser.add_argument("--seconds", type=longer_than(START + 1.0), default=40.0, help="length of a walk")
     options = parser.parse_args(arguments)
     robot = load_robot(options.robot)
-    model = load_model(options.model, robot)
+    model = load_model(options.model, robot) if options.model else None
     compiled.prepare()
     kinds = {kind: kind(seed=1000, length=options.seconds, exploration=False) for kind in (RandomWalks, PushedWalks)}
     start = walk_errors(robot, model, kinds[RandomWalks], FIRST_WALK, None).identified
@@ -101,6 +104,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report("walks", walked)
     report("walks with pushes", pushed)
     report("pushes", [dataclasses.replace(w, error=w.error[:, w.pushed], sigma=w.sigma[:, w.pushed]) for w in pushed])
+    for method, *ratios in zip(METHODS, *(np.abs(walk.error / walk.sigma) for walk in pushed), strict=False):
+        hit = np.concatenate([ratio[walk.hit] for ratio, walk in zip(ratios, pushed, strict=True)])
+        inside = 100.0 * np.mean(hit < 1.96)
+        print(f"\n{method}: {inside:.0f} % within 1.96 sigma during pushes above the foot, in the leg that is hit")
+    if model is None:
+        return
     print(f"\nCPU time of the networks of this model: {1e3 * _cpu_time(model.networks):.3f} ms a sample")
     print(f"with the sizes of the paper: {1e3 * _cpu_time(_paper_networks()):.3f} ms a sample")
 
@@ -108,28 +117,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def report(kind: str, walks: Sequence[WalkErrors]) -> None:
     """Print the rows of one kind of walks."""
     error, sigma = (np.concatenate([getattr(walk, name) for walk in walks], axis=1) for name in ("error", "sigma"))
-    weights = sigma[:2] ** -2
-    by_sigma = np.sum(weights * error[:2], axis=0) / weights.sum(axis=0)
-    error = np.concatenate((error, by_sigma[None]))
-    sigma = np.concatenate((sigma, weights.sum(axis=0)[None] ** -0.5))
+    weights, methods = sigma[:2] ** -2, METHODS[: len(error)]
+    if len(error) > 1:
+        by_sigma = np.sum(weights * error[:2], axis=0) / weights.sum(axis=0)
+        error = np.concatenate((error, by_sigma[None]))
+        sigma = np.concatenate((sigma, weights.sum(axis=0)[None] ** -0.5))
+        methods = (*METHODS, "both, weighted by sigma alone")
     rms = np.array([root_mean_square(one) for one in error])
-    for number, method in enumerate((*METHODS, "both, weighted by sigma alone")):
-        ratio = np.max(rms[number] / np.minimum(rms[0], rms[1]))
+    for number, method in enumerate(methods):
+        ratio = np.max(rms[number] / rms[:2].min(axis=0))
         inside = 100.0 * np.mean(np.abs(error[number]) < 1.96 * sigma[number])
         texts = (*(f"{value:.2f}" for value in (*rms[number], rms[number].mean(), ratio)), f"{inside:.0f} %")
         print(row((kind, method, *texts)))
 
 
 def walk_errors(
-    robot: Robot, model: Model, walks: RandomWalks, number: int, start: IdentifiedParameters | None
+    robot: Robot, model: Model | None, walks: RandomWalks, number: int, start: IdentifiedParameters | None
 ) -> WalkErrors:
     """Simulate a walk and estimate its external torque."""
     simulator = walks.simulator(robot, number)
     kalman = Estimator(robot.config, robot.urdf_xml)
-    fused = MobNetEstimator(robot.config, robot.urdf_xml, model, fused=True)
-    if start is not None:
-        kalman.restore(start)
-        fused.restore(start)
+    fused = MobNetEstimator(robot.config, robot.urdf_xml, model, fused=True) if model else None
+    for estimator in (kalman, fused):
+        if start is not None and estimator is not None:
+            estimator.restore(start)
     stamps, truth, estimates = list[int](), list[FloatArray](), dict[int, list[FloatArray]]()
     for _ in range(round(walks.length / PERIOD)):
         try:
@@ -143,7 +154,7 @@ def walk_errors(
         for reading in sample.readings:
             for one in kalman.add(reading):
                 estimates[one.stamp_ns] = [one.external_torque, one.external_torque_sigma]
-            for one in fused.add(reading):
+            for one in fused.add(reading) if fused else ():
                 values = estimates[one.stamp_ns]
                 whole = one.whole_body if isinstance(one, MobNetEstimate) else None
                 torques = values if whole is None else (whole.residual - whole.uncertainty, whole.sigma)
@@ -154,10 +165,14 @@ def walk_errors(
     true = lfilter([0.0, gain], [1.0, gain - 1.0], np.array(truth), axis=0)[kept]
     torques = np.array([estimates[stamps[k]] for k in kept]).swapaxes(0, 1)
     time_of = PERIOD * np.array(kept)
-    pushed = np.zeros(time_of.size, dtype=bool)
+    pushed, hit = np.zeros(time_of.size, dtype=bool), np.zeros(true.shape, dtype=bool)
     for push in walks.scenario(robot, number).pushes:
-        pushed |= (time_of >= push.start) & (time_of < push.start + push.duration + AFTER)
-    return WalkErrors(torques[::2] - true, torques[1::2], pushed, kalman.identified)
+        now = (time_of >= push.start) & (time_of < push.start + push.duration + AFTER)
+        pushed |= now
+        side, part = push.target.split("_")
+        of_leg = [joint.startswith(f"{side[0]}_") for joint in kalman.joint_names]
+        hit |= np.outer(now, np.array(of_leg) & (part != "foot"))
+    return WalkErrors(torques[::2] - true, torques[1::2], pushed, hit, kalman.identified)
 
 
 def _paper_networks() -> list[Network]:
