@@ -54,8 +54,8 @@ sign, friction that lags behind the velocity passes for a gain of the motor torq
 _LOOK_PERIOD = 0.5
 """Interval between two looks for presliding [s]."""
 _RIPPLE_FOUND = (
-    "Ripple: the friction has {} periods a turn. Identification starts anew with the ripple, which saved parameters "
-    "contain from now on."
+    "Ripple: the friction has {} periods a turn. Identification goes on with the ripple, which saved parameters "
+    "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
 _STALE = 3.0
@@ -226,9 +226,9 @@ class KalmanFriction:
         )
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
-        """Start anew with terms of ripple as soon as the data show one, and correct the number of ripples later.
+        """Go on with terms of ripple as soon as the data show one, and correct the number of ripples later.
 
-        What was learned without the terms has taken the ripple for errors of links and sensors, and is too sure of it.
+        What was learned without the terms has taken the ripple for errors of links and sensors: the covariance grows.
         """
         search, terms, motors = self._ripple_search, self.bank.newest, self._motors
         learned = self.time >= self._searched_at
