@@ -307,7 +307,7 @@ def test_a_known_gain_gives_friction_from_driven_logs(
         (["--inertia", "m0=-1"], 1, "the inertia of 'm0' is negative"),
         (["--inertia", "m0=1", "--inertia", "m0=2"], 1, "--inertia is given twice for 'm0'"),
         (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),
-        (["--known-gain", "m0=1"], 1, "the logs have neither of them: say which with --drive"),
+        (["--known-gain", "m0=1"], 1, "they have neither of them: choose one by --drive"),
         (
             ["--dead-zone", "0.1"],
             1,
