@@ -39,7 +39,7 @@ from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_
 from friction_estimator.types import BoolArray, FloatArray
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
-_MOST_SAMPLES = 300
+_MOST_SAMPLES = 1000
 """Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
 _SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
