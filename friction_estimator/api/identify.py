@@ -14,7 +14,6 @@ from friction_estimator.api.recordings import Experiments, Path_, Progress, Reco
 from friction_estimator.api.replay import ReplayResult, replay
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
     FRICTION,
@@ -24,6 +23,7 @@ from friction_estimator.identification.joint_log import (
     Payload,
     RobotDescription,
 )
+from friction_estimator.identification.linear_problem import one_blas_thread
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain

@@ -24,7 +24,6 @@ from friction_estimator.api.identify import (
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.blas import one_blas_thread
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.options import TORQUE
 from friction_estimator.identification.joint_log import (
@@ -38,7 +37,7 @@ from friction_estimator.identification.joint_log import (
     Motion,
     Payload,
 )
-from friction_estimator.identification.linear_problem import FOLDS
+from friction_estimator.identification.linear_problem import FOLDS, one_blas_thread
 from friction_estimator.identification.prediction import (
     TorquePrediction,
     curves_of_laws,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -11,6 +14,9 @@ from scipy.optimize import lsq_linear
 
 from friction_estimator.errors import InputError
 from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+_MAPS = Path("/proc/self/maps")
+_SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,3 +406,29 @@ def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
         values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
         values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
     return np.asarray(values / triangle.scale)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let every loaded OpenBLAS have one thread meanwhile; other libraries keep theirs."""
+    before = blas_threads()
+    try:
+        for library, symbol, _ in before:
+            getattr(library, symbol.format("set"))(1)
+        yield
+    finally:
+        for library, symbol, threads in before:
+            getattr(library, symbol.format("set"))(threads)
+
+
+def blas_threads() -> list[tuple[ctypes.CDLL, str, int]]:
+    """Every loaded OpenBLAS, the name of its function without get or set, and its number of threads."""
+    lines = _MAPS.read_text().splitlines() if _MAPS.exists() else []
+    paths = sorted({line.split(maxsplit=5)[-1] for line in lines if "blas" in line and ".so" in line})
+    libraries = [ctypes.CDLL(path) for path in paths if Path(path).exists()]
+    return [
+        (library, symbol, int(getattr(library, symbol.format("get"))()))
+        for library in libraries
+        for symbol in _SYMBOLS
+        if hasattr(library, symbol.format("get"))
+    ]

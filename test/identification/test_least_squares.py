@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.blas import blas_threads, one_blas_thread
-from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem, Prior, SolverOptions
+from friction_estimator.identification.linear_problem import (
+    ORDINARY,
+    LinearProblem,
+    Prior,
+    SolverOptions,
+    blas_threads,
+    one_blas_thread,
+)
 from friction_estimator.identification.uncertainty import solve
 
 TRUTH = np.array([2.0, -0.5, 0.3])

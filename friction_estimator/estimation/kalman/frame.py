@@ -17,6 +17,7 @@ from friction_estimator.arrays import Blank, allocate, arrays, buffer_of, pack, 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
+    BEYOND_NOISE,
     FrameFriction,
     LawMemory,
     LawNow,
@@ -52,8 +53,6 @@ from friction_estimator.types import (
 )
 
 _ROWS = len(FrameFriction._fields)
-GATE = 5.0
-"""External torques within this many standard deviations of zero are noise."""
 FRICTION_RATIO, SMALLEST_PUSH = 3.0, 1.0
 """A push exceeds SMALLEST_PUSH [N m] plus this many times the friction: smaller torques may be errors of the law."""
 LONGEST_PUSH = 0.5
@@ -95,7 +94,7 @@ class DisturbanceMemory(NamedTuple):
 def is_large(torque: float, sigma: float, friction: float) -> bool:
     """Whether an external torque is beyond its noise and beyond the friction; never with a sigma of NaN or zero."""
     size = abs(torque)
-    return sigma > 0.0 and size > GATE * sigma and size > FRICTION_RATIO * abs(friction) + SMALLEST_PUSH
+    return sigma > 0.0 and size > BEYOND_NOISE * sigma and size > FRICTION_RATIO * abs(friction) + SMALLEST_PUSH
 
 
 @kernel
@@ -311,7 +310,7 @@ def evaluate_frame(
         grown = size / dry if size > dry > 0.0 else 1.0  # what differs between the directions is a part of the friction
         law.torque[joint] += grown * estimates.one_sided[joint]
         unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
-    largest = combine_law_and_model_error(law, unmodelled, out.measured, out.pushed, now)
+    largest = combine_law_and_model_error(law, motion, unmodelled, out.measured, out.pushed, now)
     write_sample(
         sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
         law.regressor,

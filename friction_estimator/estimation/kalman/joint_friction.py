@@ -16,12 +16,14 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import stick_probability
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
-from friction_estimator.linear_algebra import bounded
+from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 
 ANYWHERE = 1.0 / 3.0
 """Variance of a strain that is anywhere between -1 and 1."""
+BEYOND_NOISE = 5.0
+"""External torques within this many standard deviations of zero are noise."""
 _SAMPLING_ERROR = 0.3e-3
 """Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
 around when it stops hard."""
@@ -282,13 +284,32 @@ def frame_friction(rows: FloatArray) -> FrameFriction:
 
 
 @kernel
+def _possible_friction(external: float, velocity: float, std: float, law: float, rest: float) -> float:
+    """Largest part of an external torque that may be friction instead: all that brakes the joint, or holds it.
+
+    What drives the joint may replace the friction of the law, because friction takes energy.
+    """
+    if external * velocity < 0.0 or abs(velocity) < std:
+        return abs(external)
+    return min(abs(external), abs(law) + rest)
+
+
+@kernel
 def combine_law_and_model_error(
-    law: LawNow, unmodelled: FloatArray, measured: BoolArray, pushed: BoolArray, out: FrameFriction
+    law: LawNow,
+    motion: JointMotion,
+    unmodelled: FloatArray,
+    measured: BoolArray,
+    pushed: BoolArray,
+    out: FrameFriction,
 ) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
     A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
     external torque therefore holds a model error that is larger than its standard deviation.
+
+    An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
+    window has decided, its square is in the variance.
 
     Parameters
     ----------
@@ -306,12 +327,15 @@ def combine_law_and_model_error(
         missed, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
         alone = law.law_variance[i] + law.model_error_variance[i] + unmodelled[i]
         variance = law.friction_variance[i] + unmodelled[i] if measured[i] else alone
-        if pushed[i] and math.isfinite(out.slow[i]):  # a part of what pushes may be friction
-            variance += min(abs(out.slow[i]), abs(law.torque[i]) + law.rest_friction[i]) ** 2
+        external = out.external_torque[i] = out.slow[i] + missed
+        noise = 0.0 if pushed[i] else BEYOND_NOISE * out.external_sigma[i]
+        if noise < abs(external) <= LARGEST:
+            velocity, std = motion.velocity[i], motion.velocity_std[i]
+            possible = _possible_friction(external, velocity, std, law.torque[i], law.rest_friction[i])
+            variance += max(possible**2 - noise**2, 0.0)
         out.model[i], out.friction[i] = law.torque[i], law.torque[i] + missed
         out.sigma[i] = math.sqrt(variance + velocity_variance)
         out.model_sigma[i] = math.sqrt(alone + velocity_variance)
-        out.external_torque[i] = out.slow[i] + missed
         taken = missed * missed - law.model_error_variance[i]
         if taken > 0.0:  # a model error beyond its size may have taken up what pushes
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)

@@ -8,7 +8,6 @@ from friction_estimator.arrays import allocate
 from friction_estimator.estimation.kalman.frame import (
     FRICTION_RATIO,
     GAINS,
-    GATE,
     LONGEST_PUSH,
     PUSH_SETTLING,
     SMALLEST_PUSH,
@@ -18,6 +17,7 @@ from friction_estimator.estimation.kalman.frame import (
     watch_pushes,
 )
 from friction_estimator.estimation.kalman.joint_friction import (
+    BEYOND_NOISE,
     FrameFriction,
     LawNow,
     combine_law_and_model_error,
@@ -92,7 +92,7 @@ def test_small_torques_and_torques_of_the_size_of_the_friction_are_no_pushes():
 
 
 def test_uncertain_torques_are_no_pushes():
-    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * GATE))[0].any()
+    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * BEYOND_NOISE))[0].any()
     assert not watch_of(pulse(1, 8.0, 100, 180), sigma=np.nan)[0].any()
     assert not watch_of(np.full((50, 3), np.nan))[0].any()
 
@@ -106,13 +106,16 @@ def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
     assert pushed[given_back[0] + longest + 2 : 3 * longest, 2].any()
 
 
-def test_while_a_joint_is_pushed_sigma_covers_the_unexplained_torque_up_to_its_friction():
-    law = LawNow(np.zeros((3, 1)), *np.zeros((9, 3)))
+def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
+    """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
+    law = LawNow(np.zeros((6, 1)), *np.zeros((9, 6)))
     law.torque[:], law.friction_variance[:], law.model_error_variance[:] = 2.0, 0.01, 0.01
-    pushed, out = np.array([True, True, False]), frame_friction(np.zeros((14, 3)))
-    out.slow[:] = 0.5, 30.0, 30.0
-    combine_law_and_model_error(law, np.zeros(3), ~pushed, pushed, out)
-    np.testing.assert_allclose(out.sigma, np.sqrt([0.01 + 0.5**2, 0.01 + 2.0**2, 0.01]))
+    pushed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((14, 6)))
+    out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * BEYOND_NOISE), 1.0
+    motion = JointMotion(np.zeros(6), np.ones(6), np.zeros(6), np.full(6, 0.01))
+    combine_law_and_model_error(law, motion, np.zeros(6), ~pushed, pushed, out)
+    beyond = np.sqrt(30.0**2 - BEYOND_NOISE**2)
+    np.testing.assert_allclose(out.sigma, np.sqrt(0.01 + np.square([0.5, 2.0, 30.0, 0.0, beyond, 0.0])))
 
 
 def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_its_variance():
@@ -122,5 +125,6 @@ def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_it
     out = frame_friction(np.zeros((14, 3)))
     out.external_sigma[:] = 3.0
     measured = np.array([True, True, False])
-    combine_law_and_model_error(law, np.zeros(3), measured, np.zeros(3, dtype=bool), out)
+    motion = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01))
+    combine_law_and_model_error(law, motion, np.zeros(3), measured, np.zeros(3, dtype=bool), out)
     np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
