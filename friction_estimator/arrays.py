@@ -97,8 +97,8 @@ def viewer_of(name: str, cuts: dict[str, Callable[..., Any]]) -> Callable[[Float
             value = {"float64": "buffer[start]", "int64": "int(buffer[start])", "bool": "buffer[start] != 0.0"}[kind]
             lines += [f"f{number} = {value}", "start += 1"]
         at += axes
-    numbers, classes = iter(range(len(leaves))), dict[str, Any]()
-    lines.append(f"return {_construction(name, numbers, classes)}")
+    variables, classes = (f"f{number}" for number in range(len(leaves))), dict[str, Any]()
+    lines.append(f"return {construction(name, variables, classes)}")
     space = {**cuts, **classes, "__name__": __name__}
     function = f"view_{name}_{number_of(name):.0f}"  # machine code of kernels in caches is linked by such names
     exec(f"def {function}(buffer):\n    " + "\n    ".join(lines), space)
@@ -106,12 +106,12 @@ def viewer_of(name: str, cuts: dict[str, Callable[..., Any]]) -> Callable[[Float
     return view
 
 
-def _construction(name: str, numbers: Iterator[int], classes: dict[str, Any]) -> str:
-    """Expression that makes a class of :func:`arrays` from the variables of its fields."""
+def construction(name: str, variables: Iterator[str], classes: dict[str, Any]) -> str:
+    """Expression that makes a class of :func:`arrays` from variables of :func:`leaves_of`; notes the classes in it."""
     if name not in KINDS:
-        return f"f{next(numbers)}"
+        return next(variables)
     classes[name] = KINDS[name]
-    return f"{name}({', '.join(_construction(field, numbers, classes) for field in fields_of(name).values())})"
+    return f"{name}({', '.join(construction(field, variables, classes) for field in fields_of(name).values())})"
 
 
 def _cut(kind: str, axes: int) -> Callable[..., Any]:
@@ -152,7 +152,7 @@ def packed(values: tuple[Any, ...]) -> FloatArray:
     """
     name = type(values).__name__
     header, data = [number_of(name)], list[Any]()
-    for leaf, kind in zip(_leaves(values), leaves_of(name), strict=True):
+    for leaf, kind in zip(leaves(values), leaves_of(name), strict=True):
         dtype, axes = FIELD_TYPES[kind]
         flat, shape = np.asarray(leaf, dtype if axes else float), np.shape(leaf)
         if len(shape) != axes:
@@ -238,10 +238,11 @@ class Lazy:
         return type(self._blank.cut(self.buffer)), tuple(self)
 
 
-def _leaves(values: tuple[Any, ...]) -> Iterator[Any]:
+def leaves(values: tuple[Any, ...]) -> Iterator[Any]:
+    """Arrays and scalars of a tuple, with those of the tuples among its fields."""
     for value in values:
         if isinstance(value, tuple):
-            yield from _leaves(value)
+            yield from leaves(value)
         else:
             yield value
 

@@ -38,7 +38,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.arrays import FIELD_TYPES, KINDS, fields_of, view, viewer_of
+from friction_estimator.arrays import FIELD_TYPES, KINDS, construction, fields_of, leaves_of, view, viewer_of
 
 numba: Any
 try:
@@ -150,9 +150,11 @@ def _entry(function: Callable[..., Any], words: list[str]) -> Entry:
     for word in words:
         kind, first = word.strip("[]()"), len(names)
         names += [f"a{first + number}" for number in range(len(_arguments(word)))]
-        values.append(f"{kind}({', '.join(names[first:])})" if kind != word else names[first])
-        if kind != word:
-            space[kind] = _viewer(kind) if word[0] == "[" else KINDS[kind]
+        if word[0] == "[":
+            values.append(f"{kind}({names[first]})")
+            space[kind] = _viewer(kind)
+        else:
+            values.append(construction(kind, iter(names[first:]), space))
     only_kernels_call: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     space["kernel"] = inner = _compiled(function, **only_kernels_call) if COMPILED else function
     code = f"def {function.__name__}({', '.join(names)}): return kernel({', '.join(values)})"
@@ -173,7 +175,7 @@ def _entry(function: Callable[..., Any], words: list[str]) -> Entry:
 def kernel(types: str | Callable[..., Any]) -> Any:
     """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do.
 
-    Python hands over the buffer of a tuple whose class is in brackets, ``[State]``, and one field after another of a
+    Python hands over the buffer of a tuple whose class is in brackets, ``[State]``, and one array after another of a
     tuple whose class is in parentheses, ``(State)``; other kernels hand over the tuple.
     """
     if not isinstance(types, str):
@@ -256,7 +258,7 @@ def _arguments(word: str) -> list[str]:
     """Types of what Python hands over for a word of a kernel's types."""
     if word[0] == "[":
         return ["V"]
-    return list(fields_of(word.strip("()")).values()) if word[0] == "(" else [word]
+    return leaves_of(word.strip("()"))
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, buffer_of, packed
+from friction_estimator.arrays import arrays, buffer_of, leaves
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
@@ -159,7 +159,7 @@ class LimbPlace(NamedTuple):
     weights: Matrix
 
 
-@kernel("[LimbPlace] [WindowTerms] V M")
+@kernel("[LimbPlace] (WindowTerms) V M")
 def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, end, motion, repeats = place.joints, terms.end, terms.window.end, terms.repeats
@@ -250,7 +250,7 @@ def _foot_terms(
                     variance[a, b] += lever[a] * white * lever[b]
 
 
-@kernel("[LimbPlace] (FirstStates) [WindowTerms] (LinkColumns) V M V (LimbWindow)")
+@kernel("[LimbPlace] (FirstStates) (WindowTerms) (LinkColumns) V M V (LimbWindow)")
 def limb_terms(
     place: LimbPlace,
     first: FirstStates,
@@ -428,7 +428,7 @@ class WindowDynamics:
             dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
             repeats=errors_that_last(speed, window.duration),
         )
-        self._buffer = packed(self._before)
+        self._arrays = tuple(leaves(self._before))
         return self._before
 
     def link_columns(self) -> LinkColumns:
@@ -440,7 +440,7 @@ class WindowDynamics:
         """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""
         m = place[1].joints.size
         momentum, covariance = np.empty(m), np.empty((m, m))
-        limb_momentum(place[0], self._buffer, momentum, covariance)
+        limb_momentum(place[0], *self._arrays, momentum, covariance)
         return momentum, covariance
 
     def of_limb(
@@ -453,5 +453,5 @@ class WindowDynamics:
         """Balance of momentum of a limb over the newest window, linearised at what the limb has learned."""
         assert self._before is not None
         window = LimbWindow.empty(self._before.window.duration, place[1].joints.size, memory.state.size)
-        limb_terms(place[0], *first, self._buffer, *links, memory.state, memory.covariance, self._noise, *window)
+        limb_terms(place[0], *first, *self._arrays, *links, memory.state, memory.covariance, self._noise, *window)
         return window
