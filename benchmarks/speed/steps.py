@@ -49,12 +49,14 @@ _EVICTING = 8 * 2**20
 def calls(run: Run, progress: Progress) -> list[Figure]:
     """Calls of a sample, a mean over whole windows of the observer kalman."""
     walk = run.walk(ROBOT, "walk", WARM_UP + _COUNTED)
-    add, kernels = _adding(walk), {dispatcher.py_func.__code__ for dispatcher, _ in KERNELS}
+    add, codes = _adding(walk), [dispatcher.py_func.__code__ for dispatcher, _ in KERNELS]
+    kernels = {(code.co_filename, code.co_name) for code in codes}  # numba makes code objects of its own for profilers
     counts = {"Python": 0, "kernel": 0}
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
-            counts["kernel" if frame.f_code in kernels else "Python"] += 1
+            called = frame.f_code.co_filename, frame.f_code.co_name
+            counts["kernel" if called in kernels else "Python"] += 1
 
     sys.setprofile(count)
     try:
