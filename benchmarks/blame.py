@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.command import command, command_line, make_parser
+from benchmarks.shared.command import command, command_line, count, make_parser
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
 from friction_estimator.compiled import prepare
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
-from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
+from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario, noise_names
 from friction_estimator.types import BoolArray, FloatArray
 
 PLACE = "blame"
@@ -198,9 +198,9 @@ def rows_of(found: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser("blame", __doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="number of changes of each kind")
+    parser.add_argument("--seeds", type=count, default=10, help="number of changes of each kind")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--noise", default="paper_std", help="sensor noise")
+    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND")
     add_page(parser, DOCS / "results" / "reliability.md", PLACE)
     options = parser.parse_args(arguments)

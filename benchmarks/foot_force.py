@@ -1,10 +1,10 @@
-"""Friction of a real leg whose foot is pressed on a force sensor, beside a least-squares fit made by hand.
+"""How well does `identify` find the friction of a real leg whose foot is pressed on a force sensor?
 
     python -m benchmarks.foot_force FOLDER
 
 FOLDER holds a press of one leg of github.com/machines-in-motion/mim_estimation (BSD-3, demos/2019-07-04_16-25-06) as
 ``press_1khz.npz`` (``time``, ``position/<joint>``, ``effort/<joint>``, ``foot_force/x, y, z``) and ``teststand.urdf``.
-Prints a table as Markdown. Takes a minute.
+A least-squares fit made by hand shows what is usual. Prints a table as Markdown. Takes a minute.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def by_hand(folder: Path, cutoff_hz: float, free_gravity: bool) -> FloatArray:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fit both ways, and print."""
     parser = make_parser("foot_force", __doc__)
-    parser.add_argument("folder", type=folder_with(RECORDING, MODEL))
+    parser.add_argument("folder", type=folder_with(RECORDING, MODEL), help="recording of the leg")
     folder = parser.parse_args(arguments).folder
     print(
         header(("fit", "band [Hz]", "joint", "F_c [N m]", "F_v [N m s/rad]", "held-out error [N m]", "of the torque"))

@@ -1,9 +1,9 @@
-"""Friction of real joints, one row each, from parameter files of `identify`: add yours.
+"""How large is the friction of real joints? One row each, from parameter files of `identify`: add yours.
 
     python -m benchmarks.joints PARAMS.yaml --robot "Unitree Go2" --conditions "legs in the air, chirp" \
         --data "iit-DLSLab/sim2real-robot-identification, BSD-3"
 
-Writes rows into the table of docs/results/joints.md (or ``--page``), in place of those of the same robot and joint.
+Writes rows into the table of docs/results/joints.md, in place of those of the same robot and joint. Takes a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from benchmarks.shared.command import command, existing_path, make_parser
-from benchmarks.shared.pages import DOCS, Page, header, row
+from benchmarks.shared.pages import DOCS, add_page, header, row
 from friction_estimator.api.identify import IdentificationResult, load_identification
 from friction_estimator.laws import make_linear_law
 from friction_estimator.tables import number, percent
@@ -57,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("parameters", type=existing_path, metavar="PARAMS.yaml", help="parameter file of `identify`")
     for name, text in (("robot", "name of the robot"), ("conditions", "how it moved"), ("data", "source and licence")):
         parser.add_argument(f"--{name}", required=True, help=text)
-    parser.add_argument("--page", default=str(DOCS / "results" / "joints.md"), help="page to write into")
+    add_page(parser, DOCS / "results" / "joints.md", PLACE)
     given = parser.parse_args(arguments)
-    page = Page(given.page, (PLACE,))
+    page = given.output
     new = [
         row(cells) for cells in rows(load_identification(given.parameters), given.robot, given.conditions, given.data)
     ]

@@ -1,4 +1,4 @@
-"""Positions of a simulated robot under recorded commands: parameters of `identify` beside a fit of the rollout itself.
+"""Does a simulated robot with the parameters of `identify` move under recorded commands as with a fit of the rollout?
 
     python -m benchmarks.rollouts RECORDING URDF --kp 20 --kd 1.5 [--limbs FL,FR]
 
@@ -157,15 +157,17 @@ def compare(recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare leg by leg."""
     parser = make_parser("rollouts", __doc__)
-    parser.add_argument("recording", type=existing_path)
-    parser.add_argument("urdf", type=existing_path)
-    parser.add_argument("--kp", type=float, required=True)
-    parser.add_argument("--kd", type=float, required=True)
+    parser.add_argument("recording", type=existing_path, help="positions and commands of the joints")
+    parser.add_argument("urdf", type=existing_path, help="model of the robot")
+    parser.add_argument("--kp", type=float, required=True, help="gain of the drives [N m/rad]")
+    parser.add_argument("--kd", type=float, required=True, help="damping of the drives [N m s/rad]")
     parser.add_argument("--limbs", type=lambda text: text.split(","), default=None, help="first letters of the joints")
     given: argparse.Namespace = parser.parse_args(arguments)
     robot = as_robot(load_robot(str(given.urdf), {"robot.fixed_base": True, "observer": "momentum"}))
     joints = load_recording(given.recording, robot=robot).joint_names
     limbs = given.limbs or list(dict.fromkeys(name.partition("_")[0] for name in joints))
+    if unknown := [limb for limb in limbs if not any(name.startswith(limb) for name in joints)]:
+        parser.error(f"argument --limbs: no joint of the recording begins with {', '.join(unknown)}")
     print(header(("joint", "parameters", "F_c [N m]", "F_v [N m s/rad]", "rollout [mrad]", "URDF alone [mrad]")))
     for limb in limbs:
         compare(given.recording, robot, [name for name in joints if name.startswith(limb)], given.kp, given.kd)

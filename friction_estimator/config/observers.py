@@ -24,8 +24,8 @@ class KalmanConfig(Validated):
     )
     asymmetry_std: float = parameter(
         0.2,
-        "Usual relative difference of the friction of one direction from the mean of both. The motors of a robot are "
-        "alike: their constant torques show the difference. 0: both directions have the same friction.",
+        "Usual relative difference of the friction of one direction from the mean of both, learned from all joints "
+        "together. 0: both directions are the same.",
         "",
         0.0,
         1.0,

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.arrays import buffer_of, packed
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual, step_residual
+from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, BoolArray, Dynamics, FloatArray, SensorFrame
 
@@ -97,12 +98,14 @@ class SignalStage:
     """
 
     def __init__(self, robot: RobotModel, forward: bool) -> None:
-        self._forward, self._base = forward, robot.base_dofs
+        self._base = robot.base_dofs
         self._joints = len(robot.joint_names)
         self._size = self._base + self._joints
         k = len(robot.foot_names)
-        self._needs_foot = np.hstack((np.ones((k, self._base), dtype=bool), robot.limb))
-        self._needs_none = np.zeros_like(self._needs_foot)
+        needs_foot = np.hstack((np.ones((k, self._base), dtype=bool), robot.limb))
+        self._with_feet_table, self._alone_table = (
+            packed(ResidualTable(needs, GAIN, forward, self._base)) for needs in (needs_foot, np.zeros_like(needs_foot))
+        )
         self._no_wrenches = np.zeros((k, 6))
         self._effort = np.zeros(self._size)
         self.input_count = 3 * self._joints + (12 if self._base else 0)
@@ -136,7 +139,7 @@ class SignalStage:
             dynamics.specific_force,
             x,
         )
-        residual = self._residual(frame, dynamics, self._no_wrenches, self._alone, self._needs_none)
+        residual = self._residual(frame, dynamics, self._no_wrenches, self._alone, self._alone_table)
         wrenches = frame.wrenches if wrenches is None else wrenches
         uncertainty = self.remainder(frame, dynamics, wrenches, self._with_feet)
         return Signals(x, residual, residual - uncertainty)
@@ -146,12 +149,12 @@ class SignalStage:
 
         ``state`` is :func:`~friction_estimator.estimation.observers.momentum.initial_residual` of nv rows at the start.
         """
-        return self._residual(frame, dynamics, wrenches, state, self._needs_foot)
+        return self._residual(frame, dynamics, wrenches, state, self._with_feet_table)
 
     def _residual(
-        self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray, needs: BoolArray
+        self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray, table: FloatArray
     ) -> FloatArray:
         result = np.empty(self._size)
-        inputs = Inputs(self._effort, wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt)
-        step_residual(dynamics, inputs, ResidualTable(needs, GAIN, self._forward, self._base), state, result)
+        inputs = self._effort, wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
+        step_residual(buffer_of(dynamics), *inputs, table, state, result)
         return np.asarray(-result)

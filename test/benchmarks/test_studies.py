@@ -25,12 +25,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py"))
 FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__")
 WRONG = {
-    **dict.fromkeys(("export_models", "icub", "pendulum", "tx40"), ["no/such/folder"]),
+    **dict.fromkeys(("export_models", "external_torque", "foot_force", "icub", "pendulum", "tx40"), ["no/such/folder"]),
     **dict.fromkeys(
         ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman", "real_robots", "robots", "tutorial"),
         ["-o", "no/such/page.md"],
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
+    "blame": ["--seeds", "0"],
     "collisions": ["model.safetensors", "--pushes", "0"],
     "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],
@@ -41,7 +42,9 @@ WRONG = {
     "speed": ["--blocks", "0"],
     "hamon": ["--slowest", "0.3"],
     "random_robots": ["--robots", "0"],
+    "joints": ["no_such_parameters.yaml"],
     "mob_net": ["model.safetensors", "--seconds", "0"],
+    "rollouts": ["no_such_log.npz", "no_such_robot.urdf"],
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],
     "torque_step": ["walks", "model.safetensors", "other.safetensors", "--walks", "0"],
