@@ -12,7 +12,8 @@ import numpy as np
 
 from friction_estimator.api.recordings import Experiments, Path_, Progress, Recordings, Warn, is_table, read_experiments
 from friction_estimator.api.replay import ReplayResult, replay
-from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
@@ -180,6 +181,7 @@ def identify(
     kd: Gain | None = None,
     wrenches: Sequence[ExternalWrench] = (),
     command: str = "",
+    fit: str = FITS[0],
     stage: Stage | None = None,
     warn: Warn | None = None,
     **options: Any,
@@ -202,6 +204,8 @@ def identify(
         ``kp (q_des - q) - kd dq`` with the column ``command/<joint>``; None: the torque was recorded
     wrenches : where measured external forces act, such as those on feet; ``external/<joint>`` is a known torque
     command : command line, for the record
+    fit : ``torque``: errors of the torque are made small, or ``rollout``: after that those of the positions that MuJoCo
+        simulates under the recorded commands; takes minutes a limb
     stage : reports long pieces of work
     warn : called with every warning about the data as it is found
     options : further options of the method, e.g. ``known_inertia=True``, ``cutoff=20.0``, ``robust=False``
@@ -241,6 +245,8 @@ def identify(
             wrenches=wrenches,
         )
     _warn_about_data(experiments, note)
+    if fit not in FITS:
+        raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
     arm = _described(experiments.robot)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
@@ -249,6 +255,9 @@ def identify(
     logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
     with working(f"identifying, method {name}") as progress:
         found = find_method(name).run(logs, arm, fitted, progress, note)
+    if fit == ROLLOUT:
+        with working("fitting the rollout") as progress:
+            found = fit_rollouts(found, experiments.logs, None if arm is None else arm.urdf_xml, progress)
     found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)

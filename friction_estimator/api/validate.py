@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from friction_estimator.api.identify import (
     silent,
 )
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
+from friction_estimator.api.rollouts import RolloutScore, rollout_scores
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -47,36 +48,10 @@ from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import Identification, ParameterTable
 from friction_estimator.identification.scoring import validated
-from friction_estimator.io.export.exporter import joint_frictions
-from friction_estimator.io.export.robot_models import urdf_with_bodies
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
-from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray
-
-if TYPE_CHECKING:
-    from friction_estimator.simulation.simulator import Drives
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutScore:
-    """RMS errors of the simulated position of one joint in one recording [rad].
-
-    Attributes
-    ----------
-    recording, joint : names
-    travel : RMS of the recorded position about its mean
-    identified : of the robot with identified friction, armature and delay
-    urdf : of the URDF alone, with the friction that it has
-    """
-
-    recording: str
-    joint: str
-    travel: float
-    identified: float
-    urdf: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,88 +149,8 @@ def validate(
             motions += made
             if progress is not None:
                 progress(number + 1, len(predictions))
-    rollouts = _rollouts(found, logs, urdf) if rollout else ()
+    rollouts = rollout_scores(found, logs, urdf) if rollout else ()
     return ValidationResult(validated(found, rows, motions), tuple(warnings), rollouts)
-
-
-def _rollouts(found: Identification, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[RolloutScore, ...]:
-    """The robot of the identification, and the URDF alone, under the commands of all recordings.
-
-    Raises
-    ------
-    InputError
-        When there is no URDF, or no recording with commands of drives.
-    """
-    from friction_estimator.simulation.simulator import rollout  # MuJoCo is needed here only
-
-    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
-        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
-    bodies = urdf_with_bodies(urdf_xml, found.bodies)
-    scores = []
-    for log in logs:
-        drives, urdf = _drives(found, log, urdf_xml)
-        command, start = log.inputs[COMMAND], log.position[0]
-        robots = (bodies, drives), (urdf_xml, urdf)
-        errors = [rollout(xml, one, log.time, command, start) - log.position for xml, one in robots]
-        sizes = [np.sqrt(np.mean(one**2, axis=0)) for one in (log.position - log.position.mean(axis=0), *errors)]
-        rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
-        scores += [RolloutScore(log.name, *row) for row in rows]
-    return tuple(scores)
-
-
-def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives, Drives]:
-    """Drives with what was identified, and with what the URDF has."""
-    from friction_estimator.simulation.simulator import Drives
-
-    names, table = log.joint_names, found.parameters
-    friction = {one.joint: one for one in joint_frictions(found)}
-    torques = [one for one in found.predictions if isinstance(one, TorquePrediction)]
-    delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
-    if missing := [name for name in names if name not in friction or name not in delay]:
-        raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
-    known = dict(zip(table.names, table.values.tolist(), strict=True)) | dict(found.bodies)
-    dynamics = {
-        joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
-    }
-
-    def of_urdf(kind: str) -> FloatArray:
-        found = [dynamics[name] for name in names]
-        return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
-
-    def identified_part(part: str) -> FloatArray:
-        return np.array([known.get(part.format(name), 0.0) for name in names])
-
-    zeros, gains, constant = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD]), of_urdf("friction")
-    urdf = Drives(names, *gains, lambda _: constant, of_urdf("damping"), zeros, zeros, zeros)
-    simple = [friction[name].simple for name in names]
-    plain = [friction[name].law.name == START_LAW for name in names]
-    coulomb = np.where(plain, identified_part("{}/coulomb"), [one.coulomb for one in simple])
-    viscous = np.where(plain, identified_part("{}/viscous"), [one.viscous for one in simple])
-    harmonics = sorted({k for one in torques for k in one.harmonics})
-    means = {joint: dict(zip(one.harmonics, np.reshape(wave, (-1, 2)), strict=True))
-             for one in torques for joint, wave in zip(one.joints, one.waves, strict=False)}  # fmt: skip
-    waves = [
-        (k, identified_part(f"{{}}/coulomb_cos_{k:g}"), identified_part(f"{{}}/coulomb_sin_{k:g}"),
-         np.array([means.get(name, {}).get(k, (0.0, 0.0)) for name in names]))
-        for k in harmonics
-    ]  # fmt: skip
-
-    def dry(position: FloatArray) -> FloatArray:
-        parts = [c * (np.cos(k * position) - m[:, 0]) + s * (np.sin(k * position) - m[:, 1]) for k, c, s, m in waves]
-        return np.maximum(coulomb + sum(parts), 0.0)
-
-    identified = Drives(
-        names,
-        *gains,
-        frictionloss=dry,
-        damping=viscous,
-        armature=np.maximum(identified_part("Ia {}"), 0.0),
-        offset=identified_part("{}/offset"),
-        delay=np.maximum([delay[name] for name in names], 0.0),
-        late_command=all(one.late_command for one in torques),
-        held=any(one.hold for one in torques),
-    )
-    return identified, urdf
 
 
 def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from friction_estimator.api.identify import IdentificationResult, identify
+from friction_estimator.api.rollouts import FITS
 from friction_estimator.api.validate import check_motion
 from friction_estimator.cli.arguments import (
     add_recording_arguments,
@@ -34,8 +35,8 @@ SEARCH = "search"
 _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
     "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
-    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "late",
-    "hold", "velocity",
+    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "free",
+    "late", "hold", "velocity", "fit",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
 
@@ -71,6 +72,8 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
         "--method", choices=tuple(METHODS), help="identification method; when not given, the first that data and robot "
         "allow"
     )  # fmt: skip
+    _option(group, "--fit", choices=FITS, help="what is made small: errors of the torque (default), or, from there on, "
+            "those of the positions that MuJoCo simulates under the recorded commands (minutes a limb)")  # fmt: skip
     group.add_argument(
         "--law",
         action="append",
@@ -169,6 +172,15 @@ def _add_motor_options(group: argparse._ArgumentGroup) -> None:
         help="torque per unit of the drive [N m]: logs may be driven while friction is identified, and no gain is; may "
         "be repeated, once a motor",
     )
+    _option(
+        group,
+        "--free",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="this file of DATA is a log without drive torque, whatever its columns pwm and current have; may be "
+        "repeated. When not given, logs whose drive is zero in nearly all samples are free",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -220,6 +232,12 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("inertia", "known_gain"):
         if name in given:
             given[name] = once(name.replace("_", "-"), given[name])
+    if "free" in given:
+        if unknown := [str(path) for path in given["free"] if path not in arguments.data]:
+            raise ConfigError(
+                f"--free names {choices(unknown)}, not among the recordings {choices(map(str, arguments.data))}"
+            )
+        given["free"] = tuple(map(str, given["free"]))
     if given.get("stribeck_velocity") == SEARCH:
         given["stribeck_velocity"] = None
     if arguments.regressors is not None:

@@ -290,7 +290,7 @@ class Simulator:
             )
 
 
-_ROLLOUT_STEP = 1e-3
+ROLLOUT_STEP = 1e-3
 """Longest step of the integration [s]: drives compute their torque at about that rate."""
 
 
@@ -342,22 +342,27 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     data = mujoco.MjData(model)
     data.qpos[places] = start
     mujoco.mj_forward(model, data)
-    count = int(np.ceil((time[-1] - time[0]) / _ROLLOUT_STEP)) + 1
-    sample = np.clip(np.searchsorted(time - time[0], np.arange(count) * _ROLLOUT_STEP, side="right") - 1, 0, None)
-    late = np.rint(drives.delay / _ROLLOUT_STEP).astype(np.intp)
-    grid = np.arange(count) * _ROLLOUT_STEP
+    count = int(np.ceil((time[-1] - time[0]) / ROLLOUT_STEP)) + 1
+    sample = np.clip(np.searchsorted(time - time[0], np.arange(count) * ROLLOUT_STEP, side="right") - 1, 0, None)
+    late = np.floor(drives.delay / ROLLOUT_STEP).astype(np.intp)
+    older = drives.delay / ROLLOUT_STEP - late
+    grid = np.arange(count) * ROLLOUT_STEP
     fine = np.column_stack([np.interp(grid, time - time[0], column) for column in command.T])
     wanted = command[sample] if drives.held else fine
     columns = np.arange(len(drives.joints))
     torque, position = np.zeros((count, len(drives.joints))), np.zeros((count, len(drives.joints)))
     for k in range(count):
         position[k], velocity = data.qpos[places], data.qvel[places]
-        before = np.clip(k - late, 0, k)
-        desired = wanted[before, columns] if drives.late_command else wanted[k]
+        before, first = np.maximum(k - late, 0), np.maximum(k - late - 1, 0)
+
+        def delayed(signal: FloatArray, before: IntArray = before, first: IntArray = first) -> FloatArray:
+            return (1.0 - older) * signal[before, columns] + older * signal[first, columns]
+
+        desired = delayed(wanted) if drives.late_command else wanted[k]
         row = sample[k]
         torque[k] = drives.kp[row] * (desired - position[k]) - drives.kd[row] * velocity - drives.offset
         model.dof_frictionloss[places] = drives.frictionloss(position[k])
-        data.qfrc_applied[places] = torque[k] if drives.late_command else torque[before, columns]
+        data.qfrc_applied[places] = torque[k] if drives.late_command else delayed(torque)
         mujoco.mj_step(model, data)
     if not np.isfinite(position).all() or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
         raise SimulationError("the simulated joints run away: with these gains and delays, the drives are not stable")
@@ -372,7 +377,7 @@ def _fixed_base_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, Fl
         for joint in list(spec.joints):
             if joint.name not in drives.joints:
                 spec.delete(joint)
-        spec.option.timestep = _ROLLOUT_STEP
+        spec.option.timestep = ROLLOUT_STEP
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
         model = spec.compile()

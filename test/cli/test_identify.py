@@ -301,9 +301,24 @@ def test_a_known_gain_gives_friction_from_driven_logs(
     np.testing.assert_allclose(load_parameters(tmp_path / "motors.yaml").values[:, 0], COULOMB, rtol=0.05)
 
 
+def test_a_log_that_is_stated_to_be_free_is_free_whatever_its_pwm_has(
+    coupled: tuple[list[str], Columns, Columns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, pushed, driven = coupled
+    noise = np.random.default_rng(0).normal(size=(2, pushed["time"].size))
+    free = write(tmp_path / "free.csv", pushed | {f"pwm/m{k}": noise[k] for k in range(2)})
+    command = [*command, str(free), str(write(tmp_path / "driven.csv", driven)), "--no-identify-inertia"]
+    assert main([*command, "--free", str(free)]) == 0
+    assert "free counts as free, as given" in capsys.readouterr().out
+    np.testing.assert_allclose(load_parameters(tmp_path / "motors.yaml").values[:, 0], COULOMB, rtol=0.05)
+    found = load_identification(tmp_path / "motors.yaml")
+    np.testing.assert_allclose([found.drives[motor].gain for motor in ("m0", "m1")], GAIN, rtol=0.05)
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
+        (["--free", "other.csv"], 1, "--free names 'other.csv', not among the recordings"),
         (["--inertia", "m0=-1"], 1, "the inertia of 'm0' is negative"),
         (["--inertia", "m0=1", "--inertia", "m0=2"], 1, "--inertia is given twice for 'm0'"),
         (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 import numpy as np
 
@@ -279,7 +280,8 @@ class DriveRecording:
             if motor not in self.gain and largest > UNDRIVEN * limit:
                 raise InputError(
                     f"the motor {motor!r} is driven in the free logs ({self.drive} up to {largest:g}): record it with "
-                    "PWM = 0, give its known gain, or pass the file with the driven logs"
+                    "PWM = 0, state that the "
+                    "log is free (--free), give its known gain, or pass the file with the driven logs"
                 )
 
 
@@ -344,6 +346,38 @@ def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog],
             free.append(_without(log, rows) if rows.any() else log)
             reasons += [f"{_drive_of(log, rows)}: {LEFT_OUT}"] if rows.any() else []
     return free, driven, reasons
+
+
+def without_drive(logs: Sequence[JointLog], free: Sequence[str]) -> tuple[list[JointLog], list[str]]:
+    """Logs of which those that are stated to be free have lost PWM and current, and a sentence about each of these.
+
+    Parameters
+    ----------
+    free : names of logs, or paths of their files
+
+    Raises
+    ------
+    ConfigError
+        When none of the logs has such a name.
+    """
+    stated = {log.name: [text for text in free if _names(text, log)] for log in logs}
+    if unknown := set(free).difference(*stated.values()):
+        raise ConfigError(
+            f"{choices(unknown)} is stated to be free and is none of the recordings; they are {choices(stated)}"
+        )
+    kept = [
+        replace(
+            log, inputs={kind: one for kind, one in log.inputs.items() if not stated[log.name] or kind not in DRIVES}
+        )
+        for log in logs
+    ]
+    return kept, [f"{name} counts as free, as given" for name, given in stated.items() if given]
+
+
+def _names(text: str, log: JointLog) -> bool:
+    """Whether a text is the name of a log, or ends as the path of its file does."""
+    own, path = PurePath(log.name).parts, PurePath(text)
+    return own in (path.parts[-len(own) :], (*path.parent.parts, path.stem)[-len(own) :])
 
 
 def _without(log: JointLog, rows: BoolArray) -> JointLog:

@@ -24,6 +24,7 @@ from friction_estimator.identification.curves.drive import (
     StickOptions,
     drive_kind,
     separated,
+    without_drive,
 )
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
@@ -54,6 +55,7 @@ class MotorOptions:
     offset : a constant torque acts in the free logs too; None: chosen, where the law allows to separate it
     drive : ``pwm`` or ``current``; None: whichever was recorded
     known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
+    free : names of logs without drive torque, or paths of their files: whatever their PWM or current is, it did not act
     stick : what counts as standing still
     fit : loss
     cutoff_hz : of the velocities; None: chosen
@@ -70,6 +72,7 @@ class MotorOptions:
     offset: bool | None = None
     drive: str | None = None
     known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    free: tuple[str, ...] = ()
     stick: StickOptions = field(default_factory=StickOptions)
     fit: CurveOptions = field(default_factory=CurveOptions)
     cutoff_hz: float | None = None
@@ -172,18 +175,21 @@ def run(
     Raises
     ------
     ConfigError, InputError
-        As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies.
+        As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies, or
+        no log has the name of a free one.
     """
+    logs, stated = without_drive(logs, options.free)
     coupling = options.coupling or uncoupled(logs[0].joint_names)
     if options.known_gain:
         kind = drive_kind([log for log in logs if set(DRIVES) & set(log.inputs)], options.drive)
-        return identify_motor(logs, [], coupling, replace(options, drive=kind), progress)
+        found = identify_motor(logs, [], coupling, replace(options, drive=kind), progress)
+        return replace(found, provenance=replace(found.provenance, choices=(*stated, *found.provenance.choices)))
     free, driven, reasons = separated(logs)
     for reason in reasons:
         if warn is not None and reason.endswith(LEFT_OUT):
             warn(reason)
     found = identify_motor(free, driven, coupling, options, progress)
-    return replace(found, provenance=replace(found.provenance, choices=(*reasons, *found.provenance.choices)))
+    return replace(found, provenance=replace(found.provenance, choices=(*stated, *reasons, *found.provenance.choices)))
 
 
 def identify_motor(

@@ -1,0 +1,346 @@
+"""Rollouts: a robot simulated in MuJoCo under the recorded commands of its drives, compared and fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import OptimizeResult, least_squares
+
+from friction_estimator.errors import ConfigError, InputError, SimulationError, choices
+from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
+from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
+from friction_estimator.identification.prediction import TorquePrediction
+from friction_estimator.identification.recording.zero_phase import Progress
+from friction_estimator.identification.result import Identification
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
+from friction_estimator.io.export.exporter import joint_frictions
+from friction_estimator.io.export.robot_models import urdf_with_bodies
+from friction_estimator.laws.joint_laws import START_LAW
+from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.types import FloatArray
+
+if TYPE_CHECKING:
+    from friction_estimator.simulation.simulator import Drives
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutScore:
+    """RMS errors of the simulated position of one joint in one recording [rad].
+
+    Attributes
+    ----------
+    recording, joint : names
+    travel : RMS of the recorded position about its mean
+    identified : of the robot with identified friction, armature and delay
+    urdf : of the URDF alone, with the friction that it has
+    """
+
+    recording: str
+    joint: str
+    travel: float
+    identified: float
+    urdf: float
+
+
+def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[RolloutScore, ...]:
+    """The robot of the identification, and the URDF alone, under the commands of all recordings.
+
+    Raises
+    ------
+    InputError
+        When there is no URDF, or no recording with commands of drives.
+    """
+    from friction_estimator.simulation.simulator import rollout  # MuJoCo is needed here only
+
+    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
+        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
+    bodies = urdf_with_bodies(urdf_xml, found.bodies)
+    scores = []
+    for log in logs:
+        drives, urdf = _drives(found, log, urdf_xml)
+        command, start = log.inputs[COMMAND], log.position[0]
+        robots = (bodies, drives), (urdf_xml, urdf)
+        errors = [rollout(xml, one, log.time, command, start) - log.position for xml, one in robots]
+        sizes = [np.sqrt(np.mean(one**2, axis=0)) for one in (log.position - log.position.mean(axis=0), *errors)]
+        rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
+        scores += [RolloutScore(log.name, *row) for row in rows]
+    return tuple(scores)
+
+
+def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives, Drives]:
+    """Drives with what was identified, and with what the URDF has."""
+    from friction_estimator.simulation.simulator import Drives
+
+    names, table = log.joint_names, found.parameters
+    friction = {one.joint: one for one in joint_frictions(found)}
+    torques = [one for one in found.predictions if isinstance(one, TorquePrediction)]
+    delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
+    if missing := [name for name in names if name not in friction or name not in delay]:
+        raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
+    known = dict(zip(table.names, table.values.tolist(), strict=True)) | dict(found.bodies)
+    dynamics = {
+        joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
+    }
+
+    def of_urdf(kind: str) -> FloatArray:
+        found = [dynamics[name] for name in names]
+        return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
+
+    def identified_part(part: str) -> FloatArray:
+        return np.array([known.get(part.format(name), 0.0) for name in names])
+
+    zeros, gains, constant = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD]), of_urdf("friction")
+    urdf = Drives(names, *gains, lambda _: constant, of_urdf("damping"), zeros, zeros, zeros)
+    simple = [friction[name].simple for name in names]
+    plain = [friction[name].law.name == START_LAW for name in names]
+    coulomb = np.where(plain, identified_part("{}/coulomb"), [one.coulomb for one in simple])
+    viscous = np.where(plain, identified_part("{}/viscous"), [one.viscous for one in simple])
+    harmonics = sorted({k for one in torques for k in one.harmonics})
+    means = {joint: dict(zip(one.harmonics, np.reshape(wave, (-1, 2)), strict=True))
+             for one in torques for joint, wave in zip(one.joints, one.waves, strict=False)}  # fmt: skip
+    waves = [
+        (k, identified_part(f"{{}}/coulomb_cos_{k:g}"), identified_part(f"{{}}/coulomb_sin_{k:g}"),
+         np.array([means.get(name, {}).get(k, (0.0, 0.0)) for name in names]))
+        for k in harmonics
+    ]  # fmt: skip
+
+    def dry(position: FloatArray) -> FloatArray:
+        parts = [c * (np.cos(k * position) - m[:, 0]) + s * (np.sin(k * position) - m[:, 1]) for k, c, s, m in waves]
+        return np.maximum(coulomb + sum(parts), 0.0)
+
+    identified = Drives(
+        names,
+        *gains,
+        frictionloss=dry,
+        damping=viscous,
+        armature=np.maximum(identified_part("Ia {}"), 0.0),
+        offset=identified_part("{}/offset"),
+        delay=np.maximum([delay[name] for name in names], 0.0),
+        late_command=all(one.late_command for one in torques),
+        held=any(one.hold for one in torques),
+    )
+    return identified, urdf
+
+
+ROLLOUT = "rollout"
+FITS = "torque", ROLLOUT
+"""What a fit makes small: errors of the torque, or of the positions of the simulated robot."""
+_STARTS = (1.0, 0.5, 2.0)
+"""Sizes of friction and armature that a fit starts from, in those of the linear result."""
+_SCALE = (0.1, 0.1, 0.01, 0.1)
+_DELAY_SCALE = 0.005
+"""Usual friction loss [N m], damping [N m s/rad], armature [kg m^2], offset [N m] and delay [s]."""
+_CHANGE = 1e-2
+"""Step of the numerical gradient, in usual sizes."""
+_EVALUATIONS, _CONVERGED = 15, 1e-4
+_RUN_AWAY = 3.0
+"""Error [rad] of joints whose drives are not stable."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limb:
+    """One limb under the recorded commands, as a function of its parameters.
+
+    These (4 n + 1,) are friction loss, damping, armature and offset of every joint, and one delay, in usual sizes.
+    """
+
+    urdf_xml: str
+    logs: tuple[JointLog, ...]
+    drives: tuple[Drives, ...]
+    coulomb: FloatArray
+
+    @property
+    def scale(self) -> FloatArray:
+        """(4 n + 1,) usual sizes, in SI units."""
+        return np.append(np.repeat(_SCALE, self.coulomb.size), _DELAY_SCALE)
+
+    @property
+    def start(self) -> FloatArray:
+        """(4 n + 1,) of the drives."""
+        one = self.drives[0]
+        parts = self.coulomb, one.damping, one.armature, one.offset, [one.delay.mean()]
+        return np.concatenate(parts) / self.scale
+
+    def errors(self, values: FloatArray) -> FloatArray:
+        """Simulated less recorded positions (R, n) of all recordings [rad]."""
+        from friction_estimator.simulation.simulator import rollout
+
+        given = values * self.scale
+        coulomb, damping, armature, offset = given[:-1].reshape(4, -1)
+        errors = []
+        for log, one in zip(self.logs, self.drives, strict=True):
+
+            def dry(position: FloatArray, one: Drives = one) -> FloatArray:
+                return np.maximum(one.frictionloss(position) + coulomb - self.coulomb, 0.0)
+
+            drives = replace(
+                one, frictionloss=dry, damping=damping, armature=armature, offset=offset,
+                delay=np.full(coulomb.size, given[-1]),
+            )  # fmt: skip
+            try:
+                found = rollout(self.urdf_xml, drives, log.time, log.inputs[COMMAND], log.position[0])
+                errors.append(found - log.position)
+            except SimulationError:
+                errors.append(np.full(log.position.shape, _RUN_AWAY))
+        return np.concatenate(errors)
+
+    def gradient(self, values: FloatArray) -> FloatArray:
+        """Derivatives (R n, 4 n + 1) of the errors."""
+        ahead = [self.errors(values + _CHANGE * axis).ravel() for axis in np.eye(values.size)]
+        return (np.column_stack(ahead) - self.errors(values).reshape(-1, 1)) / _CHANGE
+
+    def fitted(self) -> OptimizeResult:
+        """The best of several least-squares fits."""
+        n, weight = self.coulomb.size, 1.0 / np.sqrt(sum(log.position.size for log in self.logs))
+        lower = np.where(np.arange(4 * n + 1) // n == 3, -np.inf, 0.0)
+        lower[-1] = 0.0
+        fits = []
+        for size in _STARTS:
+            start = self.start * np.append(np.repeat((size, size, size, 1.0), n), 1.0)
+            fits.append(
+                least_squares(
+                    lambda values: weight * self.errors(values).ravel(),
+                    np.maximum(start, lower + _CHANGE),
+                    lambda values: weight * self.gradient(values),
+                    bounds=(lower, np.inf),
+                    ftol=_CONVERGED,
+                    xtol=_CONVERGED,
+                    max_nfev=_EVALUATIONS,
+                )
+            )
+        return min(fits, key=lambda one: float(one.cost))
+
+    def covariance(self, values: FloatArray) -> FloatArray:
+        """Covariance (4 n + 1, 4 n + 1) in SI units, of blocks of time as long as errors remember.
+
+        It holds what half a step of the simulation changes, during which torques are constant.
+        """
+        from friction_estimator.simulation.simulator import ROLLOUT_STEP
+
+        n, names = self.coulomb.size, tuple(map(str, range(values.size)))
+        errors, sizes = self.errors(values), [log.time.size for log in self.logs]
+        instant = np.repeat(np.arange(len(errors)), n)
+        recording = np.repeat(np.repeat(np.arange(len(sizes)), sizes), n)
+        problem = LinearProblem(
+            names, names, self.gradient(values), -errors.ravel(), np.tile(np.arange(n), len(errors)), recording,
+            np.zeros(values.size, dtype=bool), instant, recording,
+        )  # fmt: skip
+        fit = allowing_for_wrong_model(solve(problem, ORDINARY), self._conditions())
+        half = 0.5 * ROLLOUT_STEP
+        kp, kd = (np.mean([one.mean(axis=0) for one in gains], axis=0)
+                  for gains in zip(*((one.kp, one.kd) for one in self.drives), strict=True))  # fmt: skip
+        shift = np.concatenate((np.zeros(n), half * kp, half * kd, np.zeros(n), [half]))
+        return np.asarray(fit.covariance * np.outer(self.scale, self.scale) + np.outer(shift, shift))
+
+    def _conditions(self) -> tuple[FloatArray, FloatArray]:
+        """Velocity and position (R n,) of every error: what the model lacks may depend on them."""
+        velocity = [np.gradient(log.position, log.time, axis=0) for log in self.logs]
+        return np.concatenate(velocity).ravel(), np.concatenate([log.position for log in self.logs]).ravel()
+
+
+def fit_rollouts(
+    found: Identification, logs: Sequence[JointLog], urdf_xml: str | None, progress: Progress | None = None
+) -> Identification:
+    """Refine friction, armature, offsets and delay by the position error of the rollout, limb by limb.
+
+    Starts from the linear result, whose links it keeps. Standard deviations are at least those of the linear result:
+    what a recording does not show of the timing of the drives, neither fit knows.
+
+    Parameters
+    ----------
+    found : by `inverse_dynamics` from the commands of drives, with the law ``coulomb_viscous``
+    logs : that it was identified from
+    urdf_xml : text of the URDF
+    progress : called with the number of finished limbs, and of all
+
+    Raises
+    ------
+    ConfigError
+        When a joint has another law, or motors move several joints together.
+    InputError
+        When there is no URDF, or no recording with commands of drives.
+    """
+    limbs = [one for one in found.predictions if isinstance(one, TorquePrediction)]
+    if set(found.friction.law_names) != {START_LAW} or any(one.coupling is not None for one in limbs):
+        raise ConfigError(f"a rollout is fitted with the law {START_LAW!r} and joints that have one motor each")
+    before = rollout_scores(found, logs, urdf_xml)
+    assert urdf_xml is not None
+    bodies = urdf_with_bodies(urdf_xml, found.bodies)
+    for number, limb in enumerate(limbs):
+        own = tuple(log.select(limb.joints) for log in logs)
+        drives = tuple(_drives(found, log, urdf_xml)[0] for log in own)
+        known = dict(zip(found.parameters.names, found.parameters.values.tolist(), strict=True)) | dict(found.bodies)
+        coulomb = np.array([known[f"{name}/coulomb"] for name in limb.joints])
+        part = _Limb(bodies, own, drives, coulomb)
+        values = part.fitted().x
+        found = _refined(found, limb, values * part.scale, part.covariance(values), own)
+        if progress is not None:
+            progress(number + 1, len(limbs))
+    after = rollout_scores(found, logs, urdf_xml)
+    notes = [
+        f"{new.recording}: positions of {new.joint} in the rollout are wrong by {1e3 * new.identified:.2f} mrad, "
+        f"{1e3 * old.identified:.2f} before the fit of the rollout"
+        for old, new in zip(before, after, strict=True)
+    ]
+    notes.append("held-out errors and curves are those of the linear result from which the fit of the rollout started")
+    method = f"{found.provenance.method}, {ROLLOUT}"
+    return replace(
+        found, provenance=replace(found.provenance, method=method, choices=(*found.provenance.choices, *notes))
+    )
+
+
+def _refined(
+    found: Identification, limb: TorquePrediction, values: FloatArray, covariance: FloatArray, logs: Sequence[JointLog]
+) -> Identification:
+    """The result with other parameters (4 n + 1,) of one limb, SI units."""
+    joints, n, table = limb.joints, len(limb.joints), found.parameters
+    sigma, rows = np.sqrt(np.diagonal(covariance)), dict[str, tuple[str, float, float]]()
+    for k, name in enumerate(joints):
+        kp = float(np.mean([log.inputs[KP][:, k].mean() for log in logs]))
+        for kind, unit, place, factor in (
+            (f"{name}/coulomb", "N m", k, 1.0),
+            (f"{name}/viscous", "N m s/rad", n + k, 1.0),
+            (f"Ia {name}", "kg m^2", 2 * n + k, 1.0),
+            (f"{name}/offset", "N m", 3 * n + k, 1.0),
+            (f"{name}/encoder_offset", "rad", 3 * n + k, 1.0 / kp),
+            (f"{name}/delay", "s", 4 * n, 1.0),
+        ):
+            old = table.sigma[table.names.index(kind)] if kind in table.names else 0.0
+            rows[kind] = unit, float(values[place] * factor), max(float(sigma[place] * factor), float(old))
+    kept = [k for k, name in enumerate(table.names) if name not in rows]
+    reference = [np.nan] * len(table.names) if table.reference is None else table.reference.tolist()
+    parameters = replace(
+        table,
+        names=(*(table.names[k] for k in kept), *rows),
+        units=(*(table.units[k] for k in kept), *(unit for unit, _, _ in rows.values())),
+        values=np.array([*table.values[kept], *(value for _, value, _ in rows.values())]),
+        sigma=np.array([*table.sigma[kept], *(spread for _, _, spread in rows.values())]),
+        reference=np.array([*(reference[k] for k in kept), *[np.nan] * len(rows)]),
+        identifiable=None,
+    )
+    friction, new = found.friction, {name: value for name, (_, value, _) in rows.items()}
+    law_values, law_covariance = friction.values.copy(), friction.covariance.copy()
+    for k, name in enumerate(joints):
+        row, own = friction.joint_names.index(name), np.array([k, n + k])
+        law_values[row, :2] = values[own]
+        wider = np.array([rows[f"{name}/{kind}"][2] for kind in ("coulomb", "viscous")]) / sigma[own]
+        law_covariance[row, :2, :2] = covariance[np.ix_(own, own)] * np.outer(wider, wider)
+    names = [one.name for one in limb.columns.described]
+    links = {name: value for name, value in found.bodies.items() if "/" not in name} or dict(limb.inertia)
+    refined = replace(
+        limb,
+        friction=tuple(new.get(name, value) for name, value in zip(names, limb.friction, strict=True)),
+        inertia={**links, **{name: value for name, value in new.items() if name.startswith("Ia ")}},
+        delay=(new[f"{joints[0]}/delay"],) * n,
+    )
+    return replace(
+        found,
+        friction=replace(friction, values=law_values, covariance=law_covariance),
+        parameters=parameters,
+        inertia={**found.inertia, **refined.inertia},
+        bodies={name: new.get(name, value) for name, value in found.bodies.items()},
+        predictions=tuple(refined if one is limb else one for one in found.predictions),
+    )
