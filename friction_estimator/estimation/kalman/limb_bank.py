@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from friction_estimator.arrays import Blank, pack
-from friction_estimator.base.contact_phase import CONTACT_FRACTION
+from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_estimates import (
     empty_estimates,
@@ -128,7 +128,7 @@ class LimbBank:
             len(robot.foot_names),
             config.sensors.force_std,
             sensor_errors(config.kalman, config.sensors).force_bias_std,
-            CONTACT_FRACTION * robot.weight,
+            contact_phase.CONTACT_FRACTION * robot.weight,
         )
         self.reset()
 

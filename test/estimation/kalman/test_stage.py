@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from friction_estimator.base import contact_phase
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
@@ -151,11 +152,11 @@ def test_a_silent_foot_leaves_the_law_of_its_limb_alone_speaking(urdf_xml, swayi
 
 def test_friction_of_the_instant_counts_on_firm_feet_only(urdf_xml, swaying, monkeypatch):
     """A foot is firm here with more than half of the weight; the instant counts for all velocities, or for none."""
-    threshold = {"contact_phase__on_fraction": 0.5}
+    monkeypatch.setattr(contact_phase, "CONTACT_FRACTION", 0.5)
 
     def friction(std):
         monkeypatch.setattr(stage, "CORRECTION_THRESHOLD", std)
-        return stacked(feed(fresh(urdf_xml, **threshold), swaying[:2000]), "friction")
+        return stacked(feed(fresh(urdf_xml), swaying[:2000]), "friction")
 
     always, never = friction(1e-9), friction(1e3)
     loads = np.array([instant.wrenches[0].wrench[2] for instant in swaying[: len(always)]])
