@@ -74,7 +74,8 @@ class Estimator:
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         model = self._pipeline.robot
         self._door = SampleChecks(config, model, self._health)
-        self._checks = SensorChecks(config, model, self._health, self._synchronizer, self._pipeline.friction)
+        calibration = self._pipeline.friction.sensor_calibration
+        self._checks = SensorChecks(config, model, self._health, self._synchronizer, calibration)
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
@@ -292,9 +293,6 @@ class Estimator:
 
     def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
         """Estimates that a frame makes possible, oldest first."""
-        changes = self._pipeline.friction.changes
-        if changes is not None and changes.position_offset.any():
-            frame = replace(frame, position=frame.position - changes.position_offset)
         estimate = self._pipeline.step(frame)
         if (compensation := self.compensation) is not None:
             estimate = replace(estimate, compensation=compensation.step(estimate))

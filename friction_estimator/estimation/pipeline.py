@@ -13,7 +13,6 @@ from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.hypotheses import ChangeMonitor
 from friction_estimator.estimation.kalman.joint_motion import JointMotionFilter
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.kalman.stage import KalmanFriction
@@ -128,11 +127,6 @@ class FrictionStage(Protocol):
 
     def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """Note that readings of sensors are known to be wrong, for at most this time [s], or right again."""
-        ...
-
-    @property
-    def changes(self) -> ChangeMonitor | None:
-        """What compares hypotheses about changed innovations; None for a stage that has none."""
         ...
 
     def sensor_calibration(self) -> SensorCalibration | None:

@@ -7,7 +7,7 @@
                     standing legs
     foot sensors    direction of the force in the sole; sum of the forces against the weight; both against the motor
                     torques of the leg
-    changes         hypotheses about all sensors, joints and links are compared by the innovations of the filters
+    joint states    motor torque against the torque that gravity and foot force need; velocity against position
 
 Each check ends in a finding: one sentence that begins with the topic, names the presumed cause and what to do.
 A finding stays until its check has been right twice, so that it does not flicker with the steps of a walk.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -28,13 +28,10 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.errors import choices
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman import hypotheses
-from friction_estimator.estimation.kalman.hypotheses import ChangeMonitor, Explanation
-from friction_estimator.estimation.pipeline import FrictionStage
-from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, Evidence, EvidenceCollector
+from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Evidence, EvidenceCollector
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
 
 LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
@@ -79,6 +76,10 @@ _SCALED = 2.0
 """Beyond this factor a torque or velocity has another unit or gear ratio."""
 _SURE = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
+_LEAST_TORQUE = 2.0
+"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]."""
+_LEAST_PART = 0.3
+"""The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
 _LEAST_SWAY = 0.1
 """Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
 
@@ -129,80 +130,22 @@ class Kind(Enum):
     NO_WRENCH = "no wrench"
     EFFORT_SIGN = "sign of effort"
     EFFORT_UNIT = "unit of effort"
-    EFFORT_GAIN = "gain of effort"
-    EFFORT_OFFSET = "offset of effort"
-    EFFORT_DELAY = "delay of efforts"
-    POSITION_OFFSET = "offset of position"
-    FORCE_OFFSET = "offset of specific force"
-    FORCE_AXES = "axes of specific force"
-    IMU_DELAY = "delay of the IMU"
-    WRENCH_OFFSET = "offset of wrench"
-    WRENCH_AXES = "axes of wrench"
-    WRENCH_DELAY = "delay of wrench"
-    FRICTION = "friction"
-    INERTIA = "inertia"
-    UNEXPLAINED = "unexplained"
 
 
 _TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
 """Silent sensors, refused readings, wrong rates and stamps: no readings that are used are wrong."""
-ACCOUNTED = frozenset(
-    (
-        Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.EFFORT_OFFSET, Kind.EFFORT_DELAY, Kind.FORCE_OFFSET,
-        Kind.WRENCH_OFFSET, Kind.WRENCH_DELAY, Kind.FRICTION, Kind.INERTIA, Kind.POSITION_OFFSET,
-    )
-)  # fmt: skip
-"""Errors that the estimate accounts for: states of the filters, and positions that are corrected."""
+ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT))
+"""Errors that the estimate accounts for."""
 _EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
-_COMPARED = frozenset(
-    (
-        Kind.VELOCITY_SIGN, Kind.VELOCITY_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT,
-        Kind.FORCE_AXES, Kind.IMU_DELAY, Kind.WRENCH_AXES,
-    )
-)  # fmt: skip
-"""Wrong sensors that are found by the comparison of hypotheses."""
-_PASSING = ACCOUNTED - {Kind.DELAY, Kind.TILT}
-"""Changes that are over once the filters represent them."""
-_LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT))
+
+_LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
-_CLEAR = 5.0
-"""A cause is named when its log-odds are above those of any other by this."""
-_GAIN = 1.5
-"""Beyond this factor a torque has another unit or gear ratio, and not another calibration."""
-_FEET = frozenset((hypotheses.WRENCH_OFFSET, hypotheses.WRENCH_AXES, hypotheses.WRENCH_UNIT, hypotheses.WRENCH_DELAY))
 JOINTS = "{joints}"
 """Stands in the text of a finding for the names of its joints."""
 OUTCOME = "{outcome}"
 """Stands in the text of a finding for what the estimate makes of it."""
-
-
-_TEXTS = {
-    Kind.EFFORT_SIGN: "the effort of joint {joints} has the opposite sign of the torque that its motion needs: change "
-    "its sign in the driver",
-    Kind.EFFORT_UNIT: "the effort of joint {joints} is {:.2g} times the torque that its motion needs: publish joint "
-    "torques in N m (check unit, gear ratio and torque constant)",
-    Kind.EFFORT_GAIN: "the effort of joint {joints} has become {:.2f} times the torque. {outcome}; calibrate it",
-    Kind.EFFORT_OFFSET: "the effort of joint {joints} has an offset of {:.2g} N m. {outcome}; calibrate it",
-    Kind.EFFORT_DELAY: "the efforts have become {:.1f} ms late. {outcome}; correct the stamps in the driver",
-    Kind.VELOCITY_SIGN: "the velocity of joint {joints} has the opposite sign of the change of its position: correct "
-    "one of them in the driver",
-    Kind.VELOCITY_UNIT: "the position of joint {joints} changes {:.2g} times as fast as its velocity: publish both "
-    "in radians (57 or 0.017: one of them is in degrees)",
-    Kind.POSITION_OFFSET: "the position of joint {joints} is off by {:.2g} rad. {outcome}; calibrate its encoder",
-    Kind.FRICTION: "the friction of joint {joints} has changed. {outcome}; check brake, gear and temperature",
-    Kind.INERTIA: "mass or centre of mass behind joint {joints} have changed. {outcome}; add a payload to the URDF",
-    Kind.FORCE_OFFSET: "the specific force has an offset of {:.2g} m/s^2. {outcome}; calibrate the accelerometer",
-    Kind.FORCE_AXES: "the specific force {}: check unit and axes of the IMU, and imu.frame",
-    Kind.IMU_DELAY: "the readings have become {:.1f} ms late: correct the stamps in the driver",
-    Kind.WRENCH_OFFSET: "the wrench has an offset. {outcome}; calibrate the foot sensor",
-    Kind.WRENCH_AXES: "the wrench {}: check unit, sign and axes of the foot sensor",
-    Kind.WRENCH_UNIT: "the foot sensor reads {:.2g} times the force that the torques of its leg show: check unit and "
-    "calibration",
-    Kind.WRENCH_DELAY: "the wrenches have become {:.1f} ms late. {outcome}; correct the stamps in the driver",
-}
-"""Findings of the comparison of hypotheses, with the size of the error."""
 
 
 class Check(NamedTuple):
@@ -262,7 +205,7 @@ class SensorChecks:
     robot : weight, limbs and frame of the IMU
     health : whose counters give the rates, and whose findings, delays and events are written
     synchronizer : whose delays and late readings are checked
-    stage : finds errors of the sensors, and compares hypotheses
+    calibration : errors of the sensors that the friction stage has found
 
     Attributes
     ----------
@@ -278,9 +221,9 @@ class SensorChecks:
         robot: RobotModel,
         health: Health,
         synchronizer: Synchronizer,
-        stage: FrictionStage,
+        calibration: Callable[[], SensorCalibration | None],
     ) -> None:
-        self._stage, self._calibration_before = stage, stage.sensor_calibration()
+        self._calibration, self._calibration_before = calibration, calibration()
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
         self._floating = not config.robot.fixed_base
@@ -326,7 +269,6 @@ class SensorChecks:
         self._collector.add(frame, dynamics)
         self._coupled = dynamics.mass_matrix[-self._coupled.shape[0] :, -self._coupled.shape[0] :] != 0.0
         self._delays.append(self._synchronizer.delays())
-        self._watch_changes()
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
         frames, restarts = health.frames - self._frames, health.restarts - self._restarts
         contradicting = health.contradicting - self._contradicting
@@ -343,94 +285,24 @@ class SensorChecks:
         self._late, self._delays = self._synchronizer.late(), []
         self._collector.begin()
 
-    def _watch_changes(self) -> None:
-        """Name joints whose torques do not fit at once, and compare hypotheses as soon as there are enough windows."""
-        changes = self._stage.changes
-        if changes is None:
-            return
-        alarmed = changes.alarmed
-        if alarmed.any() or (Kind.UNEXPLAINED, self._joints) in self._held:
-            text = (
-                f"{self._joints}: the torque of joint {JOINTS} does not fit any more, and sigma covers it: "
-                "look for contacts, a brake, or a sensor of its limb"
-            )
-            self._keep(Check(Kind.UNEXPLAINED, self._joints, text if alarmed.any() else "", alarmed))
-            self._publish()
-        if changes.is_due and self._pending is None and not self.readings_are_wrong:
-            self._pending = self._compared(changes, again=False)
-
-    def _compared(self, changes: ChangeMonitor, again: bool) -> Iterator[Iterator[Check]]:
-        """Compare the hypotheses, one window a frame."""
-        first = not changes.explanations
-        for _ in changes.compare(again):
-            yield iter(())
-        yield self._explained(changes, again or first)
-
-    def _explained(self, changes: ChangeMonitor, known: bool) -> Iterator[Check]:
-        """The finding of a comparison, and which findings of earlier ones are over."""
-        best, second = changes.explanations[:2]
-        check = self._describe(best)._replace(text="")
-        certain = best.log_odds > max(second.log_odds + _CLEAR, hypotheses.CERTAIN)
-        if certain and (check.kind not in ACCOUNTED or (not known and changes.use(best))):
-            other, odds = self._describe(second), min(best.log_odds - second.log_odds, 99.0)
-            joint = "" if other.joints is None or other.joints.all() else f" of {self._listed(other.joints)}"
-            text = f"{self._describe(best).text} (odds 1e{odds / math.log(10.0):.0f} against {other.kind.value}{joint})"
-            check = check._replace(text=text)
-        for kind, place in [key for key in self._held if key[0] in _COMPARED and key != (check.kind, check.place)]:
-            yield Check(kind, place, "")
-        yield check
-
-    def _describe(self, one: Explanation) -> Check:
-        """What a hypothesis means: kind, topic, text and joints of its finding."""
-        joints, size = np.zeros(len(self._robot.joint_names), dtype=bool), float(one.size[0])
-        foot = self._feet[one.number].wrench_topic if one.name in _FEET else ""
-        if one.name in (hypotheses.FORCE_AXES, hypotheses.WRENCH_AXES):
-            return self._check(Kind(one.name), foot or self._imu, _error_of_axes(one.size), None)
-        joints[one.number if one.name != hypotheses.EFFORTS else slice(None)] = True
-        if one.name in (hypotheses.EFFORT, hypotheses.EFFORTS):
-            ratio = 1.0 / (1.0 - size) if size != 1.0 else math.inf
-            kind = Kind.EFFORT_UNIT if abs(math.log(abs(ratio))) > math.log(_GAIN) else Kind.EFFORT_GAIN
-            return self._check(Kind.EFFORT_SIGN if ratio < 0.0 else kind, self._joints, ratio, joints)
-        if one.name == hypotheses.VELOCITY:
-            kind = Kind.VELOCITY_SIGN if size < -1.0 else Kind.VELOCITY_UNIT
-            return self._check(kind, self._joints, 1.0 + size, joints)
-        if one.name in _FEET:
-            size = 1.0 / (1.0 - size) if one.name == hypotheses.WRENCH_UNIT and size != 1.0 else 1e3 * size
-            return self._check(Kind(one.name), foot, size, None)
-        if one.name in (hypotheses.FORCE_OFFSET, hypotheses.IMU_DELAY):
-            size = 1e3 * size if one.name == hypotheses.IMU_DELAY else float(np.linalg.norm(one.size))
-            return self._check(Kind(one.name), self._imu, size, None)
-        size = 1e3 * size if one.name == hypotheses.DELAY else size
-        return self._check(Kind(one.name), self._joints, size, None if one.name == hypotheses.DELAY else joints)
-
-    @staticmethod
-    def _check(kind: Kind, place: str, size: float | str, joints: BoolArray | None) -> Check:
-        return Check(kind, place, f"{place}: {_TEXTS[kind].format(size, joints=JOINTS, outcome=OUTCOME)}", joints)
-
     def _conclude(self) -> None:
         """Make the next pending check, and keep or drop its findings."""
         if self._pending is None:
             return
-        checks = next(self._pending, None)
+        checks, held = next(self._pending, None), self._held
         if checks is None:
             self._pending = None
             return
         for check in checks:
             self._keep(check)
-        self._publish()
-
-    def _publish(self) -> None:
-        """Write the findings, and which joints depend on them, into the health."""
-        held = self._held
         health, names = self._health, self._robot.joint_names
         health.findings = tuple(map(self._sentence, held.values()))
-        doubted = {key: finding for key, finding in held.items() if key[0] not in _TIMING | ACCOUNTED}
-        health.sensors_wrong = any(kind not in ACCOUNTED | {Kind.UNEXPLAINED} for kind, _ in held)
-        self.readings_are_wrong = any(kind is not Kind.UNEXPLAINED for kind, _ in doubted)
+        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
+        wrong = {key: finding for key, finding in held.items() if key[0] not in _TIMING | ACCOUNTED}
+        self.readings_are_wrong = bool(wrong)
         health.doubts = {}
-        for (kind, place), finding in doubted.items():
-            unknown = finding.joints if kind is Kind.UNEXPLAINED else None
-            affected = self._affected(place, finding.joints) if unknown is None else unknown
+        for (_, place), finding in wrong.items():
+            affected = self._affected(place, finding.joints)
             for name in (name for name, here in zip(names, affected.tolist(), strict=True) if here):
                 health.doubts.setdefault(name, self._sentence(finding))
 
@@ -471,7 +343,7 @@ class SensorChecks:
 
     def _note_age(self, key: tuple[Kind, str]) -> None:
         """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
-        if not self.readings_are_wrong and key[0] not in _TIMING | ACCOUNTED | {Kind.UNEXPLAINED}:
+        if not self.readings_are_wrong and key[0] not in _TIMING | ACCOUNTED:
             hidden = _BLOCK * (3.0 if key[0] in _LONG else 1.0)
             since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
             self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
@@ -487,12 +359,12 @@ class SensorChecks:
         yield self._lags(second)
         yield self._calibrated(second)
         yield self._stuck()
-        changes, compared = self._stage.changes, [key for key in self._held if key[0] in _COMPARED]
-        if changes is not None and compared:
-            yield from self._compared(changes, again=True)
-        yield (Check(kind, place, "") for kind, place in list(self._held) if kind in _PASSING)
         two = self._evidence(2)
-        if self._wrong(self._joints) or not self._floating:
+        yield self._speeds(two)
+        if self._wrong(self._joints):
+            return
+        if not self._floating:
+            yield self._torques(self._evidence(4))
             return
         yield self._gravity(two)
         if (Kind.FORCE_UNIT, self._imu) not in self._held:
@@ -505,10 +377,12 @@ class SensorChecks:
         if any(self._wrong(foot.wrench_topic) for foot in self._feet):
             return
         yield self._heading(four)
+        if not self._wrong(self._imu):
+            yield self._torques(four)
 
     def _wrong(self, topic: str, but: Kind | None = None) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
-        others = _TIMING | ACCOUNTED | _EFFORT | {Kind.UNEXPLAINED, but}
+        others = _TIMING | ACCOUNTED | _EFFORT | {but}
         return any(kind not in others and place == topic for kind, place in self._held)
 
     def _evidence(self, blocks: int) -> Evidence:
@@ -571,7 +445,7 @@ class SensorChecks:
 
     def _calibrated(self, second: _Second) -> Iterator[Check]:
         """Delays and an IMU mounting that the friction stage has found and that no longer change."""
-        found, before = self._stage.sensor_calibration(), self._calibration_before
+        found, before = self._calibration(), self._calibration_before
         self._calibration_before = found
         if found is None or before is None:
             return
@@ -639,6 +513,23 @@ class SensorChecks:
 
     def _listed(self, where: BoolArray) -> str:
         return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
+
+    def _speeds(self, sums: Evidence) -> Iterator[Check]:
+        """Joints whose velocity has another sign or unit than the change of their position."""
+        product, expected, step, count = sums.speed[:4]
+        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
+        correlation, slope = _compare(product, expected, step)
+        flipped = moves & (correlation < -_SURE)
+        slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
+        scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if not moves.any():
+            return
+        what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
+        text = f"{what} its position: correct one of them in the driver"
+        yield Check(Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
+        what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
+        text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
+        yield Check(Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
 
     def _gravity(self, sums: Evidence) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
@@ -748,17 +639,30 @@ class SensorChecks:
         )
         yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
 
+    def _torques(self, sums: Evidence) -> Iterator[Check]:
+        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
 
-def _error_of_axes(size: FloatArray) -> str:
-    """In words, what makes the true vector ``(1 - A)`` times the reading, for the elements (9,) of A."""
-    to_true = np.eye(3) - size.reshape(3, 3)
-    scale = math.copysign(abs(float(np.linalg.det(to_true))) ** (1.0 / 3.0), float(np.trace(to_true)))
-    if scale < 0.0 and float(np.trace(to_true)) < _SURE * 3.0 * scale:
-        return "has the opposite sign"
-    turn = 0.5 * float(np.trace(to_true)) / abs(scale) - 0.5 if scale else 1.0
-    if turn < math.cos(_ALONG):
-        return f"is turned by {math.degrees(math.acos(max(turn, -1.0))):.0f} degrees"
-    return f"is {1.0 / scale:.2g} times as large as it should be" if scale else "is wrong"
+        With a floating base these are the joints of legs that stand.
+        """
+        product, needed, measured, count = sums.torque
+        correlation, slope = _compare(product, needed, measured)
+        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
+        if self._floating:
+            stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
+            shown = (mean > _LEAST_TORQUE**2) & self._robot.limb[stands].any(axis=0)
+        else:
+            shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)
+        flipped = shown & (correlation < -_SURE)
+        scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if shown.any():
+            what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
+            text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
+            yield Check(Kind.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
+            text = (
+                f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
+                "N m (check unit, gear ratio and torque constant)"
+            )
+            yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
 
 
 def _tilt(vector: FloatArray) -> float:
@@ -773,6 +677,10 @@ def _level(product: FloatArray, up: FloatArray) -> float:
 
 def _logarithm(ratio: float) -> float:
     return math.log(ratio) if ratio > 0.0 else -math.inf
+
+
+def _middle(values: FloatArray) -> str:
+    return f"{float(np.median(values)):.2g}" if values.size else ""
 
 
 def _is_motion(sums: FloatArray) -> BoolArray:

@@ -38,6 +38,7 @@ class Evidence:
     share : (k,) force of a foot times specific force, over the mass
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
     idle : (k, 4) torques of the whole weight at an unloaded foot, and motor torques minus gravity; number of frames
+    torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
     speed : (6, n) step of the position by the velocities, and measured step; number of steps; sum of the steps by the
         velocities, and of the products of two in a row, each by the velocity at its end alone
     first : (3 n + 6 + 6 k) first readings: joint positions, velocities, efforts; rate, specific force; wrenches
@@ -48,7 +49,7 @@ class Evidence:
     def __init__(self, robot: RobotModel) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (6, n)
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (6, n)
         )  # fmt: skip
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self.sums = np.zeros(ends[-1])
@@ -56,7 +57,7 @@ class Evidence:
         parts = (self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True))
         (
             self.imu, self.force, self.loaded, self.load, self.gravity, self.turning, self.newton, self.moments,
-            self.share, self.limb, self.idle, self.speed,
+            self.share, self.limb, self.idle, self.torque, self.speed,
         ) = parts  # fmt: skip
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -102,6 +103,10 @@ class EvidenceCollector:
         self._compare_readings(frame, effort)
         if self._robot.base_dofs and frame.imu_fresh:
             self._sum_forces(frame, dynamics, effort)
+        elif not self._robot.base_dofs:
+            forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
+            needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
+            self._add_torques(needed, effort, np.abs(frame.velocity) > LEAST_SPEED)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
 
@@ -155,6 +160,14 @@ class EvidenceCollector:
             block.share += parts @ f
             block.newton += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
+            moving = (np.abs(velocity) > LEAST_SPEED) & robot.limb.any(axis=0)
+            self._add_torques(held + contact.sum(axis=0), effort, moving)
+
+    def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
+        """Add the torque (n,) that gravity and foot forces need, and the motor torque (n,), of the moving joints."""
+        products = np.stack((needed * effort, needed**2, effort**2, np.ones_like(needed)))
+        used = moving & ~self._robot.touched
+        self.block.torque[:, used] += products[:, used]
 
 
 def _products(first: FloatArray, second: FloatArray) -> FloatArray:

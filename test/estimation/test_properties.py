@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, target
 from hypothesis import strategies as st
 
+from friction_estimator.arrays import FIELD_TYPES, KINDS, leaves_of, number_of
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
@@ -244,10 +245,16 @@ def states(estimator: Estimator) -> dict[str, np.ndarray]:
     """Arrays of numbers that an estimator may change, by path."""
     arrays = {path: item for path, item in parts(estimator) if isinstance(item, np.ndarray) and item.dtype == float}
     return {
-        path: array
+        path: without_header(array)
         for path, array in arrays.items()
         if array.flags.writeable and array.size and not any(name in path for name in NOT_STATES)
     }
+
+
+def without_header(array: np.ndarray) -> np.ndarray:
+    """Numbers behind the class and the shapes with which a buffer of :func:`friction_estimator.arrays.pack` begins."""
+    kind = {number_of(name): name for name in KINDS}.get(array[0]) if array.ndim == 1 else None
+    return array[1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(kind)) :] if kind else array
 
 
 @cache

@@ -92,7 +92,7 @@ class LimbBank:
 
     Attributes
     ----------
-    limbs, filters, places : joints that couple, their filters, and where they are among those of the robot
+    limbs, filters : joints that couple, and their filters
     estimates, buffer : from all windows that all limbs have used, and the buffer behind them
     visited : velocities of the motors
     newest : window that the limbs use, or have used; None before the first one
@@ -117,7 +117,7 @@ class LimbBank:
             LimbPlace(limb.joints, limb.feet, one.to_joints, one.group, one.weights)
             for limb, one in zip(self.limbs, motors, strict=True)
         ]
-        self.places = [pack(place) for place in places]
+        self._places = [pack(place) for place in places]
         self.filters = [
             LimbFilter(self._layout(limb, laws), config.kalman, self._bounds[limb.joints], laws.presliding[limb.joints])
             for limb in self.limbs
@@ -243,13 +243,13 @@ class LimbBank:
         if not known or not usable or pushed:
             limb_filter.skip(window.duration)
             if pushed and window.duration > 0.0:  # what model and sensors add goes on
-                place, first = self.places[index], limb_filter.layout.first
+                place, first = self._places[index], limb_filter.layout.first
                 self._used[index] = self._dynamics.of_limb(links, place, first, limb_filter.memory)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step(index, terms, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self._dynamics.momentum(self.places[index]))
+            limb_filter.begin(*self._dynamics.momentum(self._places[index]))
 
     def gather(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -262,7 +262,7 @@ class LimbBank:
         (failed, used), self._failed, self._used = (self._failed, self._used), {}, {}
         for index, limb_filter in enumerate(self.filters):
             if index in used:
-                place, measured_at = self.places[index], self._next.measured_at
+                place, measured_at = self._places[index], self._next.measured_at
                 at = time if limb_filter.running else float(measured_at[place[1].joints[0]])
                 columns = used[index].force_columns
                 write_calibration(place[0], *limb_filter.buffers, columns, at, self._next_buffer)
@@ -354,7 +354,7 @@ class LimbBank:
 
     def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
         limb, one, window = self.limbs[index], self.filters[index], terms.window
-        limb_window = self._dynamics.of_limb(links, self.places[index], one.layout.first, one.memory)
+        limb_window = self._dynamics.of_limb(links, self._places[index], one.layout.first, one.memory)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
@@ -379,7 +379,7 @@ class LimbBank:
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
-        place, rows = self.places[index][0], self.visited.rows
+        place, rows = self._places[index][0], self.visited.rows
         if gather_limb(place, *one.buffers, rows, self._next_buffer):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"

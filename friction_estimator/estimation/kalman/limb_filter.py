@@ -159,27 +159,6 @@ class LimbFilter:
         newest = len(self._checkpoints) - 1  # up to one period old
         return self._checkpoints[int(max(newest - age / _COPY_PERIOD, 0.0))]
 
-    def memory_before(self, age: float) -> LimbMemory:
-        """What was learned at least this time ago [s], the prior where nothing was."""
-        size, m = self.layout.size, self._joints
-        buffer, memory = allocate(LimbMemory, size, (size, size), m, m, m)
-        if checkpoint := self.checkpoint_before(age):
-            buffer[:] = checkpoint[0]
-        else:
-            memory.covariance[:] = self.layout.prior_covariance()
-            memory.model_error_variance[:] = self._model_error_variance
-        return memory
-
-    def change(self, memory: LimbMemory, states: slice, more: FloatArray, covariance: FloatArray) -> None:
-        """Go back to what was learned before a change, and add the change of some states with its covariance."""
-        for mine, before in zip(self.memory, memory, strict=True):
-            mine[:] = before
-        self.restart()
-        known = self.layout.prior_std[states] > 0.0
-        self.state[states] += np.where(known, more, 0.0)
-        self.covariance[states, states] += np.where(np.outer(known, known), covariance, 0.0)
-        self.drop_checkpoints()
-
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
         """Go back to a checkpoint, or to the prior where there is no sound one; True for the checkpoint."""
         self.forget()

@@ -19,7 +19,6 @@ import numpy as np
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput, FrameSettings
-from friction_estimator.estimation.kalman.hypotheses import ChangeMonitor
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
@@ -110,7 +109,6 @@ class KalmanFriction:
         ripple once the data show it
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
-    changes : notices that innovations have changed, and compares what may explain it
     time : since the restart [s]
     unmodelled_variance : (n,) of what the terms of presliding miss [(N m)^2]
     ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
@@ -135,7 +133,6 @@ class KalmanFriction:
         self._window = config.kalman.window
         walks = bool(robot.base_dofs) and bool(robot.foot_names)
         self._feet = FootBaseSensorEstimation(config, robot) if walks else None
-        self.changes = ChangeMonitor(config, robot, self)
         self.forget()
 
     def forget(self) -> None:
@@ -156,7 +153,7 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        for part in (self._clock, self._noise, self._motion, self._buffer, self.changes):
+        for part in (self._clock, self._noise, self._motion, self._buffer):
             part.reset()
         if self._feet is not None:
             self._feet.reset()
@@ -182,7 +179,7 @@ class KalmanFriction:
             When a result is not finite. Limbs whose law was not finite have their newest sound law again, or the prior;
             :meth:`reset` mends the rest.
         """
-        if self._schedule.step(self.frozen or self.changes.undecided):
+        if self._schedule.step(self.frozen):
             if not (self.frozen or self._sensors_wrong):
                 self._look_for_ripple(frame.stamp_ns)
             self._look_for_presliding()
@@ -300,7 +297,6 @@ class KalmanFriction:
         window = self._buffer.close(frame.readings)
         if window is not None:
             self._note_unmodelled_torque(window)
-            self._note_misfit(window, now)
             motors = self._motors
             self.bank.visited.visit(
                 out.regressor,
@@ -312,13 +308,6 @@ class KalmanFriction:
             self.finish_pending_updates()
             self._schedule.open(window, self._noise.ready)
 
-    def _note_misfit(self, window: Window, now: FrameFriction) -> None:
-        """Let the innovations of the windows used last, or the external torque, show whether they still fit."""
-        estimates = self.bank.estimates
-        used = estimates.measured_at > self.time - 2.5 * self._window_length
-        squares = (now.external_torque / now.external_sigma) ** 2
-        self.changes.add(window, self._buffer.velocity, np.fmax(squares, np.where(used, estimates.consistency, 0.0)))
-
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what the terms of presliding miss, from the motor torques of a window."""
         if self._distances:
@@ -328,7 +317,7 @@ class KalmanFriction:
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""
-        if self._schedule.finish(self.frozen or self.changes.undecided):
+        if self._schedule.finish(self.frozen):
             self._publish_law()
 
     def _publish_law(self) -> None:

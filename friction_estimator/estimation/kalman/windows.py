@@ -272,13 +272,11 @@ class WindowBuffer:
     Attributes
     ----------
     fit : motion at the ends of windows
-    velocity : (n,) mean of the velocities read in the newest window
     wrench_delay : (k,) delay of each foot's wrenches after the motor torques, as far as it is known [s]
     """
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise, held: bool) -> None:
         self.wrench_delay: FloatArray = np.zeros(0)
-        self.velocity: FloatArray = np.zeros(0)
         self._length = config.window
         self._held = held
         self.fit = LocalMotionFit(noise)
@@ -366,12 +364,11 @@ class WindowBuffer:
         n, k, p = self._shape
         rows, c, width = self._rows, self._columns, self._rows.shape[1]
         summary = _Summary(np.empty((3, width)), np.empty((4, width)), np.empty(k))
-        first, law, wrenches, last = c.velocity.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
+        first, law, wrenches, last = c.effort.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
         duration, span = float(last[0] - rows[half, 0]), _Span(half, end, self._held, self._period)
         longest = summarise_window(rows, *span, first, wrenches.start, law, self.wrench_delay, *summary)
         (mean, rough, rate), extremes = summary.means, summary.extremes
         mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
-        self.velocity = mean[c.velocity]
         fresh = extremes[2, c.imu_fresh.start : c.wrench_fresh.stop] > 0.0
         return Window(
             time=float(last[0]),

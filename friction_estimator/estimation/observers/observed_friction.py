@@ -159,10 +159,6 @@ class ObservedFriction:
     def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """The published identification has no state that wrong readings could keep from adapting."""
 
-    @property
-    def changes(self) -> None:
-        """The published observers have no innovations of limbs that hypotheses could explain."""
-
     def sensor_calibration(self) -> None:
         """The published observers look for no errors of the sensors."""
 
