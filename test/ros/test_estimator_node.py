@@ -138,7 +138,7 @@ def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
     talking.await_estimate(talking.sent[-1])
     missing = set(talking.sent[before:]) - set(talking.estimated())
     assert len(missing) <= 3  # where the walk begins anew: a jump of the positions is believed after three periods
-    talking.send(400)  # two conclusions, one a second, end a finding
+    talking.send(700)  # two conclusions, one a second, end a finding: the jump looks like a second publisher
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
 
 
