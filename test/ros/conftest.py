@@ -76,6 +76,10 @@ class TalkingRobot(RobotNode):
             self.stamp_ns += self._period_ns
             self.executor.spin_once(timeout_sec=0.0005)
 
+    def finish_walk(self) -> None:
+        """Publish the rest of the walk: the next sample is its first one, and joints jump there."""
+        self.send(-len(self.sent) % len(self._samples))
+
     def _built(self, sample: SimulationSample) -> dict[str, bytes]:
         """Serialized messages of a sample, with the next stamp."""
         readings = [replace(reading, stamp_ns=self.stamp_ns) for reading in sample.readings]

@@ -138,8 +138,11 @@ def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
     talking.await_estimate(talking.sent[-1])
     missing = set(talking.sent[before:]) - set(talking.estimated())
     assert len(missing) <= 3  # where the walk begins anew: a jump of the positions is believed after three periods
-    talking.send(700)  # two conclusions, one a second, end a finding: the jump looks like a second publisher
+    talking.finish_walk()
+    talking.send(900)  # the jump looks like a second publisher, until two conclusions, one a second, were right
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
+    talking.finish_walk()
+    talking.send(50)  # the next tests begin behind the jump
 
 
 def test_a_publisher_whose_qos_does_not_match_is_named_while_nothing_arrives(talking):
