@@ -12,7 +12,7 @@ import numpy as np
 
 from friction_estimator.api.recordings import Experiments, Path_, Progress, Recordings, Warn, is_table, read_experiments
 from friction_estimator.api.replay import ReplayResult, replay
-from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts
+from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -229,6 +229,8 @@ def identify(
     """
     warnings: list[str] = []
     note, working = noting(warnings, warn), stage or silent
+    if fit not in FITS:
+        raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
     chosen = None if robot is None else as_robot(robot)
     with working("reading") as progress:
         experiments = read_experiments(
@@ -245,19 +247,20 @@ def identify(
             wrenches=wrenches,
         )
     _warn_about_data(experiments, note)
-    if fit not in FITS:
-        raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
     arm = _described(experiments.robot)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
     fitted = options_of(name, keywords)  # wrong options are refused before any long work
+    urdf_xml = None if arm is None else arm.urdf_xml
+    if fit == ROLLOUT:
+        refuse_rollout_fit(fitted, experiments.logs, urdf_xml)
     measures = name == "friction_curve"
     logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
     with working(f"identifying, method {name}") as progress:
         found = find_method(name).run(logs, arm, fitted, progress, note)
     if fit == ROLLOUT:
         with working("fitting the rollout") as progress:
-            found = fit_rollouts(found, experiments.logs, None if arm is None else arm.urdf_xml, progress)
+            found = fit_rollouts(found, experiments.logs, urdf_xml, progress)
     found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import OptimizeResult, least_squares
 
 from friction_estimator.errors import ConfigError, InputError, SimulationError, choices
+from friction_estimator.identification.inverse_dynamics.options import (
+    InverseDynamicsOptions,
+    friction_motors,
+    live_laws,
+)
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
 from friction_estimator.identification.prediction import TorquePrediction
@@ -19,6 +25,7 @@ from friction_estimator.identification.uncertainty import allowing_for_wrong_mod
 from friction_estimator.io.export.exporter import joint_frictions
 from friction_estimator.io.export.robot_models import urdf_with_bodies
 from friction_estimator.laws.joint_laws import START_LAW
+from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import FloatArray
 
@@ -45,6 +52,22 @@ class RolloutScore:
     urdf: float
 
 
+def rollout_urdf(logs: Sequence[JointLog], urdf_xml: str | None) -> str:
+    """The URDF of rollouts of these recordings.
+
+    Raises
+    ------
+    InputError
+        When there is no URDF, or no recording with commands of drives.
+    ModuleNotFoundError
+        When MuJoCo is missing.
+    """
+    import_module("mujoco")
+    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
+        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
+    return urdf_xml
+
+
 def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[RolloutScore, ...]:
     """The robot of the identification, and the URDF alone, under the commands of all recordings.
 
@@ -53,10 +76,9 @@ def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: st
     InputError
         When there is no URDF, or no recording with commands of drives.
     """
-    from friction_estimator.simulation.simulator import rollout  # MuJoCo is needed here only
+    urdf_xml = rollout_urdf(logs, urdf_xml)
+    from friction_estimator.simulation.simulator import rollout
 
-    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
-        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
     bodies = urdf_with_bodies(urdf_xml, found.bodies)
     scores = []
     for log in logs:
@@ -64,7 +86,7 @@ def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: st
         command, start = log.inputs[COMMAND], log.position[0]
         robots = (bodies, drives), (urdf_xml, urdf)
         errors = [rollout(xml, one, log.time, command, start) - log.position for xml, one in robots]
-        sizes = [np.sqrt(np.mean(one**2, axis=0)) for one in (log.position - log.position.mean(axis=0), *errors)]
+        sizes = [root_mean_square(one) for one in (log.position - log.position.mean(axis=0), *errors)]
         rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
         scores += [RolloutScore(log.name, *row) for row in rows]
     return tuple(scores)
@@ -241,13 +263,26 @@ class _Limb:
         return np.concatenate(velocity).ravel(), np.concatenate([log.position for log in self.logs]).ravel()
 
 
+def refuse_rollout_fit(options: object, logs: Sequence[JointLog], urdf_xml: str | None) -> None:
+    """Refuse, before the identification with these options, what :func:`fit_rollouts` would refuse after it."""
+    if isinstance(options, InverseDynamicsOptions):
+        motors = friction_motors(options, logs[0].joint_names)
+        _refuse_laws(live_laws(motors.names, options), options.coupling is not None)
+    rollout_urdf(logs, urdf_xml)
+
+
+def _refuse_laws(laws: Sequence[str], coupled: bool) -> None:
+    if set(laws) != {START_LAW} or coupled:
+        raise ConfigError(f"a rollout is fitted with the law {START_LAW!r} and joints that have one motor each")
+
+
 def fit_rollouts(
     found: Identification, logs: Sequence[JointLog], urdf_xml: str | None, progress: Progress | None = None
 ) -> Identification:
     """Refine friction, armature, offsets and delay by the position error of the rollout, limb by limb.
 
     Starts from the linear result, whose links it keeps. Standard deviations are at least those of the linear result:
-    what a recording does not show of the timing of the drives, neither fit knows.
+    neither fit finds of the timing of the drives what the recording does not show.
 
     Parameters
     ----------
@@ -264,10 +299,9 @@ def fit_rollouts(
         When there is no URDF, or no recording with commands of drives.
     """
     limbs = [one for one in found.predictions if isinstance(one, TorquePrediction)]
-    if set(found.friction.law_names) != {START_LAW} or any(one.coupling is not None for one in limbs):
-        raise ConfigError(f"a rollout is fitted with the law {START_LAW!r} and joints that have one motor each")
+    _refuse_laws(found.friction.law_names, any(one.coupling is not None for one in limbs))
+    urdf_xml = rollout_urdf(logs, urdf_xml)
     before = rollout_scores(found, logs, urdf_xml)
-    assert urdf_xml is not None
     bodies = urdf_with_bodies(urdf_xml, found.bodies)
     for number, limb in enumerate(limbs):
         own = tuple(log.select(limb.joints) for log in logs)

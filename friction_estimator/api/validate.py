@@ -22,7 +22,7 @@ from friction_estimator.api.identify import (
     silent,
 )
 from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
-from friction_estimator.api.rollouts import RolloutScore, rollout_scores
+from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -38,7 +38,7 @@ from friction_estimator.identification.joint_log import (
     Motion,
     Payload,
 )
-from friction_estimator.identification.linear_problem import FOLDS, one_blas_thread
+from friction_estimator.identification.linear_problem import FOLDS, one_blas_thread, rms
 from friction_estimator.identification.prediction import (
     TorquePrediction,
     curves_of_laws,
@@ -51,7 +51,6 @@ from friction_estimator.identification.scoring import validated
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +141,8 @@ def validate(
         if not predictions:
             return ValidationResult(_by_laws(found, logs, urdf, experiments.coupling), tuple(warnings))
         _refuse_unknown(logs[0].joint_names, predictions)
+        if rollout:
+            rollout_urdf(logs, urdf)  # refused before the work
         rows, motions = [], list[Motion]()
         for number, prediction in enumerate(predictions):
             compared, made = prediction.compared(logs, urdf)
@@ -313,7 +314,7 @@ def _simulated(
 
 
 def _checks(found: Sequence[tuple[ParameterTable, dict[str, float]]]) -> Sequence[ParameterCheck]:
-    """What was identified of every parameter, beside what it is."""
+    """Errors and standard deviations of every parameter over all repetitions."""
     checks = []
     for name, unit in zip(found[0][0].names, found[0][0].units, strict=True):
         rows = []
@@ -325,7 +326,7 @@ def _checks(found: Sequence[tuple[ParameterTable, dict[str, float]]]) -> Sequenc
         if rows:
             values, error, sigma = np.array(rows).T
             inside = float(np.mean(np.abs(error) <= 2.0 * sigma))
-            checks.append(ParameterCheck(name, unit, float(values.mean()), _rms(error), _rms(sigma), inside))
+            checks.append(ParameterCheck(name, unit, float(values.mean()), rms(error), rms(sigma), inside))
     return checks
 
 
@@ -333,7 +334,3 @@ def _reference(table: ParameterTable, name: str) -> float:
     """Value of the URDF, NaN where it has none."""
     known = table.reference is not None and name in table.names
     return float(table.reference[table.names.index(name)]) if known and table.reference is not None else np.nan
-
-
-def _rms(values: FloatArray) -> float:
-    return float(np.sqrt(np.mean(values**2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -188,18 +189,14 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.check:
         _check(arguments)
         return
-    joint_laws = tuple(entry for entry in arguments.law if "=" in entry)
-    laws = [entry for entry in arguments.law if "=" not in entry]
-    if len(laws) > 1:
-        raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
+    laws = _laws(arguments.law)
     if arguments.output.exists() and not arguments.overwrite:
         raise ConfigError(f"{arguments.output} exists already: choose another name, or replace it (--overwrite)")
     result = identify(
         arguments.data,
         method=arguments.method,
-        law=laws[0] if laws else None,
-        joint_laws=joint_laws,
         command=arguments.command,
+        **laws,
         **recording_keywords(arguments),
         **_options(arguments),
     )
@@ -221,9 +218,16 @@ def _check(arguments: argparse.Namespace) -> None:
     if given.pop("payloads") or given.pop("coupling") or given.pop("namespace"):
         raise ConfigError("--check takes no --payload, --coupling or --namespace")
     given.pop("wrenches")
-    laws = {"law": arguments.law[0]} if arguments.law else {}
-    checks = check_motion(arguments.data, robot, **given, **laws, **_options(arguments))
+    checks = check_motion(arguments.data, robot, **given, **_laws(arguments.law), **_options(arguments))
     output_console().print(terminal_table(check_table(checks)))
+
+
+def _laws(given: Sequence[str]) -> dict[str, Any]:
+    """Keywords of the laws that were given."""
+    laws = [entry for entry in given if "=" not in entry]
+    if len(laws) > 1:
+        raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
+    return {"law": laws[0] if laws else None, "joint_laws": tuple(entry for entry in given if "=" in entry)}
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

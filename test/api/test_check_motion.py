@@ -54,9 +54,11 @@ def test_the_command_line_prints_what_a_motion_can_show(arm, tmp_path, capsys):
     log = planned(8.0)
     columns = {f"position/{name}": log.position[:, k] for k, name in enumerate(JOINTS)}
     np.savez(tmp_path / "plan.npz", time=log.time, **columns)
-    assert main(["identify", str(tmp_path / "plan.npz"), "--robot", str(arm), "--check"]) == 0
+    laws = ["--law", "elbow=asymmetric", "--law", "coulomb_viscous"]
+    assert main(["identify", str(tmp_path / "plan.npz"), "--robot", str(arm), "--check", *laws]) == 0
     out = capsys.readouterr().out
     assert "What this motion can show" in out and "shoulder/coulomb" in out and "shown" in out
+    assert "shoulder/viscous" in out and "elbow/viscous" not in out
 
 
 def test_a_walking_robot_is_refused():

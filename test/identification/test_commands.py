@@ -1,5 +1,7 @@
 """Identification from commands and gains of drives: no torque was recorded."""
 
+import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -118,6 +120,25 @@ def test_the_fit_of_the_rollout_finds_the_truth_from_a_wrong_start():
 
 def short():
     return recording(20.0, 0.5, 0.0, 0, duration=1.0)
+
+
+def test_a_fit_of_the_rollout_that_cannot_be_made_is_refused_before_the_work(monkeypatch):
+    pytest.importorskip("mujoco")
+    stages = []
+
+    def stage(title):
+        stages.append(title)
+        return nullcontext()
+
+    gains = {"kp": 20.0, "kd": 0.5}
+    with pytest.raises(ConfigError, match="joints that have one motor each"):
+        identify(short(), "leg", law="asymmetric", fit="rollout", stage=stage, **gains)
+    with pytest.raises(InputError, match="command/<joint>"):
+        identify(replace(short(), effort=short().position), "leg", fit="rollout", stage=stage)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ModuleNotFoundError, match="mujoco"):
+        identify(short(), "leg", fit="rollout", stage=stage, **gains)
+    assert set(stages) == {"reading"}
 
 
 def test_gains_come_from_patterns_or_from_columns_of_the_recording():
