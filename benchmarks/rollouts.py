@@ -4,8 +4,9 @@
 
 RECORDING has ``position/<joint>`` and ``command/<joint>`` of legs that hang in the air. The fit is of the kind of PACE
 (leggedrobotics/pace-sim2real): friction loss, damping, armature and offset of every joint and one delay, from the
-positions alone, by scipy's least squares on MuJoCo rollouts from several starts. Prints a table as Markdown. A leg
-takes some minutes.
+positions alone, by scipy's least squares on MuJoCo rollouts from several starts. It stays apart from the fit of
+`identify --fit rollout`, because it must not start from an identification: it keeps the links of the URDF, and drives
+are MuJoCo's position servos. Prints a table as Markdown. A leg takes some minutes.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from friction_estimator.api.recordings import load_recording
 from friction_estimator.api.validate import validate
 from friction_estimator.identification.joint_log import COMMAND, JointLog
 from friction_estimator.io.robot import Robot, as_robot, load_robot
-from friction_estimator.robot.urdf import checked_urdf
-from friction_estimator.simulation.physics import drop_meshes
-from friction_estimator.types import FloatArray
+from friction_estimator.metrics import root_mean_square
+from friction_estimator.simulation.simulator import ROLLOUT_STEP, compile_joints, fixed_base_spec
+from friction_estimator.types import FloatArray, IntArray
 
 STARTS = (0.3, 1.0, 3.0)
 """Sizes of the parameters that a fit starts from, in usual ones."""
-_STEP, _EVALUATIONS, _CHANGE = 1e-3, 25, 1e-3
+_EVALUATIONS, _CHANGE = 25, 1e-3
 _USUAL = (0.1, 0.1, 0.01, 0.0)
 """Friction loss [N m], damping [N m s/rad], armature [kg m^2] and offset [rad]."""
 _SCALE, _DELAY = (0.1, 0.1, 0.01, 0.01), 0.005
@@ -54,33 +55,25 @@ class Leg:
     """
 
     model: mujoco.MjModel
-    places: list[int]
+    places: IntArray
     log: JointLog
 
     @classmethod
     def of(cls, urdf_xml: str, log: JointLog, kp: float, kd: float) -> Leg:
         """The leg on a base that does not move; other joints are locked."""
-        spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
-        drop_meshes(spec)
-        for joint in list(spec.joints):
-            if joint.name not in log.joint_names:
-                spec.delete(joint)
-        spec.option.timestep, spec.option.integrator = _STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+        spec = fixed_base_spec(urdf_xml, log.joint_names)
         for name in log.joint_names:
             servo = spec.add_actuator()
             servo.target, servo.trntype = name, mujoco.mjtTrn.mjTRN_JOINT
             servo.gaintype, servo.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
             servo.gainprm[0], servo.biasprm[1], servo.biasprm[2] = kp, -kp, -kd
-        model = spec.compile()
-        model.dof_solref[:], model.dof_solimp[:] = (0.004, 1.0), (0.999, 0.999, 0.001, 0.5, 2.0)
-        return cls(model, [int(model.joint(name).dofadr[0]) for name in log.joint_names], log)
+        return cls(*compile_joints(spec, log.joint_names), log)
 
     def errors(self, parameters: Sequence[FloatArray]) -> list[FloatArray]:
         """Simulated less recorded positions (N, n) of parameters (4 n + 1,) each [rad]."""
         log, n = self.log, len(self.places)
         time, data = log.time - log.time[0], mujoco.MjData(self.model)
-        grid = np.arange(int(np.ceil(time[-1] / _STEP)) + 1) * _STEP
+        grid = np.arange(int(np.ceil(time[-1] / ROLLOUT_STEP)) + 1) * ROLLOUT_STEP
         kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
         models, starts, controls = [], [], np.zeros((len(parameters), grid.size, n))
         for number, values in enumerate(parameters):
@@ -96,14 +89,14 @@ class Leg:
             starts.append(np.zeros(mujoco.mj_stateSize(model, kind)))
             mujoco.mj_getState(model, data, starts[-1], kind)
         states, _ = rollout.rollout(models, [data], np.array(starts), controls)
-        found = states[:, :-1, 1 + np.array(self.places)]
+        found = states[:, :-1, 1 + self.places]
         paths = [np.vstack((log.position[0], path)) for path in found]
         return [np.column_stack([np.interp(time, grid, one) for one in path.T]) - log.position for path in paths]
 
     def _held(self, wanted: FloatArray, time: FloatArray) -> FloatArray:
         """Commands that are held, at these times; a step is spread over one step of the simulation."""
         last = np.clip(np.searchsorted(time, wanted, side="right") - 1, 0, None)
-        share = np.clip((wanted - time[last]) / _STEP, 0.0, 1.0)[:, None]
+        share = np.clip((wanted - time[last]) / ROLLOUT_STEP, 0.0, 1.0)[:, None]
         command = self.log.inputs[COMMAND]
         return share * command[last] + (1.0 - share) * command[np.maximum(last - 1, 0)]
 
@@ -130,7 +123,7 @@ class Leg:
 
 
 def _rms(error: FloatArray) -> list[float]:
-    return (np.sqrt(np.mean(error**2, axis=0)) / _MRAD).tolist()
+    return (root_mean_square(error) / _MRAD).tolist()
 
 
 def compare(recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: float) -> None:

@@ -338,20 +338,22 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     SimulationError
         When MuJoCo cannot simulate the URDF, or the joints run away.
     """
-    model, places = _fixed_base_model(urdf_xml, drives)
+    model, places = _rollout_model(urdf_xml, drives)
     data = mujoco.MjData(model)
     data.qpos[places] = start
     mujoco.mj_forward(model, data)
-    count = int(np.ceil((time[-1] - time[0]) / ROLLOUT_STEP)) + 1
-    sample = np.clip(np.searchsorted(time - time[0], np.arange(count) * ROLLOUT_STEP, side="right") - 1, 0, None)
+    since = time - time[0]
+    grid = np.arange(int(np.ceil(since[-1] / ROLLOUT_STEP)) + 1) * ROLLOUT_STEP
+    sample = np.clip(np.searchsorted(since, grid, side="right") - 1, 0, None)
     late = np.floor(drives.delay / ROLLOUT_STEP).astype(np.intp)
     older = drives.delay / ROLLOUT_STEP - late
-    grid = np.arange(count) * ROLLOUT_STEP
-    fine = np.column_stack([np.interp(grid, time - time[0], column) for column in command.T])
-    wanted = command[sample] if drives.held else fine
+    if drives.held:
+        wanted = command[sample]
+    else:
+        wanted = np.column_stack([np.interp(grid, since, column) for column in command.T])
     columns = np.arange(len(drives.joints))
-    torque, position = np.zeros((count, len(drives.joints))), np.zeros((count, len(drives.joints)))
-    for k in range(count):
+    torque, position = np.zeros_like(wanted), np.zeros_like(wanted)
+    for k in range(grid.size):
         position[k], velocity = data.qpos[places], data.qvel[places]
         before, first = np.maximum(k - late, 0), np.maximum(k - late - 1, 0)
 
@@ -366,26 +368,36 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
         mujoco.mj_step(model, data)
     if not np.isfinite(position).all() or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
         raise SimulationError("the simulated joints run away: with these gains and delays, the drives are not stable")
-    return np.column_stack([np.interp(time - time[0], grid, column) for column in position.T])
+    return np.column_stack([np.interp(since, grid, column) for column in position.T])
 
 
-def _fixed_base_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, FloatArray]:
-    """The robot without contacts, its base fixed, and where its joints are among positions and velocities."""
+def _rollout_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, IntArray]:
+    """The model with the parameters of the drives, and where their joints are among positions and velocities."""
     try:
-        spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
-        drop_meshes(spec)
-        for joint in list(spec.joints):
-            if joint.name not in drives.joints:
-                spec.delete(joint)
-        spec.option.timestep = ROLLOUT_STEP
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
-        model = spec.compile()
-        places = np.array([model.joint(name).dofadr[0] for name in drives.joints])
+        model, places = compile_joints(fixed_base_spec(urdf_xml, drives.joints), drives.joints)
     except (ValueError, KeyError, mujoco.FatalError) as error:
         raise SimulationError(f"MuJoCo cannot simulate the URDF: {error}") from None
     model.dof_damping[places] = drives.damping
     model.dof_armature[places] = drives.armature
+    return model, places
+
+
+def fixed_base_spec(urdf_xml: str, joints: Sequence[str]) -> mujoco.MjSpec:
+    """The robot without contacts and limits, its base fixed and other joints locked, before it is compiled."""
+    spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
+    drop_meshes(spec)
+    for joint in list(spec.joints):
+        if joint.name not in joints:
+            spec.delete(joint)
+    spec.option.timestep, spec.option.integrator = ROLLOUT_STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    return spec
+
+
+def compile_joints(spec: mujoco.MjSpec, joints: Sequence[str]) -> tuple[mujoco.MjModel, IntArray]:
+    """The model, whose dry friction hardly creeps, and where its joints are among positions and velocities."""
+    model = spec.compile()
+    places = np.array([model.joint(name).dofadr[0] for name in joints])
     model.dof_solref[places] = [float(value) for value in STICTION_REFERENCE.split()]
     model.dof_solimp[places] = [float(value) for value in STICTION_IMPEDANCE.split()]
     return model, places
