@@ -114,11 +114,7 @@ def run(
         def made(treatment: Treatment, own: Sequence[JointLog] = own, group: Transmission = group) -> list[Motion]:
             return [at_motors(one, group) for one in to_motions(own, treatment, options.folds)]
 
-        treatment, rivals, table = choose_treatment(own, made, source, options)
-        if treatment is None:
-            curves.leave_out(source.joint)
-        else:
-            curves.add(made(treatment), source, table, coupling, map(made, rivals))
+        curves.add_treated(own, made, source, coupling)
         if progress is not None:
             progress(number + 1, len(motors.names))
     return curves.identification
@@ -233,6 +229,20 @@ class Curves:
         self._parts, self._left_out = list[Part](), list[str]()
         self.curves = list[JointCurve]()
 
+    def add_treated(
+        self,
+        logs: Sequence[JointLog],
+        made: Callable[[Treatment], list[Motion]],
+        source: CurveSource,
+        coupling: Coupling | None = None,
+    ) -> None:
+        """Velocity, lateness, further columns and law of one joint; see :func:`choose_treatment` and :meth:`add`."""
+        treatment, rivals, table = choose_treatment(logs, made, source, self._options)
+        if treatment is None:
+            self._left_out.append(f"{source.joint} is left out: it moves by no more than its noise: move it")
+        else:
+            self.add(made(treatment), source, table, coupling, map(made, rivals))
+
     def add(
         self,
         motions: Sequence[Motion],
@@ -297,10 +307,6 @@ class Curves:
             candidates=(*table, *delays, *found),
         )
         self._parts.append((result, _findings(curve, score.relative_error < 1.0, about_score(score, self._quantity))))
-
-    def leave_out(self, joint: str) -> None:
-        """A joint that stands still in all recordings."""
-        self._left_out.append(f"{joint} is left out: it moves by no more than its noise: move it")
 
     @property
     def identification(self) -> Identification:
@@ -409,8 +415,7 @@ def _table(curve: JointCurve) -> ParameterTable:
 
 def _drawn(curve: JointCurve) -> FrictionSamples:
     """Friction over velocity, less the further columns, thinned out for figures."""
-    size = curve.samples.velocity.size
-    few = curve.samples.select(slice(None, None, max(1, -(-size // _DRAWN))))
+    few = curve.samples.thinned(_DRAWN)
     load = np.full(few.velocity.size, np.nan) if few.load is None else few.load
     usable = np.ones(few.velocity.size, dtype=bool) if few.usable is None else few.usable
     friction = few.friction - few.beyond(curve.further)

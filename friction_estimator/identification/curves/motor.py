@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.curves.decision import CurveSource, FrictionCurveOptions, choose_treatment
+from friction_estimator.identification.curves.decision import CurveSource, FrictionCurveOptions
 from friction_estimator.identification.curves.drive import (
     DAMPING,
     DRIVE_GAIN,
@@ -258,11 +258,7 @@ def identify_motor(
         def made(treatment: Treatment, part: DriveRecording = part) -> list[Motion]:
             return part.of_logs(free, driven, treatment, options.folds)
 
-        treatment, rivals, table = choose_treatment([*free, *driven], made, source, own)
-        if treatment is None:
-            curves.leave_out(motor)
-        else:
-            curves.add(made(treatment), source, table, rivals=map(made, rivals))
+        curves.add_treated([*free, *driven], made, source)
         if progress is not None:
             progress(number + 1, len(coupling.motor_names))
     return _with_drives(curves, recording, bool(free), bool(driven))
