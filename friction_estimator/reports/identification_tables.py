@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,59 +52,55 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
 def rollout_table(scores: Sequence[Any]) -> Table:
     """RMS errors of simulated positions, and those of the URDF alone."""
     columns = (
-        Column("recording", align="left"),
-        Column("joint", align="left"),
+        "recording",
+        "joint",
         Column("travel", "mrad", "RMS of the recording"),
         Column("identified", "mrad", "RMS error of the rollout"),
         Column("URDF alone", "mrad", "RMS error of the rollout"),
     )
-    rows = tuple(
-        (Cell(one.recording), Cell(one.joint))
-        + tuple(Cell(number(1e3 * value)) for value in (one.travel, one.identified, one.urdf))
+    rows = (
+        (one.recording, one.joint, *(number(1e3 * value) for value in (one.travel, one.identified, one.urdf)))
         for one in scores
     )
-    return Table("Simulated positions", columns, rows)
+    return _table("Simulated positions", columns, rows)
 
 
 def check_table(checks: Sequence[Any]) -> Table:
     """Parameters in simulated recordings of a motion, see `api.validate.ParameterCheck`."""
-    columns = (
-        Column("parameter", align="left"),
-        Column("unit", align="left"),
-        Column("simulated"),
-        Column("RMS error"),
-        Column("sigma"),
-        Column("within 2 sigma"),
-        Column("verdict", align="left"),
+    numbers = map(Column, ("simulated", "RMS error", "sigma", "within 2 sigma"))
+    rows = (
+        (one.name, one.unit, *map(number, (one.truth, one.error, one.sigma)), percent(one.inside), one.verdict)
+        for one in checks
     )
-    rows = []
-    for one in checks:
-        numbers = (number(value) for value in (one.truth, one.error, one.sigma))
-        texts = (one.name, one.unit, *numbers, percent(one.inside), one.verdict)
-        rows.append(tuple(map(Cell, texts)))
-    return Table("What this motion can show", columns, tuple(rows))
+    return _table("What this motion can show", ("parameter", "unit", *numbers, "verdict"), rows)
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> Table:
     """What was compared by held-out errors, and chosen: the simplest within one standard error of the best."""
     columns = (
-        Column("decision", align="left"),
-        Column("candidate", align="left"),
+        "decision",
+        "candidate",
         Column("held-out error", "", "relative to the torque"),
         Column("above the best", "", "relative to it"),
         Column("standard error", "", "relative to it"),
-        Column("chosen", align="left"),
+        "chosen",
     )
-    rows = tuple(
+    rows = (
         (
-            Cell(one.decision),
-            Cell(one.settings),
-            *(Cell(percent(value)) for value in (one.error, one.excess, one.sigma)),
-            Cell("chosen" if one.chosen else ""),
+            one.decision,
+            one.settings,
+            *map(percent, (one.error, one.excess, one.sigma)),
+            "chosen" if one.chosen else "",
         )
         for one in candidates
     )
-    return Table("Candidates", columns, rows)
+    return _table("Candidates", columns, rows)
+
+
+def _table(title: str, columns: Sequence[str | Column], rows: Iterable[Sequence[str]]) -> Table:
+    """Table of plain cells; a column that is given by its name alone holds text, at the left."""
+    made = (Column(one, align="left") if isinstance(one, str) else one for one in columns)
+    return Table(title, tuple(made), tuple(tuple(map(Cell, row)) for row in rows))
 
 
 def range_table(friction: IdentifiedParameters) -> Table | None:
