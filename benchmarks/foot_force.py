@@ -29,7 +29,7 @@ _FOLDS, _EDGE, _STEP = 5, 0.6, 50
 
 
 def by_hand(folder: Path, cutoff_hz: float, free_gravity: bool) -> FloatArray:
-    """Held-out error and RMS torque (2, 2) of both joints: F_c sgn(dq), F_v dq and a constant beside the URDF's links.
+    """Held-out error and RMS torque (2, 2) of both joints: F_c sgn(dq), F_v dq, a constant, the links of the URDF.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ def walk_mujoco(walker: Walker) -> Walk:
 
 
 class Walker:
-    """Plan and controller of the package, and MuJoCo with its own friction.
+    """Plan and controller of the package, and MuJoCo with the friction of MuJoCo.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ def calls(run: Run, progress: Progress) -> list[Figure]:
     """Calls of a sample, a mean over whole windows of the observer kalman."""
     walk = run.walk(ROBOT, "walk", WARM_UP + _COUNTED)
     add, codes = _adding(walk), [dispatcher.py_func.__code__ for dispatcher, _ in KERNELS]
-    kernels = {(code.co_filename, code.co_name) for code in codes}  # numba makes code objects of its own for profilers
+    kernels = {(code.co_filename, code.co_name) for code in codes}  # numba makes further code objects for profilers
     counts = {"Python": 0, "kernel": 0}
 
     def count(frame: FrameType, event: str, argument: object) -> None:

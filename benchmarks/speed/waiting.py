@@ -1,4 +1,4 @@
-"""Processes of a measurement: in a ROS domain of their own, waited for, and with their children."""
+"""Processes of a measurement: in a separate ROS domain, waited for, and with their children."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ _FIGURE_SAMPLES = 2000
 
 
 def thinned_out(samples: int) -> slice:
-    """Which of so many samples a figure shows."""
+    """Which of a number of samples a figure shows."""
     return slice(None, None, max(1, samples // _FIGURE_SAMPLES))
 
 
@@ -140,7 +140,7 @@ class Provenance:
 
     Attributes
     ----------
-    method : ``inverse_dynamics``, ``friction_curve`` or ``motor``
+    method : ``inverse_dynamics``, ``inverse_dynamics, rollout``, ``friction_curve`` or ``motor``
     data : name and SHA-256 of every experiment
     choices : what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
     command : the command line, empty when called from Python

@@ -261,7 +261,7 @@ class RigidBody:
     def drive_inertia(
         self, places: IntArray, values: FloatArray, covariance: FloatArray, sigma: float, drive: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Inertia (n,) of the drives and its standard deviation, given what the URDF knows of the links [kg m^2].
+        """Inertia (n,) of the drives and its standard deviation, given the links of the URDF [kg m^2].
 
         The data show most drives together with the links that they move; the URDF decides how much is whose.
 

@@ -190,7 +190,7 @@ def _basis(law: FrictionLaw, samples: CurveSamples) -> FloatArray:
 def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> NumberedRows:
     """The linear problem of some samples: the law, or what meets its shape, then the further columns.
 
-    Samples that are driven and those that are not count as two joints: their errors have sizes of their own.
+    Samples that are driven and those that are not count as two joints: their errors differ in size.
     """
     time = np.arange(samples.velocity.size) if samples.time is None else samples.time
     number = np.rint(time / period).astype(np.intp)

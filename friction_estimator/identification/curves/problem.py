@@ -231,7 +231,7 @@ class SampleOptions:
 
     Attributes
     ----------
-    delay : the friction of a sample is that of so much earlier [s]
+    delay : by which friction is late: it belongs to a velocity that is this much earlier [s]
     dead_zone : slower samples are not used [rad/s]
     max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is not used [N m]
     columns : beyond friction: a constant, or inputs of the motions

@@ -175,7 +175,7 @@ def _compared(
     band_hz: float,
     progress: Progress | None = None,
 ) -> tuple[Comparison, tuple[str, ...]]:
-    """Every candidate fitted to all rows of its own, compared in one band; and the names of the parameters."""
+    """Every candidate, fitted to all its rows and compared in one band; and the names of the parameters."""
     reference = treated_rows(logs, model, options, max(candidates, key=lambda one: one.band_hz))
     found = Comparison(reference, options.solver, options.folds)
     for count, candidate in enumerate(candidates):
