@@ -47,6 +47,12 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
                 "no bodies were identified: links of the URDF were taken as known, or this is no arm or leg"
             )
         request = replace(request, model=urdf_with_bodies(request.model, request.bodies))
+    document, pairs, warnings = _with_dynamics(request)
+    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "a URDF"), *reductions(pairs)))
+
+
+def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[tuple[ExportedFriction, Element]], list[str]]:
+    """The URDF with other ``<dynamics>``, joints with their elements, and warnings."""
     document = XmlText(request.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
@@ -59,7 +65,7 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
             document.set(dynamics, attributes)
         if element.attributes.get("type") == "fixed":
             warnings.append(f"joint {joint.joint!r} is fixed in the URDF: its friction has no effect")
-    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "a URDF"), *reductions(pairs)))
+    return document, pairs, warnings
 
 
 @register_exporter("gazebo", model="the SDF, or the URDF, of the robot")
@@ -104,8 +110,9 @@ def export_drake(request: ExportRequest) -> ExportResult:
     Drake adds the inertia ``gear_ratio^2 rotor_inertia`` of an actuator to its joint, and has no dry friction of joints
     (``pydrake.multibody.parsing``, supported tags of URDFs).
     """
-    made = export_urdf(request)
-    document = XmlText(made.text, "URDF")
+    parse_urdf(request.model, "given as the model")
+    dynamics, pairs, warnings = _with_dynamics(request)
+    document = XmlText(dynamics.text(), "URDF")
     root = document.elements[0]
     transmissions = [one for one in document.elements if one.path == ("robot", "transmission")]
     added = []
@@ -128,8 +135,7 @@ def export_drake(request: ExportRequest) -> ExportResult:
         document.set(root, {"xmlns:drake": "http://drake.mit.edu"})
     dry = [joint.joint for joint in request.alone if joint.simple.coulomb]
     none = f"Drake has no dry friction of joints: that of {', '.join(dry)} has no effect there"
-    kept = (text for text in made.warnings if not text.startswith("a URDF has no place"))
-    return ExportResult(document.text(), (*kept, *([none] if dry else [])))
+    return ExportResult(document.text(), (*warnings, *reductions(pairs), *([none] if dry else [])))
 
 
 def _drives(transmission: Element, joint: str) -> bool:
@@ -240,7 +246,7 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
     ConfigError
         When all friction is that of motors that move several joints.
     """
-    joints, reductions = request.alone, tuple(filter(None, (joint.reduction for joint in request.alone)))
+    joints, reduced = request.alone, tuple(filter(None, (joint.reduction for joint in request.alone)))
     if not joints:
         raise ConfigError("Isaac Lab has friction joint by joint: that of motors which move several cannot be exported")
     coulomb = {joint.joint: joint.simple.coulomb for joint in joints}
@@ -250,7 +256,7 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
         "viscous_friction": {joint.joint: joint.simple.viscous for joint in joints},
         "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
     }
-    notes = (*request.origin, *_ISAAC_LAB, *reductions)
+    notes = (*request.origin, *_ISAAC_LAB, *reduced)
     lines = ["IDENTIFIED = {"]
     for name, table in tables.items():
         if table:
@@ -258,7 +264,7 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
             lines += [f"    {name!r}: {{", *entries, "    },"]
     motors = (f"the friction of {', '.join(request.motor_names)}, which move several joints, is left out",)
     return ExportResult(
-        hash_comment(notes) + "\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reductions)
+        hash_comment(notes) + "\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reduced)
     )
 
 
