@@ -96,13 +96,13 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     """Drives with what was identified, and with what the URDF has."""
     from friction_estimator.simulation.simulator import Drives
 
-    names, table = log.joint_names, found.parameters
+    names = log.joint_names
     friction = {one.joint: one for one in joint_frictions(found)}
     torques = [one for one in found.predictions if isinstance(one, TorquePrediction)]
     delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
     if missing := [name for name in names if name not in friction or name not in delay]:
         raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
-    known = dict(zip(table.names, table.values.tolist(), strict=True)) | dict(found.bodies)
+    known = _known(found)
     dynamics = {
         joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
     }
@@ -145,6 +145,11 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
         held=any(one.hold for one in torques),
     )
     return identified, urdf
+
+
+def _known(found: Identification) -> dict[str, float]:
+    """Parameters by name; those that go with the nearest real bodies, where there are such."""
+    return dict(zip(found.parameters.names, found.parameters.values.tolist(), strict=True)) | dict(found.bodies)
 
 
 ROLLOUT = "rollout"
@@ -218,7 +223,6 @@ class _Limb:
         """The best of several least-squares fits."""
         n, weight = self.coulomb.size, 1.0 / np.sqrt(sum(log.position.size for log in self.logs))
         lower = np.where(np.arange(4 * n + 1) // n == 3, -np.inf, 0.0)
-        lower[-1] = 0.0
         fits = []
         for size in _STARTS:
             start = self.start * np.append(np.repeat((size, size, size, 1.0), n), 1.0)
@@ -306,7 +310,7 @@ def fit_rollouts(
     for number, limb in enumerate(limbs):
         own = tuple(log.select(limb.joints) for log in logs)
         drives = tuple(_drives(found, log, urdf_xml)[0] for log in own)
-        known = dict(zip(found.parameters.names, found.parameters.values.tolist(), strict=True)) | dict(found.bodies)
+        known = _known(found)
         coulomb = np.array([known[f"{name}/coulomb"] for name in limb.joints])
         part = _Limb(bodies, own, drives, coulomb)
         values = part.fitted().x

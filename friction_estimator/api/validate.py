@@ -319,18 +319,14 @@ def _checks(found: Sequence[tuple[ParameterTable, dict[str, float]]]) -> Sequenc
     for name, unit in zip(found[0][0].names, found[0][0].units, strict=True):
         rows = []
         for table, truth in found:
-            value = truth.get(name, _reference(table, name))
-            if name in table.names and np.isfinite(value):
-                place = table.names.index(name)
+            if name not in table.names:
+                continue
+            place = table.names.index(name)
+            value = truth.get(name, np.nan if table.reference is None else float(table.reference[place]))
+            if np.isfinite(value):
                 rows.append((value, table.values[place] - value, table.sigma[place]))
         if rows:
             values, error, sigma = np.array(rows).T
             inside = float(np.mean(np.abs(error) <= 2.0 * sigma))
             checks.append(ParameterCheck(name, unit, float(values.mean()), rms(error), rms(sigma), inside))
     return checks
-
-
-def _reference(table: ParameterTable, name: str) -> float:
-    """Value of the URDF, NaN where it has none."""
-    known = table.reference is not None and name in table.names
-    return float(table.reference[table.names.index(name)]) if known and table.reference is not None else np.nan

@@ -15,9 +15,6 @@ from scipy.optimize import lsq_linear
 from friction_estimator.errors import InputError
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-_MAPS = Path("/proc/self/maps")
-_SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
-
 
 @dataclass(frozen=True, slots=True)
 class LinearProblem:
@@ -406,6 +403,12 @@ def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
         values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
         values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
     return np.asarray(values / triangle.scale)
+
+
+_MAPS = Path("/proc/self/maps")
+"""Files that are loaded into this process."""
+_SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
+"""Functions of OpenBLAS, and of that of SciPy's wheels, for get or set."""
 
 
 @contextmanager

@@ -344,15 +344,15 @@ def parameter_table(solution: Estimate) -> ParameterTable:
 def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
     """Rows of delay, encoder offset (reading of the drive minus recorded position) and armature of every drive."""
     names = solution.observations[0].motion.joint_names
-    late = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), len(names))
-    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in zip(names, solution.delay, late, strict=True)]
+    late = zip(names, solution.delay, solution.delay_sigmas, strict=True)
+    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in late]
     for joint, name in enumerate(names):
         kp = np.mean([one.motion.inputs[KP][:, joint].mean() for one in solution.observations])
         offset = found.get(f"{name}/offset")
         if offset is not None and kp > 0.0:
             rows.append((f"{name}/encoder_offset", "rad", offset[2] / kp, offset[3] / kp, np.nan))
     model, first = solution.model, solution.model.friction_count
-    own = np.flatnonzero((solution.kept >= first) & (solution.kept < first + len(model.body.base.names)))
+    own = np.flatnonzero(solution.inertial)
     if own.size and np.isfinite(solution.urdf_sigma):
         inertia, sigma = model.body.drive_inertia(
             solution.kept[own] - first,

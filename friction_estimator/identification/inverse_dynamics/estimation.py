@@ -192,7 +192,18 @@ class Estimate:
     @property
     def delay_sigma(self) -> float:
         """Standard deviation of the delay that is known worst [s]."""
-        return float(np.sqrt(np.diagonal(self.delay_covariance).max()))
+        return float(self.delay_sigmas.max())
+
+    @property
+    def delay_sigmas(self) -> FloatArray:
+        """Standard deviation (n,) of the delay of every joint [s]."""
+        return np.broadcast_to(np.sqrt(np.diagonal(self.delay_covariance)), self.delay.shape)
+
+    @property
+    def inertial(self) -> BoolArray:
+        """Which parameters of the fit (q,) are base parameters; a payload's scale is none."""
+        first = self.model.friction_count
+        return np.asarray((self.kept >= first) & (self.kept < first + len(self.model.body.base.names)))
 
     @property
     def covariance(self) -> FloatArray:

@@ -200,8 +200,7 @@ def _scale(solution: Estimate) -> float:
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
     found, names = [], solution.observations[0].motion.joint_names
-    sigmas = np.broadcast_to(np.sqrt(np.diagonal(solution.delay_covariance)), solution.delay.shape)
-    each = zip(names, solution.delay.tolist(), sigmas.tolist(), strict=True)
+    each = zip(names, solution.delay.tolist(), solution.delay_sigmas.tolist(), strict=True)
     sure = [f"{name} {1e3 * one:.2f} +- {1e3 * sigma:.2f}" for name, one, sigma in each if abs(one) > _SURE * sigma]
     if sure and solution.of_drive:
         late = ("command", "not late") if solution.late_command else ("torque", "as late as its command")

@@ -249,9 +249,7 @@ def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[s
     with them, by name, come with it. Base parameters become those of the bodies, and all others move by their
     covariance with them.
     """
-    first = solution.model.friction_count
-    inertial = (solution.kept >= first) & (solution.kept < first + len(solution.model.body.base.names))
-    body = solution.model.body
+    first, inertial, body = solution.model.friction_count, solution.inertial, solution.model.body
     if not inertial.any() or not body.link_reference.size:
         return None, True, {}
     V = solution.fit.covariance
