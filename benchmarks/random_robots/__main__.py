@@ -25,10 +25,10 @@ from benchmarks.random_robots.robots import KINDS, SIMULATORS
 from benchmarks.random_robots.scores import HEADING, Record, summary
 from benchmarks.random_robots.walks import load_walk
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser, setting
-from benchmarks.shared.pages import Page, table
+from benchmarks.shared.pages import DOCS, add_page, table
 from friction_estimator.errors import SimulationError
 
-PAGE = "docs/results/random_robots.md"
+PAGE = DOCS / "results" / "random_robots.md"
 WALKS = Path(tempfile.gettempdir()) / "random_robots"
 
 SWITCHES = (
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     parser.add_argument("--walks", type=Path, default=WALKS, help="folder of the simulated walks")
     parser.add_argument("--records", type=Path, help="file with one line of JSON a robot")
-    parser.add_argument("-o", "--output", type=_page, metavar="PAGE", help=f"page to fill, as {PAGE}; none: print only")
+    add_page(parser, PAGE, "command", "robots", optional=True)
     add_processes(parser)
     options = parser.parse_args(arguments)
     options.walks.mkdir(parents=True, exist_ok=True)
@@ -138,10 +138,6 @@ def _rows(
             yield summary(value, [record for record in found["all"] if not field or record[field] == value])
     for label in list(variants)[1:]:
         yield summary(label, found[label])
-
-
-def _page(text: str) -> Page:
-    return Page(text, ("command", "robots"))
 
 
 if __name__ == "__main__":

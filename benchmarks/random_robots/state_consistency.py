@@ -24,13 +24,13 @@ from benchmarks.random_robots.robots import BUILTIN, IN_MODEL, LINK_COM_STD, LIN
 from benchmarks.random_robots.sensors import SensorErrors, draw_errors
 from benchmarks.random_robots.walks import Walk, model_law, walk_builtin
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser, setting
-from benchmarks.shared.pages import Page, number, table
+from benchmarks.shared.pages import DOCS, add_page, number, table
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.types import FloatArray, IntArray
 
-PAGE = "docs/results/random_robots.md"
+PAGE = DOCS / "results" / "random_robots.md"
 HEADING = ("states", "number", "NEES, mean", "median", "smallest", "largest")
 _ALL = "together"
 _EMPTY = 1e-9  # eigenvalues of the correlations below it are constraints of the filter
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=count, default=20)
     parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="PARAM=VALUE", help="of the estimator")
     add_processes(parser)
-    parser.add_argument("-o", "--output", type=_page, metavar="PAGE", help=f"page to fill, as {PAGE}; none: print only")
+    add_page(parser, PAGE, "states", optional=True)
     options = parser.parse_args(arguments)
     with ProcessPoolExecutor(options.processes) as pool:
         runs = pool.map(partial(perform, changes=dict(options.set)), range(options.seeds))
@@ -54,10 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.output is not None:
         used = command_line("random_robots.state_consistency", arguments)
         options.output.fill("states", [f"`{used}`", "", *lines])
-
-
-def _page(text: str) -> Page:
-    return Page(text, ["states"])
 
 
 def _row(kind: str, found: Sequence[tuple[float, int]]) -> list[str]:

@@ -23,11 +23,11 @@ from benchmarks.random_robots.scores import is_wrong, score
 from benchmarks.random_robots.sensors import draw_errors
 from benchmarks.random_robots.walks import PERIOD, Walker, walk_mujoco
 from benchmarks.shared.command import add_processes, command, command_line, make_parser
-from benchmarks.shared.pages import Page, number, table
+from benchmarks.shared.pages import DOCS, add_page, number, table
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.types import FloatArray
 
-PAGE = "docs/results/random_robots.md"
+PAGE = DOCS / "results" / "random_robots.md"
 HEADING = (
     "trouble", "smallest coverage", "largest relative error", "wrong joints", "of these named", "right joints named",
     "F_c within 2 sigma", "lag of F_c, median", "F_v within 2 sigma", "lag of F_v, median",
@@ -132,15 +132,11 @@ def _follows(value: FloatArray, sigma: FloatArray, true: FloatArray, rate: Float
     return inside, f"{number(lag, 1)} s" if math.isfinite(lag) else "–"
 
 
-def _page(text: str) -> Page:
-    return Page(text, ["troubles"])
-
-
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("random_robots.troubles", __doc__)
     add_processes(parser)
-    parser.add_argument("-o", "--output", type=_page, metavar="PAGE", help=f"page to fill, as {PAGE}; none: print only")
+    add_page(parser, PAGE, "troubles", optional=True)
     options = parser.parse_args(arguments)
     with ProcessPoolExecutor(options.processes) as pool:
         lines = table(HEADING, list(pool.map(perform, TROUBLES)))

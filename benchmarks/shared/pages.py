@@ -63,14 +63,16 @@ class Page:
         write_atomically(self.path, f"{before}{_begin(name)}\n\n{content}\n\n{_end(name)}{after}")
 
 
-def add_page(parser: argparse.ArgumentParser, default: Path, *names: str) -> None:
-    """Add the option ``--output``, a page with these places."""
+def add_page(parser: argparse.ArgumentParser, default: Path, *names: str, optional: bool = False) -> None:
+    """Add the option ``--output``, a page with these places; ``optional``: without it, none is filled."""
 
     def page(text: str) -> Page:
         return Page(text, names)
 
-    about = "page whose tables are filled"
-    parser.add_argument("-o", "--output", type=page, default=str(default), metavar="PAGE", help=about)
+    about, given = "page whose tables are filled", None if optional else str(default)
+    if optional:
+        about = f"page to fill, as {default.relative_to(DOCS.parent)}; none: print only"
+    parser.add_argument("-o", "--output", type=page, default=given, metavar="PAGE", help=about)
 
 
 def number(value: float, digits: int = 2) -> str:
