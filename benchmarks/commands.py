@@ -22,6 +22,7 @@ from benchmarks.shared.pages import header, row
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.inverse_dynamics.options import LATE, InverseDynamicsOptions
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
+from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.recording.torque_checks import with_drive_torque
 from friction_estimator.io.robot import as_robot
 from friction_estimator.types import FloatArray
@@ -53,8 +54,8 @@ def recording(
     model = pin.buildModelFromXML(URDF)
     model.armature = ARMATURE
     data, random = model.createData(), np.random.default_rng(seed)
-    count, step = int(duration * _RATE), 1.0 / (_RATE * _STEPS)
-    time = (np.arange(count * _STEPS) + 0.5) * step
+    samples, step = int(duration * _RATE), 1.0 / (_RATE * _STEPS)
+    time = (np.arange(samples * _STEPS) + 0.5) * step
     desired = _command(random, time if not hold else np.floor(time * _RATE) / _RATE)
     q, v, a = desired[0].copy(), np.zeros(2), np.zeros(2)
     late, torque, position = round(delay / step), np.zeros((time.size, 2)), np.zeros((time.size, 2))
@@ -67,10 +68,10 @@ def recording(
         a = pin.aba(model, data, middle, speed, applied - friction)
         q, v = q + step * (v + 0.5 * step * a), v + step * a
     kept = slice(None, None, _STEPS)
-    recorded = np.arange(count) / _RATE
-    noisy = position[kept] + _NOISE * random.normal(size=(count, 2))
-    command = _command(np.random.default_rng(seed), recorded)
-    return JointLog("leg", ("hip", "knee"), recorded, noisy, inputs={"command": command})
+    recorded = np.arange(samples) / _RATE
+    noisy = position[kept] + _NOISE * random.normal(size=(samples, 2))
+    desired = _command(np.random.default_rng(seed), recorded)
+    return JointLog("leg", ("hip", "knee"), recorded, noisy, inputs={"command": desired})
 
 
 def _command(random: np.random.Generator, time: FloatArray) -> FloatArray:
@@ -113,15 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             pairs = np.array([pair for one in found for name, pair in one.items() if kind in name])
             error, sigma = np.abs(pairs.T)
             share = np.mean(error <= 2.0 * sigma)
-            rms = np.sqrt(np.mean(error**2))
-            numbers = [f"{scale * value:.4f}" for value in (rms, sigma.mean())]
+            numbers = [f"{scale * value:.4f}" for value in (rms(error), sigma.mean())]
             cells = f"{kp:g}, {kd:g}", kind, *numbers, f"{100 * share:.0f} %", f"{scale * error.max():.4f}"
             print(row(cells), flush=True)
     (one, spread), (other, more) = (np.moveaxis(pairs, -1, 0) for pairs in coulomb)
-    inside = 100.0 * np.mean(np.abs(one - other) <= 2.0 * np.hypot(spread, more))
-    rms, largest = np.sqrt(np.mean((one - other) ** 2)), np.abs(one - other).max()
-    print(f"\nF_c with the first gains less that with the others: RMS {rms:.4f} N m, largest {largest:.4f} N m, "
-          f"{inside:.0f} % within 2 sigma")  # fmt: skip
+    apart = one - other
+    inside = 100.0 * np.mean(np.abs(apart) <= 2.0 * np.hypot(spread, more))
+    print(f"\nF_c with the first gains less that with the others: RMS {rms(apart):.4f} N m, largest "
+          f"{np.abs(apart).max():.4f} N m, {inside:.0f} % within 2 sigma")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def fit_by_hand(leg: Recording, half: int, free_gain: bool, gain: float = 40.0) 
         if free_gain:
             terms = np.column_stack((terms, leg.effort[:, joint]))
         terms, torque = low_pass(terms, gain), low_pass(leg.effort[:, joint], gain)
-        used = slice(round(0.3 / PERIOD), half)
+        used = slice(round(SETTLED / PERIOD), half)
         target = low_pass(leg.external[:, joint], gain)[used] + torque[used]
         found[:, joint] = terms @ np.linalg.lstsq(terms[used], target, rcond=1e-5)[0] - torque
     return found
@@ -151,9 +151,8 @@ def observe(leg: Recording, urdf_xml: str, parameters: Mapping[str, Any], half: 
 
 def cells(name: str, found: FloatArray, leg: Recording, half: int, gain: float) -> list[str]:
     """Row of the table: R^2 of hip and knee, twice, errors and bias."""
-    truth, settled = low_pass(leg.external, gain), slice(half + round(SETTLED / PERIOD), len(found))
-    ends = settled.start, int(np.flatnonzero(np.isfinite(found).all(axis=1))[-1]) + 1
-    x, y = found[slice(*ends)], truth[slice(*ends)]
+    used = slice(half + round(SETTLED / PERIOD), int(np.flatnonzero(np.isfinite(found).all(axis=1))[-1]) + 1)
+    x, y = found[used], low_pass(leg.external, gain)[used]
     pairs = (x, y), tuple(sosfiltfilt(SMOOTHING, values, axis=0) for values in (x, y))
     scores = [1.0 - np.mean((a - b) ** 2, axis=0) / b.var(axis=0) for a, b in pairs]
     return [

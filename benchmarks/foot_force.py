@@ -21,6 +21,7 @@ from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import header, row
 from friction_estimator.api.identify import identify
 from friction_estimator.identification.joint_log import ExternalWrench
+from friction_estimator.identification.linear_problem import rms
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.types import FloatArray
 
@@ -67,7 +68,7 @@ def by_hand(folder: Path, cutoff_hz: float, free_gravity: bool) -> FloatArray:
             held_out = fold == number
             values = np.linalg.lstsq(W[~held_out], y[~held_out], rcond=None)[0]
             error.append(y[held_out] - W[held_out] @ values)
-        found.append([np.sqrt(np.mean(np.concatenate(error) ** 2)), np.sqrt(np.mean(torque**2))])
+        found.append([rms(np.concatenate(error)), rms(torque)])
     return np.array(found)
 
 

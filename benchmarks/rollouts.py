@@ -11,7 +11,6 @@ are MuJoCo's position servos. Prints a table as Markdown. A leg takes some minut
 
 from __future__ import annotations
 
-import argparse
 import copy
 import sys
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from friction_estimator.api.identify import identify
 from friction_estimator.api.recordings import load_recording
 from friction_estimator.api.validate import validate
 from friction_estimator.identification.joint_log import COMMAND, JointLog
-from friction_estimator.io.robot import Robot, as_robot, load_robot
+from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation.simulator import ROLLOUT_STEP, compile_joints, fixed_base_spec
 from friction_estimator.types import FloatArray, IntArray
@@ -155,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kp", type=float, required=True, help="gain of the drives [N m/rad]")
     parser.add_argument("--kd", type=float, required=True, help="damping of the drives [N m s/rad]")
     parser.add_argument("--limbs", type=lambda text: text.split(","), default=None, help="first letters of the joints")
-    given: argparse.Namespace = parser.parse_args(arguments)
-    robot = as_robot(load_robot(str(given.urdf), {"robot.fixed_base": True, "observer": "momentum"}))
+    given = parser.parse_args(arguments)
+    robot = load_robot(given.urdf, {"robot.fixed_base": True, "observer": "momentum"})
     joints = load_recording(given.recording, robot=robot).joint_names
     limbs = given.limbs or list(dict.fromkeys(name.partition("_")[0] for name in joints))
     if unknown := [limb for limb in limbs if not any(name.startswith(limb) for name in joints)]:
