@@ -163,6 +163,7 @@ _DELAY_SCALE = 0.005
 _CHANGE = 1e-2
 """Step of the numerical gradient, in usual sizes."""
 _EVALUATIONS, _CONVERGED = 15, 1e-4
+"""Evaluations of a fit at most, and relative change of error and parameters at which it has converged."""
 _RUN_AWAY = 3.0
 """Error [rad] of joints whose drives are not stable."""
 

@@ -216,6 +216,7 @@ class ParameterCheck:
 
 
 _INSIDE, _SHOWN = 0.5, 0.3
+"""Share of the values that sigma must hold, and part of the value that the sigma of a shown parameter is below."""
 _FRICTION, _ARMATURE, _SPREAD = 0.1, 0.1, 1.5
 """Simulated Coulomb friction, and viscous friction at 1 rad/s, in RMS torques of the rigid body; armature in inertias
 of the joint; and the factor by which each differs at most."""

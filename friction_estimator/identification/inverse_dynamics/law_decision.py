@@ -46,6 +46,7 @@ from friction_estimator.types import BoolArray, FloatArray
 _URDF_SIGMA = 1.0
 """Relative standard deviation of the URDF's inertial parameters while laws are compared."""
 _ROUNDS = 4
+"""Rounds, at most, in which the laws of all joints, or the delays, are chosen anew."""
 
 
 def choose_laws(
@@ -108,7 +109,6 @@ def choose_laws(
 
 _SETTLED = 1e-6
 """Change of a delay that no longer counts [s]."""
-_DELAY_ROUNDS = 4
 
 
 def decided(
@@ -226,7 +226,7 @@ def _settled(
     allowed = ~offset_columns(model) | choice.offsets
     delay = np.zeros(len(first.delay))
     step, moves = choice.delay, choice.delay.any()
-    for _ in range(_DELAY_ROUNDS if moves else 1):
+    for _ in range(_ROUNDS if moves else 1):
         delay = delay + step
         shifted = shift_torque(observations, delay, command)
         solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)

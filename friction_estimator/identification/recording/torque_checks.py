@@ -108,6 +108,7 @@ def _size(torque: FloatArray) -> float:
 Gain = float | Mapping[str, float]
 """Gain of all drives, or of joints by name or pattern such as ``*_calf``, of which the last one that matches holds."""
 _DEGREE = 5
+"""Of the spline through the positions."""
 
 
 def with_drive_torque(log: JointLog, kp: Gain | None = None, kd: Gain | None = None) -> JointLog:
