@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.config import Config, config_from_parameters
+from friction_estimator.config import Config, config_from_parameters, parameter_fields
 from friction_estimator.types import Attitude, ContactPhase, SensorFrame
 
 URDF = Path(__file__).parents[1] / "urdf" / "suralp.urdf"
@@ -16,7 +16,7 @@ GRAVITY = np.array([0.0, 0.0, -9.81])
 
 
 def suralp_config(**changes: object) -> Config:
-    """Configuration of the built-in biped; keywords with ``__`` for dots change parameters."""
+    """Configuration of the built-in biped; keywords with ``__`` for dots change parameters, or constants of methods."""
     parameters: dict[str, object] = {
         "feet.names": ["l_foot", "r_foot"],
         "feet.l_foot.frame": "l_sole",
@@ -25,7 +25,12 @@ def suralp_config(**changes: object) -> Config:
         "feet.r_foot.phase": "right_support",
     }
     parameters.update({key.replace("__", "."): value for key, value in changes.items()})
-    return config_from_parameters(parameters)
+    known = {item.name for item in parameter_fields(("l_foot", "r_foot"))}
+    config = config_from_parameters({key: value for key, value in parameters.items() if key in known})
+    for section, name in (key.split(".") for key in parameters if key not in known):
+        constant = {name: parameters[f"{section}.{name}"]}
+        config = replace(config, **{section: replace(getattr(config, section), **constant)})
+    return config
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from benchmarks.shared.estimates import changed_config
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import Gait, NoiseLevel, perturbed_urdf
@@ -168,7 +169,7 @@ class RandomRobot:
             for name in ("position", "velocity", "effort", "specific_force", "angular_velocity", "force", "moment"):
                 parameters.setdefault(f"sensors.{name}_std", getattr(level, f"{name}_std"))
             parameters.setdefault("sensors.velocity_cutoff", level.velocity_cutoff)
-        return load_robot(self.base, parameters).config
+        return changed_config(self.base, parameters)
 
     def _legs_alone(self) -> dict[str, Any]:
         robot = load_robot(self.base)

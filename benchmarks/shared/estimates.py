@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from benchmarks.shared.walks import PERIOD, SimulatedRun
-from friction_estimator.config import Config
+from friction_estimator.config import Config, parameter_fields
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
@@ -53,7 +53,18 @@ def configure(robot_name: str, noise: str, changes: Mapping[str, Any]) -> Config
     """Configuration of an estimator with the noise parameters of the sensors' datasheet."""
     datasheet = dataclasses.asdict(make_noise(noise).datasheet(PERIOD))
     noise_parameters = {f"sensors.{name}": value for name, value in datasheet.items()}
-    return load_robot(robot_name, {**noise_parameters, **changes}).config
+    return changed_config(robot_name, {**noise_parameters, **changes})
+
+
+def changed_config(robot_name: str, changes: Mapping[str, Any]) -> Config:
+    """Configuration of a robot with other parameters or constants of methods (``kalman.innovation_gate``)."""
+    known = {item.name for item in parameter_fields(())}
+    constants = [key for key in changes if key not in known and not key.startswith("feet.")]
+    config = load_robot(robot_name, {key: value for key, value in changes.items() if key not in constants}).config
+    for section, name in (key.split(".") for key in constants):
+        method = dataclasses.replace(getattr(config, section), **{name: changes[f"{section}.{name}"]})
+        config = dataclasses.replace(config, **{section: method})
+    return config
 
 
 def drive(estimator: Estimator | SmoothedEstimator, samples: Sequence[SimulationSample]) -> list[FrictionEstimate]:

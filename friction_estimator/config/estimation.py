@@ -18,15 +18,17 @@ class SynchronizerConfig(Validated):
 
 @dataclass(frozen=True, slots=True)
 class AttitudeConfig(Validated):
-    """Gravity Kalman filter and quaternion extended Kalman filter (Hashlamon & Erbatur 2014, section 3)."""
+    """Gravity Kalman filter and quaternion extended Kalman filter (Hashlamon & Erbatur 2014, section 3).
 
-    acceleration_std: float = advanced(
-        0.5, "Standard deviation of the trunk's linear acceleration.", "m/s^2", 1e-6, 100.0
-    )
-    gyro_bias_std: float = advanced(0.01, "Standard deviation of the gyroscope bias at the start.", "rad/s", 0.0, 1.0)
-    angular_acceleration_cutoff: float = advanced(
-        8.0, "Cutoff of the low-pass filter on the differentiated gyroscope.", "Hz", 0.1, 1e3
-    )
+    These are constants of the method: studies change them in Python, and no YAML has them.
+    """
+
+    acceleration_std: float = 0.5
+    """Standard deviation of the trunk's linear acceleration [m/s^2]."""
+    gyro_bias_std: float = 0.01
+    """Standard deviation of the gyroscope bias at the start [rad/s]."""
+    angular_acceleration_cutoff: float = 8.0
+    """Cutoff of the low-pass filter on the differentiated gyroscope [Hz]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,6 @@ class IdentifierConfig(Validated):
         "all: every measured joint.",
         choices=("stance", "all"),
     )
-    initial_covariance: float = advanced(
-        10.0, "Initial covariance of F_c and F_v in recursive least squares, times the identity.", "", 0.0, 1e6
-    )
     forgetting: float = advanced(
         1.0,
         "Forgetting factor per sample of recursive least squares. 1: all samples count equally, as published.",
@@ -69,6 +68,8 @@ class IdentifierConfig(Validated):
         0.9,
         1.0,
     )
+    initial_covariance: float = 10.0
+    """Initial covariance of F_c and F_v in recursive least squares, times the identity (Table II)."""
 
 
 @dataclass(frozen=True, slots=True)

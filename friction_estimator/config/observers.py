@@ -10,7 +10,10 @@ from friction_estimator.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class KalmanConfig(Validated):
-    """Kalman filter of every limb, which calibrates model and sensors along with the friction law."""
+    """Kalman filter of every limb, which calibrates model and sensors along with the friction law.
+
+    The last fields are constants of the method: studies change them in Python, and no YAML has them.
+    """
 
     link_mass_std: float = parameter(
         0.1, "Relative standard deviation of each link's mass. 0: the masses are exact.", "", 0.0, 1.0
@@ -34,41 +37,21 @@ class KalmanConfig(Validated):
         True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
     )
     window: float = advanced(0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0)
-    jerk_densities: tuple[float, ...] = advanced(
-        (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9),
-        "White-jerk densities of the joint-motion filters that run in parallel.",
-        "rad^2/s^5",
-        1e-9,
-        1e12,
-    )
-    acceleration_densities: tuple[float, ...] = advanced(
-        (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
-        "White-acceleration densities of further joint-motion filters, for joints that keep their velocity.",
-        "rad^2/s^3",
-        1e-12,
-        1e12,
-    )
-    law_process_noise: float = advanced(
-        1e-4,
-        "Random walk of the law's parameters by wear and temperature, relative to their prior standard deviation.",
-        "1/sqrt(s)",
-        0.0,
-        1.0,
-    )
-    calibration_process_noise: float = advanced(
-        5e-3,
-        "Random walk of the model and sensor errors, relative to their prior standard deviation.",
-        "1/sqrt(s)",
-        0.0,
-        1.0,
-    )
-    model_error_std: float = advanced(
-        0.1, "Initial standard deviation of the model error of the friction law.", "N m", 0.0, 1e3
-    )
-    model_error_memory: float = advanced(1.5, "Time constant of the model-error variance estimate.", "s", 1e-2, 1e4)
-    innovation_gate: float = advanced(
-        2.5, "Normalised innovation squared per joint above which a window contains an impact.", "", 1.0, 1e6
-    )
+
+    jerk_densities: tuple[float, ...] = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e7, 1e9)
+    """White-jerk densities of the joint-motion filters that run in parallel [rad^2/s^5]."""
+    acceleration_densities: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    """White-acceleration densities of further such filters, for joints that keep their velocity [rad^2/s^3]."""
+    law_process_noise: float = 1e-4
+    """Random walk of the law's parameters by wear and temperature, over their prior standard deviation [1/sqrt(s)]."""
+    calibration_process_noise: float = 5e-3
+    """Random walk of the model and sensor errors, over their prior standard deviation [1/sqrt(s)]."""
+    model_error_std: float = 0.1
+    """Initial standard deviation of the model error of the friction law [N m]."""
+    model_error_memory: float = 1.5
+    """Time constant of the model-error variance estimate [s]."""
+    innovation_gate: float = 2.5
+    """Normalised innovation squared per joint above which a window contains an impact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +130,6 @@ class ConstrainedConfig(Validated):
         "friction (Egle 2021, eq. 6.1).",
         choices=("unavailable", "regularised"),
     )
-    motion_frequency: float = advanced(
-        10.0,
-        "Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation.",
-        "Hz",
-        0.0,
-        1e3,
-    )
     max_sigma: float = advanced(
         1.5,
         "Standard deviation above which the friction of a joint, mostly of a standing limb, is not measured.",
@@ -161,6 +137,8 @@ class ConstrainedConfig(Validated):
         0.0,
         1e9,
     )
+    motion_frequency: float = 10.0
+    """Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation [Hz]."""
 
     def __post_init__(self) -> None:
         Validated.__post_init__(self)

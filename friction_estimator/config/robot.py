@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.config.validation import Validated, advanced, check_name, parameter
+from friction_estimator.config.validation import Validated, check_name, parameter
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -228,8 +228,6 @@ class RobotConfig(Validated):
         "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: what their law does not "
         "explain is external, and it does not adapt.",
     )
-    max_velocity: float = advanced(100.0, "Joint velocities above this are rejected as glitches.", "rad/s", 1e-3, 1e6)
-    max_effort: float = advanced(1e4, "Motor torques above this are rejected as glitches.", "N m", 1e-3, 1e9)
     coupling: CouplingConfig = CouplingConfig()
 
     def touched(self, joint_names: Sequence[str]) -> BoolArray:
@@ -288,7 +286,6 @@ class FootConfig(Validated):
         1e-3,
         10.0,
     )
-    max_force: float = advanced(1e5, "Forces [N] and moments [N m] above this are rejected as glitches.", "", 1e-3, 1e9)
 
     def __post_init__(self) -> None:
         Validated.__post_init__(self)

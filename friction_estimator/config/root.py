@@ -228,9 +228,8 @@ def _build(section: type[_Section], values: Mapping[str, Any], prefix: str, **ex
         if "range" in item.metadata:
             if prefix + item.name in values:
                 arguments[item.name] = values[prefix + item.name]
-        else:
-            default: Any = item.default  # a section
-            arguments[item.name] = _build(type(default), values, f"{prefix}{item.name}.")
+        elif isinstance(item.default, Validated):
+            arguments[item.name] = _build(type(item.default), values, f"{prefix}{item.name}.")
     return section(**arguments)
 
 

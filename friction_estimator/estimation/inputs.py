@@ -23,6 +23,12 @@ _MAX_ANGULAR_VELOCITY = 100.0
 """Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
 _MAX_SPECIFIC_FORCE = 2000.0
 """Larger readings of an accelerometer are glitches: those for 200 g are not made for robots [m/s^2]."""
+MAX_VELOCITY = 100.0
+"""Larger velocities of a joint are glitches: no joint of a robot turns sixteen times a second [rad/s or m/s]."""
+MAX_EFFORT = 1e4
+"""Larger motor torques are glitches [N m or N]."""
+_MAX_WRENCH = 1e5
+"""Larger forces [N] and moments [N m] on a foot are glitches: ten tonnes."""
 _LARGEST_STAMP = 2**62
 """Larger stamps overflow in differences [ns]."""
 _WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
@@ -52,15 +58,13 @@ _SAME = 10
 POSITION, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(5)
 
 
-@kernel("V V V V V f8 f8")
+@kernel("V V V V V")
 def find_glitch(
     position: FloatArray,
     velocity: FloatArray,
     effort: FloatArray,
     low: FloatArray,
     high: FloatArray,
-    max_velocity: float,
-    max_effort: float,
 ) -> tuple[int, int]:
     """What of a joint sample cannot be true, and of which joint; ``NO_EFFORT`` where all else can be.
 
@@ -76,9 +80,9 @@ def find_glitch(
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
             return POSITION, joint
-        if measured and not abs(velocity[joint]) <= max_velocity:
+        if measured and not abs(velocity[joint]) <= MAX_VELOCITY:
             return VELOCITY, joint
-        if known and not abs(effort[joint]) <= max_effort:
+        if known and not abs(effort[joint]) <= MAX_EFFORT:
             return EFFORT, joint
     return (NOTHING if known else NO_EFFORT), 0
 
@@ -225,10 +229,9 @@ class SampleChecks:
     """
 
     def __init__(self, config: Config, robot: RobotModel, health: Health) -> None:
-        limits = config.robot
         self._joint_names, self._health = robot.joint_names, health
-        self._joint_limits = robot.lowest_position, robot.highest_position, limits.max_velocity, limits.max_effort
-        self._wrench_limits = [(foot.max_force, f"wrench of {foot.name}") for foot in config.feet]
+        self._joint_limits = robot.lowest_position, robot.highest_position
+        self._wrench_names = [f"wrench of {foot.name}" for foot in config.feet]
         self._streams = JointStreams(len(robot.joint_names))
 
     @property
@@ -273,7 +276,7 @@ class SampleChecks:
 
     def wrench(self, sample: WrenchSample) -> WrenchSample:
         """Check a foot wrench."""
-        stamp, count = _stamp(sample.stamp_ns, "wrench sample"), len(self._wrench_limits)
+        stamp, count = _stamp(sample.stamp_ns, "wrench sample"), len(self._wrench_names)
         try:
             foot = operator.index(sample.foot)
         except TypeError:
@@ -281,22 +284,22 @@ class SampleChecks:
         if not 0 <= foot < count:
             known = f"0 to {count - 1}, in the order of Config.feet" if count else "none, this robot has no feet"
             raise InputError(f"foot {sample.foot!r} of a wrench sample is unknown; the feet are {known}")
-        return WrenchSample(stamp, foot, _within(sample.wrench, *self._wrench_limits[foot], _WRENCH_NAMES))
+        return WrenchSample(stamp, foot, _within(sample.wrench, _MAX_WRENCH, self._wrench_names[foot], _WRENCH_NAMES))
 
     def command(self, sample: CommandSample) -> CommandSample:
         """Check desired velocities."""
-        stamp, limit = _stamp(sample.stamp_ns, "command sample"), self._joint_limits[2]
-        return CommandSample(stamp, _within(sample.velocity, limit, "desired velocity", self._joint_names))
+        stamp = _stamp(sample.stamp_ns, "command sample")
+        return CommandSample(stamp, _within(sample.velocity, MAX_VELOCITY, "desired velocity", self._joint_names))
 
     def _describe_glitch(
         self, glitch: int, joint: int, position: FloatArray, velocity: FloatArray, effort: FloatArray
     ) -> str:
         """Why a joint sample is refused: what :func:`find_glitch` found."""
-        name, (low, high, max_velocity, max_effort) = self._joint_names[joint], self._joint_limits
+        name, (low, high) = self._joint_names[joint], self._joint_limits
         if glitch == VELOCITY:
-            return f"joint velocity {name} = {velocity[joint]} cannot be true; the limit is {max_velocity:g}"
+            return f"joint velocity {name} = {velocity[joint]} cannot be true; the limit is {MAX_VELOCITY:g}"
         if glitch == EFFORT:
-            return f"joint effort {name} = {effort[joint]} cannot be true; the limit is {max_effort:g}"
+            return f"joint effort {name} = {effort[joint]} cannot be true; the limit is {MAX_EFFORT:g}"
         ends = f"between {low[joint]:g} and {high[joint]:g}, margin included"
         return f"joint position {name} = {position[joint]} cannot be true; by the URDF it is {ends}"
 

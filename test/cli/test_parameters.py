@@ -23,8 +23,8 @@ UNCLEAR = re.compile(
 """Words of a sentence that does not stand alone."""
 
 
-def test_at_most_a_hundred_parameters_and_less_than_half_of_them_for_everybody():
-    assert len(FIELDS) <= 100
+def test_at_most_seventy_parameters_and_few_of_them_for_everybody():
+    assert len(FIELDS) <= 70
     assert sum(not item.range.advanced for item in FIELDS) <= 50
 
 
