@@ -204,8 +204,10 @@ class Synchronizer:
             had_efforts = self._emitted_ns is not None and not self._without_effort
             if had_efforts or abs(stamp - self._completed_ns) < _COMPLETES_FOR:
                 return False  # a second message with this stamp has the efforts
+        if len(self._joints) > LONGEST_QUEUE:
+            return True
         step, newest = 0 if self._emitted_ns is None else stamp - self._emitted_ns, self._joints[-1].stamp_ns
-        overdue = newest >= stamp + self._max_wait or len(self._joints) > LONGEST_QUEUE
+        overdue = newest >= stamp + self._max_wait
         if 0.0 < _GAP * self._period < step <= _RESET_AFTER_NS and not overdue:
             return False  # the sample between is lost or late: give it the time to come
         if self._tracks.complete(stamp):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.sensor_tracks import LONGEST_QUEUE
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
 
@@ -45,6 +46,14 @@ def test_a_frame_leaves_as_soon_as_all_sensors_have_spoken():
     (frame,) = feed(s, [wrench(1)])
     assert frame.stamp_ns == MS and frame.imu_fresh and frame.wrench_fresh.all()
     np.testing.assert_array_equal(frame.specific_force, [10.0] * 3)
+
+
+def test_the_oldest_joint_sample_of_a_full_queue_waits_no_longer():
+    samples = [joints(1e-4 * k) for k in range(LONGEST_QUEUE + 1)]
+    s = synchronizer()
+    assert feed(s, samples[:-1]) == []
+    (frame,) = feed(s, samples[-1:])
+    assert frame.stamp_ns == 0
 
 
 @settings(max_examples=60, deadline=None)
