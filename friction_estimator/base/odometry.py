@@ -31,6 +31,7 @@ from friction_estimator.base.velocity import (
     ACCELERATION_ERROR_TIME,
     SOLE_SPEED_STD,
     InertialVelocity,
+    bounded_velocity,
     level_attitude,
     new_velocity,
     step_velocity,
@@ -133,7 +134,7 @@ def _sound(filters: OdometryState) -> bool:
     """Whether all states are finite, and covariances are."""
     heading, velocity, places, heights = filters.heading, filters.velocity, filters.places, filters.heights
     covariances = is_covariance(heading.covariance) and is_covariance(heights.covariance)
-    base = bounded(velocity.buffer) and bounded(heading.mean) and bounded(heights.mean) and bounded(filters.speed)
+    base = bounded_velocity(velocity) and bounded(heading.mean) and bounded(heights.mean) and bounded(filters.speed)
     soles = bounded(heading.landed_as) and bounded(places.place) and bounded(places.place_variance)
     return covariances and base and soles
 

@@ -12,7 +12,7 @@ What the accelerometer lacks in the long run is the error of the tilt, which let
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
-from friction_estimator.linear_algebra import cross, matrix_from_quaternion, product, quaternion_exp, turned
-from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
+from friction_estimator.linear_algebra import bounded, cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Vector
 
 ACCELERATION_ERROR_TIME = 1.0
 """Correlation time of the tilt error, seen as an error of the acceleration [s]: about two steps."""
@@ -62,7 +62,6 @@ class InertialVelocity(NamedTuple):
 
     Attributes
     ----------
-    buffer : (12, 3) all that follows up to ``level``, one column a world axis
     velocity, variance, error, covariance, error_variance : (3,) v, P_vv, e, P_ve, P_ee
     prior_error_variance : (3,) P_ee without the legs
     acceleration : (3,) of the last sample [m/s^2]
@@ -74,7 +73,6 @@ class InertialVelocity(NamedTuple):
     bias_variance : of the accelerometer [m^2/s^4]
     """
 
-    buffer: Matrix
     velocity: Vector
     variance: Vector
     error: Vector
@@ -95,18 +93,27 @@ class InertialVelocity(NamedTuple):
 
 def new_velocity(config: Config) -> InertialVelocity:
     """Unknown velocity."""
-    sensors, buffer = config.sensors, np.zeros((12, 3))
-    views: dict[str, Any] = dict(zip(InertialVelocity._fields[1:], buffer, strict=False))
-    s = InertialVelocity(
-        buffer,
-        **views,
-        accelerated=np.zeros(1, dtype=bool),
-        white_variance=VIBRATION_STD**2 + sensors.specific_force_std**2,
-        silent_std=config.attitude.acceleration_std,
-        bias_variance=ACCELERATION_BIAS_STD**2 + sensors.specific_force_bias_std**2,
+    sensors = config.sensors
+    constants = (
+        VIBRATION_STD**2 + sensors.specific_force_std**2,
+        config.attitude.acceleration_std,
+        ACCELERATION_BIAS_STD**2 + sensors.specific_force_bias_std**2,
     )
+    s = InertialVelocity._make((*np.zeros((12, 3)), np.zeros(1, dtype=bool), *constants))
     s.variance[:], s.square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
     return s
+
+
+@kernel
+def bounded_velocity(s: InertialVelocity) -> bool:
+    """Whether all numbers of the state are finite and plausible."""
+    sound = True
+    for values in (
+        s.velocity, s.variance, s.error, s.covariance, s.error_variance, s.prior_error_variance, s.acceleration,
+        s.turning, s.square, s.product, s.innovation, s.level,
+    ):  # fmt: skip
+        sound = sound and bounded(values)
+    return sound
 
 
 @kernel

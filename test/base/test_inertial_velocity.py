@@ -9,6 +9,7 @@ import numpy as np
 from friction_estimator.base.attitude import VIBRATION_STD
 from friction_estimator.base.velocity import (
     SOLE_SPEED_STD,
+    bounded_velocity,
     correct_velocity,
     imu_velocity_by_legs,
     imu_velocity_by_turning,
@@ -195,3 +196,11 @@ def test_legs_in_doubt_make_the_velocity_unsure_at_once():
         predict(filter_, acceleration[k], 0.01)
         correct(filter_, velocity[k], DT, least_std=0.1)
     assert (filter_.variance > 4.0 * sure).all()
+
+
+def test_a_state_with_a_number_that_is_not_finite_is_not_sound():
+    assert bounded_velocity(new_velocity(suralp_config()))
+    for row in range(12):
+        broken = new_velocity(suralp_config())
+        broken[row][1] = np.nan
+        assert not bounded_velocity(broken), broken._fields[row]
