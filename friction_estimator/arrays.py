@@ -20,7 +20,6 @@ A buffer begins with the number of its class, which the kernel checks, and with 
 from __future__ import annotations
 
 import functools
-import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -39,7 +38,7 @@ FIELD_TYPES: dict[str, tuple[str, int]] = {
     "float": ("float64", 0), "int": ("int64", 0), "bool": ("bool", 0),
 }  # fmt: skip
 """Type of the numbers, and number of axes, of what a field may be."""
-_FLOAT, _SLOT = np.dtype(np.float64), 8
+_SLOT = 8
 """Size of a number in a buffer [bytes]. Flags take one byte each, scalars a whole slot."""
 
 
@@ -68,7 +67,7 @@ def leaves_of(name: str) -> list[str]:
 
 @functools.cache
 def number_of(name: str) -> float:
-    """Number of a class of :func:`arrays`: another one for other fields."""
+    """Number of a class of :func:`arrays`: another one for another name, or other types of the fields."""
     return float(zlib.crc32(f"{name} {leaves_of(name)}".encode()))
 
 
@@ -114,16 +113,11 @@ def construction(name: str, variables: Iterator[str], classes: dict[str, Any]) -
     return f"{name}({', '.join(construction(field, variables, classes) for field in fields_of(name).values())})"
 
 
-def _cut(kind: str, axes: int) -> Callable[..., Any]:
-    def cut(buffer: FloatArray, start: int, *shape: int) -> Any:
-        count = int(np.prod(shape))
-        slots = -(-count // _SLOT) if kind == "bool" else count
-        return buffer[start : start + slots].view(kind)[:count].reshape(shape)
-
-    return cut
+def _cut(kind: str) -> Callable[..., Any]:
+    return lambda buffer, start, *shape: np.ndarray(shape, kind, buffer, _SLOT * start)
 
 
-_CUTS = {name: _cut(*field) for name, field in FIELD_TYPES.items() if field[1]}
+_CUTS = {name: _cut(kind) for name, (kind, axes) in FIELD_TYPES.items() if axes}
 _viewers: dict[str, Callable[[FloatArray], Any]] = {}
 
 
@@ -176,7 +170,7 @@ def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatAr
 
 
 class Blank(Generic[Tuple]):
-    """Makes tuples that are alike, each with a buffer of its own.
+    """Makes buffers of one class and shape, and their tuples.
 
     Parameters
     ----------
@@ -184,38 +178,37 @@ class Blank(Generic[Tuple]):
 
     Attributes
     ----------
-    places : slots, type and shape of every field
+    places : shape, type and first byte of every field
     """
 
     def __init__(self, example: Tuple) -> None:
         self._kind = type(example)
         self._buffer, views = pack(example)
-        self.places: dict[str, tuple[slice, Any, tuple[int, ...]]] = {}
-        start = self._buffer.size - sum(-(-one.nbytes // _SLOT) for one in views)
-        for name, one in zip(fields_of(type(views).__name__), views, strict=True):
-            stop = start - (-one.nbytes // _SLOT)
-            self.places[name], start = (slice(start, stop), one.dtype, one.shape), stop
+        first = self._buffer.ctypes.data
+        self.places = {
+            name: (one.shape, one.dtype, one.ctypes.data - first)
+            for name, one in zip(fields_of(self._kind.__name__), views, strict=True)
+        }
+
+    def copy(self) -> FloatArray:
+        """A buffer with the values of the example."""
+        return self._buffer.copy()
 
     def new(self) -> tuple[FloatArray, Tuple]:
-        """A buffer, and its tuple, which is cut when somebody looks at a field."""
-        lazy: Any = Lazy(self._buffer.copy(), self)
+        """A buffer with these values, and a :class:`Lazy` tuple of its views."""
+        lazy: Any = Lazy(self.copy(), self)
         return lazy.buffer, lazy
 
     def cut(self, buffer: FloatArray) -> Tuple:
         """Tuple of the views of a buffer that is like the others."""
-        return self._kind(*[cut_out(buffer, *place) for place in self.places.values()])
-
-
-def cut_out(buffer: FloatArray, place: slice, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """View of some slots of a buffer as an array of this type and shape."""
-    one: Any = buffer[place]
-    if dtype != _FLOAT:
-        one = one.view(dtype)[: math.prod(shape)]
-    return one if len(shape) == 1 else one.reshape(shape)
+        return self._kind(*[np.ndarray(shape, kind, buffer, at) for shape, kind, at in self.places.values()])
 
 
 class Lazy:
-    """Stands for a tuple of :class:`Blank`, and cuts a field when somebody looks at it.
+    """Stands for a tuple of :class:`Blank`; a field becomes a view of the buffer when it is read.
+
+    Most fields of ``Attitude`` and ``Dynamics`` are read by kernels alone, from the buffer. With views of all fields a
+    median step of the built-in walk takes 3 to 4 us more: 2 to 3 % with the observer kalman, 7 % with momentum.
 
     Attributes
     ----------
@@ -228,8 +221,10 @@ class Lazy:
         self.buffer, self._blank = buffer, blank
 
     def __getattr__(self, name: str) -> Any:
-        place = self._blank.places.get(name)
-        return getattr(self._blank.cut(self.buffer), name) if place is None else cut_out(self.buffer, *place)
+        if name not in self._blank.places:
+            return getattr(self._blank.cut(self.buffer), name)
+        shape, kind, at = self._blank.places[name]
+        return np.ndarray(shape, kind, self.buffer, at)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._blank.cut(self.buffer))

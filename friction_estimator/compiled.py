@@ -38,6 +38,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from friction_estimator.arrays import FIELD_TYPES, KINDS, construction, fields_of, leaves_of, view, viewer_of
 
 numba: Any
@@ -51,27 +53,10 @@ except ImportError:  # an optional speed-up
 COMPILED = numba is not None and not numba.config.DISABLE_JIT
 """True where kernels are machine code, False where they run as plain Python."""
 
-if COMPILED:
-    _TYPES = {
-        "f8": numba.float64,
-        "i8": numba.int64,
-        "b1": numba.boolean,
-        "V": numba.float64[::1],
-        "M": numba.float64[:, ::1],
-        "T": numba.float64[:, :, ::1],
-        "I": numba.int64[::1],
-        "IM": numba.int64[:, ::1],
-        "IT": numba.int64[:, :, ::1],
-        "B": numba.boolean[::1],
-        "BM": numba.boolean[:, ::1],
-    }
-    _TYPES |= {
-        word: _TYPES[letter]
-        for word, letter in {
-            "Vector": "V", "Matrix": "M", "Block": "T", "Indices": "I", "IndexTable": "IM", "IndexBlock": "IT",
-            "Flags": "B", "FlagTable": "BM", "float": "f8", "int": "i8", "bool": "b1",
-        }.items()
-    }  # fmt: skip
+_LETTERS = {
+    "V": "Vector", "M": "Matrix", "T": "Block", "I": "Indices", "IM": "IndexTable", "IT": "IndexBlock", "B": "Flags",
+    "BM": "FlagTable", "f8": "float", "i8": "int", "b1": "bool",
+}  # fmt: skip
 
 NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"
 """Why kernels run as plain Python; empty where they are compiled."""
@@ -107,12 +92,18 @@ class Entry:
 
 if COMPILED:
 
+    def _type(name: str) -> Any:
+        """Type for kernels of a letter or of a field."""
+        kind, axes = FIELD_TYPES[_LETTERS.get(name, name)]
+        scalar = numba.from_dtype(np.dtype(kind))
+        return numba.types.Array(scalar, axes, "C") if axes else scalar
+
     def _cut(name: str) -> Any:
         """Function for kernels that views a part of a buffer as an array of this type.
 
-        The view does not own the buffer, so that nobody has to count its references: the caller of the kernel owns it.
+        The view does not count as a reference to the buffer, which the caller of the kernel holds.
         """
-        view = _TYPES[name]
+        view = _type(name)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             buffer, start, *shape = arguments
@@ -251,7 +242,7 @@ def _fill_cache(processes: int) -> None:
 
 
 def _compile(dispatcher: Any, types: str) -> None:
-    dispatcher.compile(tuple(_TYPES[name] for word in types.split() for name in _arguments(word)))
+    dispatcher.compile(tuple(_type(name) for word in types.split() for name in _arguments(word)))
 
 
 def _arguments(word: str) -> list[str]:

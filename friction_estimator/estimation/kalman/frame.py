@@ -410,7 +410,7 @@ class FrameEvaluation:
             self._parameters, nothing = parameters, np.zeros(n, dtype=bool)
             rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, parameters)), np.zeros_like(frame.wrenches)
             self._blank = Blank(FrameOutput(rows, regressor, wrenches, nothing, nothing))
-        buffer = self._blank.new()[0]
+        buffer = self._blank.copy()
         out = self._blank.cut(buffer)
         inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
         largest, lasting = evaluate_frame(

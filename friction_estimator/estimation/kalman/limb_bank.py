@@ -350,7 +350,7 @@ class LimbBank:
 
     def _lay_out_estimates(self) -> None:
         self._empty = Blank(empty_estimates(*self._shape))
-        self._open_estimates(self._empty.new()[0])
+        self._open_estimates(self._empty.copy())
 
     def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
         limb, one, window = self.limbs[index], self.filters[index], terms.window
