@@ -11,8 +11,8 @@ from friction_estimator.arrays import allocate, arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
-CONTACT_FRACTION, _RELEASE_FRACTION = 0.03, 0.015
-"""A foot that carries more than the first part of the weight is in contact, and below the second one in the air."""
+CONTACT_FRACTION = 0.03
+"""A foot that carries more than this part of the weight is in contact, and below half of it in the air."""
 _DEBOUNCE = 0.008
 """Time for which a threshold must stay crossed before the contact changes [s]."""
 
@@ -33,15 +33,13 @@ class ContactState(NamedTuple):
     was_fresh: Vector
 
 
-@kernel("[ContactState] M B f8 f8 f8 f8 B V")
+@kernel("[ContactState] M B f8 f8 B V")
 def step_contact(
     state: ContactState,
     wrenches: FloatArray,
     fresh: BoolArray,
     dt: float,
     on: float,
-    off: float,
-    debounce: float,
     contact_out: BoolArray,
     since_out: FloatArray,
 ) -> None:
@@ -49,12 +47,12 @@ def step_contact(
     contact, crossed_for, since, was_fresh = state
     for foot in range(contact.size):
         force, stands = wrenches[foot, 2], contact[foot] == 1.0
-        wants = force > (off if stands else on)
+        wants = force > (0.5 * on if stands else on)
         if math.isnan(since[foot]):
             stands, since[foot] = wants and fresh[foot], math.inf
         else:
             crossed_for[foot] = crossed_for[foot] + dt if wants != stands and fresh[foot] else 0.0
-            change = not crossed_for[foot] <= debounce - 1e-9
+            change = not crossed_for[foot] <= _DEBOUNCE - 1e-9
             returned = fresh[foot] and was_fresh[foot] == 0.0
             if change:
                 stands = not stands
@@ -76,7 +74,7 @@ class ContactPhaseDetector:
     """
 
     def __init__(self, weight: float, support_names: tuple[str, ...]) -> None:
-        self._thresholds = CONTACT_FRACTION * weight, _RELEASE_FRACTION * weight, _DEBOUNCE
+        self._threshold = CONTACT_FRACTION * weight
         self._names = support_names
         self._phase_names: dict[bytes, str] = {}
         self.reset()
@@ -93,7 +91,7 @@ class ContactPhaseDetector:
         landed.
         """
         contact, since = np.empty(len(self._names), dtype=bool), np.empty(len(self._names))
-        step_contact(self._buffer, wrenches, fresh, dt, *self._thresholds, contact, since)
+        step_contact(self._buffer, wrenches, fresh, dt, self._threshold, contact, since)
         return ContactPhase(contact, since, self.name(contact))
 
     def name(self, contact: BoolArray) -> str:

@@ -172,9 +172,7 @@ def step_heading(
     for foot in range(standing.size):
         if standing[foot]:
             seen = _yaw_between(heading.landed_as[foot], foot_to_world[foot])
-            _use_sole(
-                x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE
-            )  # fmt: skip
+            _use_sole(x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
 
 
 @kernel
@@ -247,9 +245,7 @@ def step_heights(
         stood[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
-            _use_sole(
-                x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf
-            )  # fmt: skip
+            _use_sole(x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf)
 
 
 @arrays
