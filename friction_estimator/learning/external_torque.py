@@ -11,6 +11,7 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.kalman.frame import GAINS
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage, ground_wrenches
@@ -22,8 +23,6 @@ _PRIOR = 0.05
 """The sigmas of the first sample count as much as this time [s]."""
 _CONTRADICTION = 1.96
 """Sigma holds both torques where they are further apart than this many standard deviations: one source is wrong."""
-_OBSERVER_GAIN = 40.0
-"""Bandwidth at which the Kalman observer takes off the foot wrenches [rad/s]."""
 MARGIN = 0.25
 """An input may be outside the range of the training data by this part of the range."""
 _LEAST_MARGIN = 1e-3
@@ -32,7 +31,7 @@ _LARGEST_RATE_RATIO = 1.1
 """The networks count in samples: the rate of the joint states may differ from that of the training data by this."""
 _AVERAGED = 100
 """Samples over which the rate is averaged."""
-_MEMORY = 5.0
+_ERROR_TIME = 5.0
 """Time over which errors are compared with sigma [s]."""
 _CLIPPED = 9.0
 """Largest squared ratio that counts: a collision has larger ones for a short time."""
@@ -107,7 +106,7 @@ class Guard:
         """Forget the errors so far."""
         self._squares = np.ones(sum(rows.size for rows in self._outputs))
 
-    def knows(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
+    def is_known(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
         """Whether inputs and rate are those of the training data."""
         outside = (inputs < self._low) | (inputs > self._high)
         if outside.any():
@@ -135,7 +134,7 @@ class Guard:
         self, residual: FloatArray, uncertainty: FloatArray, sigma: FloatArray, stamp_ns: int, dt: float
     ) -> FloatArray:
         """Residual without uncertainty torque (nv,); NaN in the rows of modules where it does not agree with sigma."""
-        external, part = residual - uncertainty, min(dt / _MEMORY, 1.0)
+        external, part = residual - uncertainty, min(dt / _ERROR_TIME, 1.0)
         ratio = (external / sigma) ** 2
         self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _CLIPPED) - self._squares))
         means = [float(self._squares[rows].mean()) for rows in self._outputs]
@@ -198,7 +197,7 @@ class Fusion:
         dt : since the sample before [s]
         """
         n, of_feet = network[0].size, np.einsum("kaj,ka->j", J, unexpected)
-        keep = math.exp(-_OBSERVER_GAIN * dt) if dt > 0.0 else 0.0
+        keep = math.exp(-GAINS[0] * dt) if dt > 0.0 else 0.0
         value = of_feet[of_feet.size - n :]
         self._low_passed = value + np.where(np.isfinite(self._low_passed), keep * (self._low_passed - value), 0.0)
         alone, known = observer[0] + self._low_passed, np.isfinite(network[0])
@@ -258,15 +257,14 @@ class MobNetEstimator(Estimator):
     """An :class:`Estimator` whose external torque, and its sigma, are those of MOB-Net (:class:`MobNetEstimate`).
 
     They are those of the friction stage in rows without a foot sensor, before the residual has run for some time
-    constants, and where the networks have not learned from such a sample (:class:`Guard`); of the last ``health`` gets
-    an event.
+    constants, and where the networks have not learned from such a sample: then ``health`` gets an event
+    (:class:`Guard`).
 
     Parameters
     ----------
     config, urdf_xml : as of :class:`Estimator`
     model : of this robot (:func:`~friction_estimator.learning.network.load_model`)
-    fused : True: the external torque is that of MOB-Net and friction stage together
-        (:class:`Fusion`)
+    fused : True: the external torque is that of MOB-Net and friction stage together (:class:`Fusion`)
     """
 
     def __init__(self, config: Config, urdf_xml: str, model: Model, fused: bool = False) -> None:
@@ -291,7 +289,7 @@ class MobNetEstimator(Estimator):
         ground = ground_wrenches(frame.wrenches, sensed.phase.contact)
         signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, ground)
         torque, sigma = self._network.step(signals.inputs)
-        if guard.knows(signals.inputs, frame.stamp_ns, frame.dt):
+        if guard.is_known(signals.inputs, frame.stamp_ns, frame.dt):
             residual = signals.residual - signals.external
             external = guard.external_torque(residual, torque, sigma, frame.stamp_ns, frame.dt)
             whole_body = WholeBodyTorque(residual, torque, sigma, external, sensed.dynamics)
