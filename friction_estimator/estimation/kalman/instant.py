@@ -96,12 +96,12 @@ def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatAr
     for joint in range(friction.size):
         unsure = velocity_variance[joint]
         slow, fast = noise[0, joint] + _LAGS[0] * unsure, noise[1, joint] + _LAGS[1] * unsure
-        variance, missed = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
-        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * missed):
+        variance, unexplained = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
+        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * unexplained):
             largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
-            if abs(friction[joint] - missed) < largest + _GATE * math.sqrt(variance):
+            if abs(friction[joint] - unexplained) < largest + _GATE * math.sqrt(variance):
                 gain = unsure / (unsure + variance)
-                friction[joint] -= gain * missed
+                friction[joint] -= gain * unexplained
                 velocity_variance[joint] *= 1.0 - gain
 
 

@@ -324,19 +324,19 @@ def combine_law_and_model_error(
     """
     largest = 0.0
     for i in range(unmodelled.size):
-        missed, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
+        model_error, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
         alone = law.law_variance[i] + law.model_error_variance[i] + unmodelled[i]
         variance = law.friction_variance[i] + unmodelled[i] if measured[i] else alone
-        external = out.external_torque[i] = out.slow[i] + missed
+        external = out.external_torque[i] = out.slow[i] + model_error
         noise = 0.0 if pushed[i] else BEYOND_NOISE * out.external_sigma[i]
         if noise < abs(external) <= LARGEST:
             velocity, std = motion.velocity[i], motion.velocity_std[i]
             possible = _possible_friction(external, velocity, std, law.torque[i], law.rest_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
-        out.model[i], out.friction[i] = law.torque[i], law.torque[i] + missed
+        out.model[i], out.friction[i] = law.torque[i], law.torque[i] + model_error
         out.sigma[i] = math.sqrt(variance + velocity_variance)
         out.model_sigma[i] = math.sqrt(alone + velocity_variance)
-        taken = missed * missed - law.model_error_variance[i]
+        taken = model_error * model_error - law.model_error_variance[i]
         if taken > 0.0:  # a model error beyond its size may have taken up what pushes
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)
         out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]

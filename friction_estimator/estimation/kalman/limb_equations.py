@@ -159,13 +159,13 @@ def _judge_rest(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
                 noise += g * S[a, b] * T * G[b, m + c]
         if square == 0.0:
             continue
-        missed, variance = x[m + c] + along / square, noise / square**2
-        now.unexplained[0, c], now.unexplained[1, c] = missed, variance
+        unexplained, variance = x[m + c] + along / square, noise / square**2
+        now.unexplained[0, c], now.unexplained[1, c] = unexplained, variance
         if rest[c] <= 0.0 or not window.dry_is_known[c]:
             continue
         law = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
         free = law + FREE_AT_REST * rest[c]
-        more = 0.5 * (missed**2 * (1.0 / law - 1.0 / free) - math.log(free / law))
+        more = 0.5 * (unexplained**2 * (1.0 / law - 1.0 / free) - math.log(free / law))
         more = min(max(more, -_MAX_LOG_RATIO_STEP), _MAX_LOG_RATIO_STEP)
         memory.rest_evidence[c] = min(max(memory.rest_evidence[c] + more, MIN_LOG_RATIO), _MAX_LOG_RATIO)
 

@@ -190,8 +190,8 @@ def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
     a torque sensor: no motion separates them. But the motors of a robot are alike, and few sensors have an offset. So
     the friction of one direction differs from the mean by ``N(0, (a F)^2)`` with one ``a`` for all joints, which their
     constant torques show (empirical Bayes): it is zero, or a multiple of the prior up to two, with the weights of a
-    half-Cauchy density (Gelman 2006). Errors of model and sensors pass for a part of the friction, too, besides their
-    covariance.
+    half-Cauchy density (Gelman 2006). Errors of model and sensors pass for a part of the friction, too; this
+    adds to their covariance.
 
     Parameters
     ----------
