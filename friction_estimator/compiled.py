@@ -12,8 +12,8 @@ in the middle of a run. Small functions that only kernels call need no types::
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
 scalars. Arrays that belong together travel as one argument, a class of :mod:`friction_estimator.arrays`: ``[State]``
-where Python hands over the buffer of such a tuple, which costs a twentieth of its arrays, ``(State)`` where it hands
-over its fields.
+where Python hands over the buffer of such a tuple (0.15 us, where the ten arrays of ``Dynamics`` cost 0.85 us),
+``(State)`` where it hands over its fields.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
