@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
-from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error, time_rows
+from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
 from friction_estimator.identification.curves.problem import (
     OFFSET,
     Column,
@@ -17,7 +17,7 @@ from friction_estimator.identification.curves.problem import (
     SampleOptions,
     curve_samples,
     further_of,
-    linear_columns,
+    time_rows,
 )
 from friction_estimator.identification.curves.stribeck import fitted_law
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
@@ -37,6 +37,7 @@ from friction_estimator.identification.scoring import (
 )
 from friction_estimator.laws import FrictionLaw, Role, law_names, make_law
 from friction_estimator.laws.joint_laws import START_LAW
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray
 
 _LATEST, _STEPS = 0.3, 60
@@ -180,7 +181,7 @@ def _basis(law: FrictionLaw, samples: CurveSamples) -> FloatArray:
     """Columns (N, c) that a law is linear in, or that meet its shape where it is not."""
     velocity, shape = samples.velocity, np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
     if not shape.any():
-        return linear_columns(law, np.zeros(shape.size), shape, velocity, samples.load)
+        return torque_gradient(law, np.zeros(shape.size), velocity, samples.load)
     fast = (float(np.quantile(np.abs(velocity), _FAST)) if velocity.size else 0.0) or 1.0
     constant = [np.ones_like(velocity)] * law.has_offset
     steps = (np.tanh(velocity / (scale * fast)) for scale in _SCALES)
@@ -315,6 +316,6 @@ def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions)
         law = fitted_law(name)
         own = samples.without((OFFSET,)) if law.has_offset else samples
         found = fit_curve(law, own, fit)
-        scores.append(scores_of(held_out_curve_error(found, own, fit, options.folds), time_rows(own)))
+        scores.append(scores_of(held_out_curve_error(found, own, options.folds), time_rows(own, own.velocity[:, None])))
     chosen, _, table = choose(f"{joint}/law", names, scores)
     return names[chosen], table

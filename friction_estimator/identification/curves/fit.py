@@ -1,36 +1,34 @@
-"""Bounded nonlinear least squares of a friction curve (Egle 2021, eq. 6.4), from many starts, with error bars.
+"""Fit of a friction curve (Egle 2021, eq. 6.4): its shape is searched from many starts, all else is a linear problem.
 
 The second half finds the parameters that the data cannot identify, and the reasons.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import least_squares, lsq_linear
+from scipy.optimize import least_squares
 from scipy.stats import qmc
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.problem import CurveProblem, CurveSamples, gradient_of, torque_of
-from friction_estimator.identification.linear_problem import (
-    HUBER,
-    LinearProblem,
-    Prior,
-    column_condition,
-    folds_of,
-    robust_std,
-)
+from friction_estimator.identification.curves.problem import CurveSamples, CurveShape, gradient_of
+from friction_estimator.identification.linear_problem import LinearFit, SolverOptions, folds_of, solve_values
 from friction_estimator.identification.result import JointLaw
-from friction_estimator.identification.uncertainty import block_jackknife, residual_blocks
+from friction_estimator.identification.scoring import FoldedProblem
+from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.types import BoolArray, FloatArray
 
 _SCREENED, _POLISHED = 500, 5000
 """Samples that starts are compared on, and that the best one is refined on: more do not add information."""
 _REFINED = 12
-_RIVAL = 1.01
-"""A solution that leaves less than one percent more over than the best one explains the data as well."""
+_ROUNDS = 3
+"""Searches of the best shape, each with the robust weights of the one before."""
+_EVALUATIONS = 40, 200
+_TOLERANCE = 1e-7, 1e-12
+"""Of the search of a start, and of the best one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class CurveOptions:
 
     Attributes
     ----------
-    robust : Huber's loss, in which outliers count less; False: the plain squares of eq. 6.4
+    robust : outliers count less; False: the plain squares of eq. 6.4
     starts : how many shapes are tried
     """
 
@@ -50,17 +48,10 @@ class CurveOptions:
         if self.starts < 1:
             raise ConfigError(f"{self.starts} starts: a fit needs at least one start")
 
-
-@dataclass(frozen=True, slots=True)
-class _Effort:
-    """How hard the solver tries: rounds of a robust scale, evaluations a round, relative change that ends it."""
-
-    rounds: int
-    evaluations: int
-    tolerance: float
-
-
-_SCREENING, _POLISHING = _Effort(1, 40, 1e-6), _Effort(3, 200, 1e-11)
+    @property
+    def solver(self) -> SolverOptions:
+        """Of the linear problem."""
+        return SolverOptions(robust=self.robust)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +65,7 @@ class CurveFit:
     law : that was fitted
     names, units : (p) parameters of the law, then of the further columns
     values, covariance : (p,), (p, p)
-    lower, upper : (p,) bounds
-    rivals : (k, p) all solutions found from other starts that explain the data as well, the best first
-    scale : (g,) standard deviation of the residuals of every group, without outliers [N m]
-    condition : of the Jacobian with columns of unit norm
+    linear : of the law about these values, with parameters of the shape counted from there
     """
 
     law: FrictionLaw
@@ -85,11 +73,7 @@ class CurveFit:
     units: tuple[str, ...]
     values: FloatArray
     covariance: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    rivals: FloatArray
-    scale: FloatArray
-    condition: float
+    linear: LinearFit
 
     @property
     def sigma(self) -> FloatArray:
@@ -109,159 +93,82 @@ class CurveFit:
 
 
 def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> CurveFit:
-    """Fit a law by the trust region reflective method of scipy, from many starts.
+    """Fit a law: the shape by the trust region reflective method of scipy, the rest by linear least squares.
 
-    Shapes are drawn over the law's ranges, denser where the velocities are; the parameters that the torque is linear in
-    follow from each by bounded linear least squares. The best dozen is refined, and the best of these on more samples.
+    Shapes are drawn over the law's ranges, denser where the velocities are. The best dozen is refined, and the best of
+    these on more samples.
 
     Raises
     ------
     InputError
         When there are not more samples than parameters, or nothing moves.
     """
-    coarse = CurveProblem(law, samples.thinned(_SCREENED))
-    refined = [_refine(coarse, start, options.robust, _SCREENING) for start in _starts(coarse, options.starts)]
-    refined.sort(key=lambda found: found[1])
-    rivals = np.array([values for values, left in refined if left <= _RIVAL * refined[0][1]])
-    problem = CurveProblem(law, samples.thinned(_POLISHED))
-    values = _refine(problem, np.clip(rivals[0], problem.lower, problem.upper), options.robust, _POLISHING)[0]
-    z = problem.to_z(values)
-    scale = residual_scale(problem, z)
-    left = np.abs(problem.residual(z)) / scale[problem.samples.groups]
-    weights = np.minimum(1.0, HUBER / np.maximum(left, 1e-300)) if options.robust else left**0
-    covariance, condition = curve_covariance(problem, values, weights, scale)
-    names, units = problem.names, problem.units
-    return CurveFit(law, names, units, values, covariance, problem.lower, problem.upper, rivals, scale, condition)
+    form = CurveShape(law, samples.thinned(_POLISHED))
+    z = _searched(form, CurveShape(law, samples.thinned(_SCREENED)), options) if form.shape.any() else form.low
+    found = solve_values(form.problem(z), options.solver, form.linear_prior)
+    values = form.values(z, found.values)
+    about = replace(found, values=np.where(form.shape, 0.0, values), prior=form.prior)
+    linear, slopes = with_uncertainty(form.linearised(values), about), form.slopes(values)
+    return CurveFit(law, form.names, form.units, values, linear.covariance * np.outer(slopes, slopes), linear)
 
 
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
-    """Parameters (p,) of the same law for other samples, from where it is."""
-    problem = CurveProblem(fit.law, samples.thinned(_POLISHED))
-    return _refine(problem, np.clip(fit.values, problem.lower, problem.upper), options.robust, _POLISHING)[0]
+    """Parameters (p,) of the same law for other samples, to first order about the fit."""
+    form = CurveShape(fit.law, samples.thinned(_POLISHED))
+    return form.moved(fit.values, solve_values(form.linearised(fit.values), options.solver, form.prior).values)
 
 
-def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOptions, folds: int) -> FloatArray:
-    """Measured minus predicted friction (N,), each sample by a fit that has not seen its fold [N m]."""
-    fold, error = folds_of(time_rows(samples), folds), np.empty_like(samples.friction)
-    for number in np.unique(fold):
-        held_out = fold == number
-        values = refit(fit, samples.select(~held_out), options)
-        error[held_out] = samples.friction[held_out] - torque_of(fit.law, values, samples.select(held_out))
-    return error
-
-
-def time_rows(samples: CurveSamples, columns: FloatArray | None = None) -> LinearProblem:
-    """Rows of the samples with these columns (N, p), or the velocity; groups are joints: errors differ in size."""
-    W = samples.velocity[:, None] if columns is None else columns
-    p = W.shape[1]
-    return LinearProblem(
-        names=("",) * p,
-        units=("",) * p,
-        W=W,
-        y=samples.friction,
-        joint=samples.groups,
-        segment=samples.segment,
-        nonnegative=np.zeros(p, dtype=bool),
-        recording=samples.recording,
-    )
-
-
-def _starts(problem: CurveProblem, count: int) -> list[FloatArray]:
-    """The most promising parameters (p,), best first."""
-    shape = problem.shape
-    if not shape.any():
-        return [_with_linear_part(problem, np.zeros(shape.size))[0]]
-    draws = qmc.Sobol(int(shape.sum()), seed=0).random_base2(int(np.ceil(np.log2(count))))[:count]
-    low, high = (problem.to_z(limits)[shape] for limits in _likely(problem))
-    found = []
-    for draw in low + draws * (high - low):
-        z = np.zeros(shape.size)
-        z[shape] = draw
-        found.append(_with_linear_part(problem, problem.from_z(z)))
-    found.sort(key=lambda start: start[1])
-    return [values for values, _ in found[:_REFINED]]
-
-
-def _likely(problem: CurveProblem) -> tuple[FloatArray, FloatArray]:
-    """Where shapes are drawn: velocities that occur, ratios up to two, within the law's ranges; (p,) each."""
-    speeds = np.abs(problem.samples.velocity)
-    slow, fast = max(float(np.quantile(speeds, 0.05)), 0.01 * speeds.max()), float(speeds.max())
-    ranges = {"rad/s": (slow, fast), "s/rad": (1.0 / fast, 2.0 / slow), "": (0.0, 2.0)}
-    limits = np.array([ranges.get(unit, (-np.inf, np.inf)) for unit in problem.units]).T
-    low, high = (np.clip(limit, problem.lower, problem.upper) for limit in limits)
-    return low, high
-
-
-def _with_linear_part(problem: CurveProblem, values: FloatArray) -> tuple[FloatArray, float]:
-    """Best linear parameters for this shape, and what they leave over."""
-    linear = ~problem.shape
-    bounds = problem.lower[linear], problem.upper[linear]
-    found = lsq_linear(problem.linear_columns(values)[:, linear], problem.samples.friction, bounds)
-    values = values.copy()
-    values[linear] = found.x
-    return values, float(found.cost)
-
-
-def _refine(problem: CurveProblem, values: FloatArray, robust: bool, effort: _Effort) -> tuple[FloatArray, float]:
-    """Parameters (p,) from a start, and what they leave over; a robust loss estimates its scale on the way."""
-    z = problem.to_z(values)
-    low, high = problem.to_z(problem.lower), problem.to_z(problem.upper)
-    for _ in range(effort.rounds if robust else 1):
-        scale = residual_scale(problem, z)[problem.samples.groups]
-        inside = np.clip(z, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
-        z = least_squares(
-            lambda z, scale=scale: problem.residual(z) / scale, inside,
-            lambda z, scale=scale: problem.jacobian(z) / scale[:, None], (low, high), "trf",
-            loss="huber" if robust else "linear", f_scale=HUBER,
-            xtol=effort.tolerance, ftol=effort.tolerance, gtol=None, max_nfev=effort.evaluations,
-        ).x  # fmt: skip
-    left = np.abs(problem.residual(z))
-    return problem.from_z(z), float(np.mean(left) if robust else np.sqrt(np.mean(left**2)))
-
-
-def residual_scale(problem: CurveProblem, z: FloatArray) -> FloatArray:
-    """Standard deviation (g,) of the residuals of every group without outliers [N m].
-
-    It is never below a millionth of the friction.
-    """
-    floor = 1e-6 * problem.samples.torque_rms
-    left, groups = problem.residual(z), problem.samples.groups
-    parts = (left[groups == group] for group in range(int(groups.max()) + 1))
-    return np.array([max(robust_std(part) if part.size else 0.0, floor) for part in parts])
-
-
-def curve_covariance(
-    problem: CurveProblem, values: FloatArray, weights: FloatArray, scale: FloatArray
-) -> tuple[FloatArray, float]:
-    """Covariance (p, p) of the parameters, and the condition number of the Jacobian.
-
-    The law is linear in its parameters nearby, so leaving out one block of time after another costs a linear solution
-    each. Samples more often do not make it smaller, because blocks are as long as the residuals remember. The bounds
-    count as a weak prior: what no sample shows has the width of its bounds as standard deviation.
+def held_out_curve_error(fit: CurveFit, samples: CurveSamples, folds: int) -> FloatArray:
+    """Measured minus predicted friction (N,), each sample by a linear fit that has not seen its fold [N m].
 
     Parameters
     ----------
-    values : (p,) at the solution
-    weights : (N,) robust weights of the samples
-    scale : (g,) of :func:`residual_scale`
+    samples : of the fit
     """
-    z = problem.to_z(values)
-    residual, W = -problem.residual(z), problem.jacobian(z)
-    count, p = W.shape
-    floor = (1e-9 * problem.samples.torque_rms) ** 2
-    groups = problem.samples.groups
-    variance = np.full(count, floor)
-    for group in range(scale.size):
-        rows = groups == group
-        freedom = max(rows.sum() * (1.0 - p / count), 1.0)
-        variance[rows] = max(float((weights * residual**2)[rows].sum()) / freedom, floor)
-    linear = replace(time_rows(problem.samples, W), y=residual)
-    width = problem.to_z(problem.upper) - problem.to_z(problem.lower)
-    posterior = np.asarray(np.linalg.inv((W.T * (weights / variance)) @ W + np.diag(width**-2.0)), dtype=float)
-    blocks = residual_blocks(linear, residual)
-    covariance = block_jackknife(linear, weights / variance, blocks, Prior.of_std(width), posterior)
-    slopes = problem.slopes(values)
-    return covariance * np.outer(slopes, slopes), column_condition(W)
+    form = CurveShape(fit.law, samples)
+    problem = form.linearised(fit.values)
+    fold = folds_of(problem, folds)
+    folded = FoldedProblem(fit.linear.problem, fit.linear.weights, fold[samples.every(_POLISHED)])
+    return folded.held_out_error(np.arange(fit.values.size), form.prior, problem, fold)
+
+
+def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> FloatArray:
+    """Coordinates (s,) of the shape with the smallest error."""
+    s = form.low.size
+    draws = qmc.Sobol(s, seed=0).random_base2(int(np.ceil(np.log2(options.starts))))[: options.starts]
+    low, high = coarse.likely
+    starts = sorted(low + draws * (high - low), key=lambda z: _left(coarse, z, None, False))[:_REFINED]
+    rivals = [_refined(coarse, start, options, 1, _EVALUATIONS[0], _TOLERANCE[0]) for start in starts]
+    best = min(rivals, key=lambda z: _left(coarse, z, None, options.robust))
+    return _refined(form, best, options, _ROUNDS if options.robust else 1, _EVALUATIONS[1], _TOLERANCE[1])
+
+
+def _refined(
+    form: CurveShape, z: FloatArray, options: CurveOptions, rounds: int, evaluations: int, tolerance: float
+) -> FloatArray:
+    """Coordinates (s,) of the nearest best shape, with the robust weights of the one before."""
+    for _ in range(rounds):
+        weights = solve_values(form.problem(z), options.solver, form.linear_prior).weights
+        inside = np.clip(z, form.low + 1e-9 * (form.high - form.low), form.high - 1e-9 * (form.high - form.low))
+        z = least_squares(
+            lambda z, weights=weights: _residual(form, z, weights), inside, bounds=(form.low, form.high),
+            xtol=tolerance, ftol=tolerance, gtol=1e-15, max_nfev=evaluations,
+        ).x  # fmt: skip
+    return np.asarray(z)
+
+
+def _residual(form: CurveShape, z: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
+    problem = form.problem(z)
+    weights = np.ones_like(problem.y) if weights is None else weights
+    folded = FoldedProblem(problem, weights, np.zeros_like(problem.joint))
+    chi = folded.values(np.arange(len(problem.names)), form.linear_prior.scaled(0.0))
+    return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
+
+
+def _left(form: CurveShape, z: FloatArray, weights: FloatArray | None, robust: bool) -> float:
+    error = _residual(form, z, weights)
+    return float(np.mean(np.abs(error)) if robust else np.mean(error**2))
 
 
 _VAGUE = 0.3
@@ -274,78 +181,37 @@ _MIXED = 0.9
 """Parameters whose errors are correlated more than that can hardly be separated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identifiability:
-    """Which parameters of a fit the data show.
+def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) -> tuple[BoolArray, tuple[str, ...]]:
+    """Which parameters (p,) of a joint the samples show, and sentences with the reasons why others are not shown.
 
-    Attributes
-    ----------
-    identifiable : (p) False for parameters that the samples do not show
-    reasons : sentences with the joint's name, one a cause; empty when all parameters are identifiable
+    Viscous friction of a joint that never leaves the Stribeck region is not shown, whatever its standard deviation.
     """
-
-    identifiable: BoolArray
-    reasons: tuple[str, ...]
-
-
-def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) -> Identifiability:
-    """Compare standard deviations, rival solutions and the speeds that occurred with what the law needs.
-
-    Parameters
-    ----------
-    joint : name for the sentences
-    fit, samples : of that joint
-    """
-    vague = _vague(fit, samples)
-    return Identifiability(~vague, tuple(_reasons(joint, fit, samples, vague)) if vague.any() else ())
-
-
-def _vague(fit: CurveFit, samples: CurveSamples) -> BoolArray:
-    """Parameters (p) that are too uncertain, by the covariance or because other solutions are as good."""
-    unsure = np.maximum(fit.sigma, np.abs(fit.rivals - fit.values).max(axis=0))
-    vague = unsure > _VAGUE * np.abs(fit.values)
     backward = replace(samples, velocity=-samples.velocity)
     effects = [np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in (samples, backward)]
     roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.further.size]
     linear = np.array([role is not Role.SHAPE for role in roles])
-    vague &= ~(linear & (fit.sigma * np.maximum(*effects) < _NEGLIGIBLE * samples.torque_rms))
-    if not _leaves_stribeck_region(fit, samples):
-        vague |= np.array([role is Role.VISCOUS for role in roles])
-    return vague
-
-
-def _reasons(joint: str, fit: CurveFit, samples: CurveSamples, vague: BoolArray) -> list[str]:
-    top = f"|dq| < {samples.top_speed:.2g} rad/s"
-    if not _leaves_stribeck_region(fit, samples):
-        return [f"{joint} never left the Stribeck region ({top}), so {_are(fit, vague)} not identifiable"]
-    if min((samples.velocity > 0.0).mean(), (samples.velocity < 0.0).mean()) < _ONE_WAY:
-        return [f"{joint} moved in one direction only, so {_are(fit, vague)} not identifiable"]
-    return [_unexplained(joint, fit, int(k), top) for k in np.flatnonzero(vague)]
+    small = linear & (fit.sigma * np.maximum(*effects) < _NEGLIGIBLE * samples.torque_rms)
+    vague, top = (fit.sigma > _VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"
+    inside = samples.top_speed <= float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
+    vague |= inside & np.array([role is Role.VISCOUS for role in roles])
+    if inside and vague.any():
+        return ~vague, (f"{joint} never left the Stribeck region ({top}), so {_are(fit, vague)} not identifiable",)
+    if vague.any() and min((samples.velocity > 0.0).mean(), (samples.velocity < 0.0).mean()) < _ONE_WAY:
+        return ~vague, (f"{joint} moved in one direction only, so {_are(fit, vague)} not identifiable",)
+    return ~vague, tuple(_unexplained(joint, fit, int(k), top) for k in np.flatnonzero(vague))
 
 
 def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
     """Name the parameter that takes this one's place, if there is one."""
-    name = fit.names[k]
-    if fit.sigma[k] <= _VAGUE * abs(fit.values[k]):
-        others = np.append(fit.rivals[:, k], fit.values[k])
-        return f"{joint}: {name} from {others.min():.3g} to {others.max():.3g} explains the data as well ({top})"
     sigma = np.where(fit.sigma > 0.0, fit.sigma, 1.0)
-    mixed = np.abs(fit.covariance[k] / (sigma * sigma[k]))
-    mixed[k] = 0.0
+    mixed = np.abs(fit.covariance[k] / (sigma * sigma[k])) * (np.arange(sigma.size) != k)
     partner = int(mixed.argmax())
     if mixed[partner] > _MIXED:
-        return f"{joint}: {name} cannot be separated from {fit.names[partner]} ({top})"
+        return f"{joint}: {fit.names[k]} cannot be separated from {fit.names[partner]} ({top})"
     spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.units[k]}".rstrip()
-    return f"{joint}: the data ({top}) does not show {name}, {spread}"
+    return f"{joint}: the data ({top}) does not show {fit.names[k]}, {spread}"
 
 
-def _leaves_stribeck_region(fit: CurveFit, samples: CurveSamples) -> bool:
-    """Whether there are speeds at which Coulomb and viscous friction alone are left."""
-    return samples.top_speed > float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
-
-
-def _are(fit: CurveFit, vague: BoolArray) -> str:
-    names = [fit.names[k] for k in np.flatnonzero(vague)]
-    if len(names) == 1:
-        return f"{names[0]} is"
-    return f"{', '.join(names[:-1])} and {names[-1]} are"
+def _are(fit: CurveFit, vague: Sequence[bool] | BoolArray) -> str:
+    *others, last = (name for name, unsure in zip(fit.names, vague, strict=True) if unsure)
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"

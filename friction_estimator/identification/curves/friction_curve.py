@@ -24,7 +24,6 @@ from friction_estimator.identification.curves.decision import (
 from friction_estimator.identification.curves.drive import DriveRecording
 from friction_estimator.identification.curves.fit import (
     CurveFit,
-    Identifiability,
     fit_curve,
     held_out_curve_error,
     parameter_identifiability,
@@ -59,7 +58,7 @@ from friction_estimator.identification.scoring import choice_covariance
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 METHOD = "friction_curve"
 _DRAWN = 2000
@@ -183,14 +182,16 @@ class JointCurve:
     joint : its name
     samples : all with measured friction, and the further columns that were chosen
     fit : law and parameters, with these columns
-    shown : which of the parameters the data shows
+    identifiable : (p) which of the parameters the data show
+    reasons : why others are not shown, in sentences
     error : RMS of the scored samples on held-out segments [N m]
     """
 
     joint: str
     samples: CurveSamples
     fit: CurveFit
-    shown: Identifiability
+    identifiable: BoolArray
+    reasons: tuple[str, ...]
     error: float
 
     @property
@@ -300,7 +301,7 @@ class Curves:
             parameters=_table(curve),
             scores=(score,),
             samples=(_drawn(curve),),
-            condition=curve.fit.condition,
+            condition=curve.fit.linear.condition,
             verdicts=(),
             provenance=Provenance(self._method, data, tuple(dict.fromkeys((*decisions, lateness)))),
             predictions=(prediction,),
@@ -348,8 +349,8 @@ def _joint_curve(
     fit = fit_curve(law, used, options.fit)
     spread = choice_covariance(fit.values, [refit(fit, one, options.fit) for one in rivals])
     fit = replace(fit, covariance=fit.covariance + spread)
-    error = held_out_curve_error(fit, used, options.fit, options.folds)
-    return JointCurve(joint, samples, fit, parameter_identifiability(joint, fit, used), rms(error[used.scored]))
+    error = held_out_curve_error(fit, used, options.folds)
+    return JointCurve(joint, samples, fit, *parameter_identifiability(joint, fit, used), rms(error[used.scored]))
 
 
 def _variances(curve: JointCurve) -> tuple[float, float]:
@@ -368,7 +369,7 @@ _CONSTANT = (
 
 def _findings(curve: JointCurve, useful: bool, found: list[Finding]) -> list[Finding]:
     """Those about the error, and what else is to be found about the curve."""
-    found = found + [Finding(1.0, text) for text in curve.shown.reasons if useful]
+    found = found + [Finding(1.0, text) for text in curve.reasons if useful]
     found += [Finding(1.3, text) for text in _about_static_friction(curve)]
     if OFFSET.name in curve.further:
         found.append(Finding(0.9, _CONSTANT.format(curve.joint, curve.further[OFFSET.name])))
@@ -400,7 +401,7 @@ def _about_static_friction(curve: JointCurve) -> list[str]:
 def _table(curve: JointCurve) -> ParameterTable:
     """Parameters of the law as registered, then those of the further columns."""
     name, own, covariance = curve.law
-    law, q, identifiable = make_law(name), len(curve.fit.law.parameters), curve.shown.identifiable
+    law, q, identifiable = make_law(name), len(curve.fit.law.parameters), curve.identifiable
     known = dict(zip(curve.fit.names, identifiable.tolist(), strict=True))
     exact = np.diagonal(covariance) == 0.0  # given, not identified
     shown = [known.get(one, bool(exact[k])) for k, one in enumerate(law.parameter_names)]

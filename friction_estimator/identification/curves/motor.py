@@ -28,7 +28,7 @@ from friction_estimator.identification.curves.drive import (
 )
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
-from friction_estimator.identification.curves.problem import further_of, linear_columns, torque_of
+from friction_estimator.identification.curves.problem import further_of, torque_of
 from friction_estimator.identification.curves.stribeck import StribeckExcess
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, rms
@@ -36,6 +36,7 @@ from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
+from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 
 METHOD = "motor"
@@ -122,7 +123,7 @@ def offset_shows(law: FrictionLaw) -> bool:
     p = len(law.parameters)
     velocity = np.tile(np.append(speed, -speed), 2)
     load = np.repeat((1.0, -1.0), velocity.size // 2)
-    columns = linear_columns(law, np.zeros(p), np.zeros(p, dtype=bool), velocity, load)
+    columns = torque_gradient(law, np.zeros(p), velocity, load)
     ones = np.ones(len(columns))
     return bool(np.linalg.norm(ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]) > 1e-6)
 

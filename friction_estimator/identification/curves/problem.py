@@ -10,13 +10,13 @@ import numpy as np
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SIGMA, SLIDES, Motion
+from friction_estimator.identification.linear_problem import LinearProblem, Prior, select_columns
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
 """Largest torque of a single term of a law, as a multiple of the largest friction that was seen."""
-_GRID = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,19 @@ class CurveSamples:
         further = None if self.further is None else self.further[:, kept]
         return replace(self, columns=tuple(self.columns[k] for k in kept), further=further)
 
-    def thinned(self, largest: int) -> CurveSamples:
+    def every(self, largest: int) -> slice:
         """Evenly spaced rows, at most ``largest`` of them."""
-        return self.select(slice(None, None, max(1, -(-self.velocity.size // largest))))
+        return slice(None, None, max(1, -(-self.velocity.size // largest)))
+
+    def thinned(self, largest: int) -> CurveSamples:
+        """The same with these rows alone."""
+        return self.select(self.every(largest))
 
 
-class CurveProblem:
-    """Residuals of a law with its further columns, and bounds, in coordinates ``z`` of size one.
+class CurveShape:
+    """Linear problems of a law with its further columns: at a shape of the curve, and about a solution.
 
-    Parameters that the torque is linear in are counted in the largest friction seen, those that shape the curve over
-    orders of magnitude by their logarithm.
+    Coordinates (s,) of the shape are its parameters, or their logarithms where orders of magnitude count.
 
     Parameters
     ----------
@@ -133,7 +136,9 @@ class CurveProblem:
     ----------
     names, units : (p) parameters of the law, then the further columns
     shape : (p) True for parameters that the torque is not linear in
-    lower, upper : (p,) bounds of the parameters, from the law's signs and ranges and from the size of the friction
+    low, high : (s,) range of the coordinates
+    linear_prior, prior : what is known before of the (p - s,) other parameters, and of all about a solution: no term
+        is larger than ten times the friction, and a shape is anywhere in its range
 
     Raises
     ------
@@ -144,56 +149,83 @@ class CurveProblem:
     def __init__(self, law: FrictionLaw, samples: CurveSamples) -> None:
         self.names = (*law.parameter_names, *(column.name for column in samples.columns))
         self.units = (*law.units, *(column.unit for column in samples.columns))
-        p, e = len(self.names), len(samples.columns)
-        if samples.friction.size <= p:
-            raise InputError(f"{samples.friction.size} usable samples cannot give the {p} parameters of {law.name!r}")
+        if samples.friction.size <= len(self.names):
+            raise InputError(
+                f"{samples.friction.size} usable samples cannot give the {len(self.names)} parameters of {law.name!r}"
+            )
         if samples.top_speed == 0.0 or samples.torque_rms == 0.0:
             raise InputError("velocity or friction is zero everywhere: there is no friction curve to fit")
-        self.law, self.samples = law, samples
-        low, high = np.array([*(one.bounds for one in law.parameters), *[(0.0, 0.0)] * e]).T
-        self.shape: BoolArray = np.array([*(one.role is Role.SHAPE for one in law.parameters), *[False] * e])
-        low, high = np.where(self.shape, low, 0.0), np.where(self.shape, high, 0.0)
-        self._log = self.shape & (low > 0.0)
-        self._scale = np.where(self.shape, 1.0, self._linear_scales(np.sqrt(np.maximum(low, 1e-3) * high)))
-        nonnegative = np.array([*law.nonnegative, *(column.nonnegative for column in samples.columns)])
-        self.upper = np.where(self.shape, high, _LARGEST * self._scale)
-        self.lower = np.where(self.shape, low, np.where(nonnegative, 0.0, -self.upper))
+        self._law, self._samples = law, samples
+        roles = [*(one.role for one in law.parameters), *[Role.OFFSET] * len(samples.columns)]
+        self.shape: BoolArray = np.array([role is Role.SHAPE for role in roles])
+        bounds = np.array([one.bounds for one in law.parameters if one.role is Role.SHAPE]).reshape(-1, 2)
+        self._log = bounds[:, 0] > 0.0
+        self.low, self.high = self._coordinates(bounds[:, 0]), self._coordinates(bounds[:, 1])
+        self._nonnegative = np.array([*law.nonnegative, *(column.nonnegative for column in samples.columns)])
+        middle = self.values(0.5 * (self.low + self.high))
+        both = samples, replace(samples, velocity=-samples.velocity)
+        largest = np.max([np.abs(self.linearised(middle, one).W).max(axis=0) for one in both], axis=0)
+        size = _LARGEST * np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
+        size[self.shape] = self.high - self.low
+        self.prior, self.linear_prior = Prior.of_std(size), Prior.of_std(size[~self.shape])
 
-    def _linear_scales(self, shape: FloatArray) -> FloatArray:
-        """Which value of each linear parameter gives the largest friction seen, at a shape in the middle, (p,)."""
-        samples, q = self.samples, len(self.law.parameters)
-        speeds = np.concatenate((samples.velocity, samples.top_speed * np.linspace(-1.0, 1.0, _GRID)))
-        load = None if samples.load is None else np.append(samples.load, np.full(_GRID, np.abs(samples.load).max()))
-        columns = linear_columns(self.law, np.where(self.shape, shape, 0.0)[:q], self.shape[:q], speeds, load)
-        largest = np.append(np.abs(columns).max(axis=0), np.abs(further_of(samples)).max(axis=0))
-        return np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
+    @property
+    def likely(self) -> tuple[FloatArray, FloatArray]:
+        """Where shapes are drawn, (s,) each: velocities that occur, ratios up to two, within the range of the law."""
+        speeds = np.abs(self._samples.velocity)
+        slow, fast = max(float(np.quantile(speeds, 0.05)), 0.01 * speeds.max()), float(speeds.max())
+        ranges = {"rad/s": (slow, fast), "s/rad": (1.0 / fast, 2.0 / slow), "": (0.0, 2.0)}
+        limits = np.array([ranges[self.units[k]] for k in np.flatnonzero(self.shape)]).reshape(-1, 2).T
+        low, high = (np.clip(self._coordinates(limit), self.low, self.high) for limit in limits)
+        return low, high
 
-    def to_z(self, values: FloatArray) -> FloatArray:
-        """Coordinates (p,) of parameters (p,)."""
-        return np.where(self._log, np.log(np.where(self._log, values, 1.0)), values / self._scale)
+    def values(self, z: FloatArray, linear: FloatArray | float = 0.0) -> FloatArray:
+        """Parameters (p,) of a shape (s,) and the other parameters (p - s,)."""
+        values = np.zeros(self.shape.size)
+        values[self.shape], values[~self.shape] = np.where(self._log, np.exp(z * self._log), z), linear
+        return values
 
-    def from_z(self, z: FloatArray) -> FloatArray:
-        """Parameters (p,) at coordinates (p,)."""
-        return np.where(self._log, np.exp(np.where(self._log, z, 0.0)), z * self._scale)
+    def moved(self, values: FloatArray, found: FloatArray) -> FloatArray:
+        """Parameters (p,) that those of :meth:`linearised` about these values mean, within the range of the shape."""
+        z = self._coordinates(values[self.shape]) + found[self.shape]
+        return self.values(np.clip(z, self.low, self.high), found[~self.shape])
 
     def slopes(self, values: FloatArray) -> FloatArray:
-        """Derivative of each parameter by its coordinate, (p,)."""
-        return np.where(self._log, values, self._scale)
+        """Derivative (p,) of each parameter by that of :meth:`linearised`."""
+        slopes = np.ones_like(values)
+        slopes[self.shape] = np.where(self._log, values[self.shape], 1.0)
+        return slopes
 
-    def residual(self, z: FloatArray) -> FloatArray:
-        """Law minus measurement, (N,) [N m]."""
-        return torque_of(self.law, self.from_z(z), self.samples) - self.samples.friction
+    def problem(self, z: FloatArray) -> LinearProblem:
+        """Rows with the columns that the torque is linear in, at a shape (s,)."""
+        return select_columns(self.linearised(self.values(z)), np.flatnonzero(~self.shape))
 
-    def jacobian(self, z: FloatArray) -> FloatArray:
-        """Derivative of :meth:`residual`, (N, p)."""
-        values = self.from_z(z)
-        return gradient_of(self.law, values, self.samples) * self.slopes(values)
+    def linearised(self, values: FloatArray, samples: CurveSamples | None = None) -> LinearProblem:
+        """Rows with a column for every parameter, those of the shape counted from these values (p,)."""
+        samples = self._samples if samples is None else samples
+        W = gradient_of(self._law, values, samples) * self.slopes(values)
+        y = samples.friction - torque_of(self._law, values, samples) + W @ np.where(self.shape, 0.0, values)
+        return replace(
+            time_rows(samples, W), names=self.names, units=self.units, y=y, nonnegative=self._nonnegative & ~self.shape
+        )
 
-    def linear_columns(self, values: FloatArray) -> FloatArray:
-        """Torque that each linear parameter gives alone, at one of it and this shape, (N, p); zero for shapes."""
-        samples, q = self.samples, len(self.law.parameters)
-        own = linear_columns(self.law, values[:q], self.shape[:q], samples.velocity, samples.load)
-        return np.hstack((own, further_of(samples)))
+    def _coordinates(self, shape: FloatArray) -> FloatArray:
+        return np.where(self._log, np.log(np.where(self._log, shape, 1.0)), shape)
+
+
+def time_rows(samples: CurveSamples, columns: FloatArray) -> LinearProblem:
+    """Rows of the samples with these columns (N, p); groups are joints: errors differ in size."""
+    p = columns.shape[1]
+    return LinearProblem(
+        names=("",) * p,
+        units=("",) * p,
+        W=columns,
+        y=samples.friction,
+        joint=samples.groups,
+        segment=samples.segment,
+        nonnegative=np.zeros(p, dtype=bool),
+        recording=samples.recording,
+    )
 
 
 def further_of(samples: CurveSamples) -> FloatArray:
@@ -211,18 +243,6 @@ def gradient_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> 
     """Derivative (N, p) of :func:`torque_of` by the parameters."""
     own = torque_gradient(law, values[: len(law.parameters)], samples.velocity, samples.load)
     return np.hstack((own, further_of(samples)))
-
-
-def linear_columns(
-    law: FrictionLaw, values: FloatArray, shape: BoolArray, velocity: FloatArray, load: FloatArray | None
-) -> FloatArray:
-    """Torque per unit of each parameter that it is linear in, the shape being that of ``values``; (N, p)."""
-    columns = np.zeros((velocity.size, values.size))
-    for k in np.flatnonzero(~shape):
-        alone = np.where(shape, values, 0.0)
-        alone[k] = 1.0
-        columns[:, k] = law.torque(alone[None, :], velocity, load)
-    return columns
 
 
 @dataclass(frozen=True, slots=True)
