@@ -1,6 +1,6 @@
 """Recordings of motors that move joints: friction as the torque behind the transmission shows it, with its columns.
 
-The first part finds stick phases of a motor from its velocity and friction: samples in which it slides are used.
+The first part finds stick phases of a motor from its velocity: samples in which it slides are used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -20,8 +21,6 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 STOP_NOISE = 4.0
 """Standard deviations of its noise beyond which the sign of a velocity is certain."""
-START_RATIO = 2.0
-"""What must be reached at least once in a slip, as a multiple of the velocity that ends it."""
 _NOISE_WINDOW = 0.5
 """Length of the windows in which noise is separated from motion [s]."""
 _MOVES = 0.1
@@ -34,19 +33,15 @@ class StickOptions:
 
     Attributes
     ----------
-    stop_velocity : a slip ends when the speed falls below it [rad/s]; None takes it from the noise of the velocity
-    start_velocity : a slip counts when it exceeds this at least once [rad/s]; None: twice ``stop_velocity``
+    stop_velocity : slower samples stick [rad/s]; None: four standard deviations of the noise of the velocity
     margin : cut from both ends of every slip: filters have smeared the stick phase into it [s]
-    shortest : slips that are shorter after that are left out [s]
     """
 
     stop_velocity: float | None = None
-    start_velocity: float | None = None
     margin: float = 0.05
-    shortest: float = 0.05
 
     def __post_init__(self) -> None:
-        for name in ("stop_velocity", "start_velocity", "margin", "shortest"):
+        for name in ("stop_velocity", "margin"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and value >= 0.0):
                 raise ConfigError(f"{name} of the stick phases is {value!r}, it must be a number, zero or above")
@@ -73,58 +68,22 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float) -> fl
     return float(np.sqrt(np.quantile((around**2).sum(axis=0) / (length - 3), 0.25)))
 
 
-def thresholds(options: StickOptions, noise: float) -> tuple[float, float]:
-    """Velocities that end and that make a slip [rad/s], the second not below the first."""
-    stop = STOP_NOISE * noise if options.stop_velocity is None else options.stop_velocity
-    start = START_RATIO * stop if options.start_velocity is None else options.start_velocity
-    return stop, max(start, stop)
-
-
-def sliding(
-    velocity: FloatArray,
-    stretch: IntArray,
-    period: float,
-    options: StickOptions,
-    friction: FloatArray | None = None,
-) -> BoolArray:
-    """Where one motor slides, all else are stick phases and their margins.
-
-    A slip is a stretch in one direction that stays above ``stop_velocity`` and somewhere exceeds ``start_velocity``
-    (hysteresis: noise cannot start one). When the friction torque is known, it must have taken power from the motor
-    over the whole of the slip: what merely springs back in the transmission gives power, and is no slip. The whole slip
-    is accepted or left out, never single samples, which would prefer those whose noise has the right sign.
+def sliding(velocity: FloatArray, stretch: IntArray, period: float, options: StickOptions) -> BoolArray:
+    """Where (N,) one motor slides; all else are stick phases, reversals, edges of stretches, and their margins.
 
     Parameters
     ----------
     velocity : (N,) [rad/s]
-    stretch : (N,) number of the stretch without a gap in time; no slip reaches over two of them
+    stretch : (N,) number of the stretch without a gap in time
     period : between two samples [s]
-    friction : (N,) torque that resists the motion [N m], None when not known
-
-    Returns
-    -------
-    (N,)
     """
-    stop, start = thresholds(options, velocity_noise(velocity, stretch, period))
+    stop = options.stop_velocity
+    stop = STOP_NOISE * velocity_noise(velocity, stretch, period) if stop is None else stop
     direction = np.where(np.abs(velocity) > stop, np.sign(velocity), 0.0)
-    margin, shortest = round(options.margin / period), max(round(options.shortest / period), 1)
-    slides = np.zeros(velocity.size, dtype=bool)
-    for begin, end in _runs(direction, stretch):
-        slip = slice(begin, end)
-        if direction[begin] == 0.0 or np.abs(velocity[slip]).max() < start:
-            continue
-        if friction is not None and friction[slip] @ velocity[slip] <= 0.0:
-            continue
-        if end - begin - 2 * margin >= shortest:
-            slides[begin + margin : end - margin] = True
-    return slides
-
-
-def _runs(direction: FloatArray, stretch: IntArray) -> list[tuple[int, int]]:
-    """Begin and end of every stretch with one direction in one stretch."""
-    change = np.flatnonzero((np.diff(direction) != 0.0) | (np.diff(stretch) != 0)) + 1
-    edges = [0, *change.tolist(), direction.size]
-    return [(begin, end) for begin, end in zip(edges[:-1], edges[1:], strict=True) if end > begin]
+    change = (np.diff(direction) != 0.0) | (np.diff(stretch) != 0)
+    margin = round(options.margin / period)
+    sticks = (direction == 0.0) | (margin > 0) & (np.append(change, True) | np.append(True, change))
+    return ~maximum_filter1d(sticks, max(2 * margin - 1, 1), mode="nearest")
 
 
 TORQUE = "joint_torque"
@@ -214,12 +173,7 @@ class DriveRecording:
             self._check_sign(np.nan_to_num(friction), velocity)
         friction -= known * acceleration
         stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
-        slides = np.column_stack(
-            [
-                sliding(velocity[:, k], stretch, motion.period, self.stick, None if is_driven else resists)
-                for k, resists in enumerate(np.nan_to_num(friction).T)
-            ]
-        )
+        slides = np.column_stack([sliding(one, stretch, motion.period, self.stick) for one in velocity.T])
         ones = np.ones_like(velocity)
         inputs = {
             FRICTION: np.where(np.isfinite(recorded), friction, np.nan),

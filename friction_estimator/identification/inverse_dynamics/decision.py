@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
+from friction_estimator.identification.inverse_dynamics.estimated_friction import STANDSTILL, usable_rows
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
     TorqueModel,
@@ -224,10 +224,6 @@ def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], us
         parts.append(before + (sample[:, None] * n + np.arange(n))[mask])
         before += (int((log.time[-1] - log.time[0]) / period) + 2) * n
     return np.concatenate(parts)
-
-
-STANDSTILL = 0.005
-"""Share of the reference speed below which a joint stands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Friction of an estimate: one registered law a joint, whose load is the motor torque, and samples with a band.
 
-The second half finds the dead zone: samples too slow for the sign of their velocity to mean anything.
+The second half leaves samples out that are too slow for the sign of their velocity to mean anything.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from scipy.ndimage import maximum_filter1d
 
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
-    TorqueModel,
     drive_std,
-    estimate,
     reference_speeds,
 )
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
 from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import KP
 from friction_estimator.identification.result import (
     FrictionSamples,
@@ -216,15 +213,8 @@ def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     return tuple(chosen)
 
 
-_FRACTIONS = np.array([0.0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05])
-"""Borders of the bins of speed that are tested, in reference speeds of the joint."""
-_SURE = (0.05, 0.3)
-"""Slow, but without doubt in motion, in reference speeds: a line through its friction meets zero speed at F_c."""
-_FIRST = 0.005
-"""Dead zone that is never left, in reference speeds: a joint that stands may hold any friction up to breaking away."""
-_RESISTS = 0.5
-"""A bin is part of the dead zone when its friction opposes the motion by less than this share of F_c."""
-_ENOUGH = 10
+STANDSTILL = 0.005
+"""Share of the reference speed below which a joint stands: it may hold any friction up to breaking away."""
 
 
 def usable_rows(
@@ -249,71 +239,18 @@ def usable_rows(
     return masks
 
 
-def choose_dead_zone(speed: FloatArray, resistance: FloatArray, reference: FloatArray) -> FloatArray:
-    """Where friction no longer opposes the motion by half of the Coulomb friction that slow, sure motion shows.
-
-    A joint that slides resists with its Coulomb friction; one that sticks, or whose velocity is noise, resists as often
-    as it drives. Residuals would not do as a criterion: they are also large where the law is wrong, and leaving out
-    what a law does not explain makes it look right.
-
-    Parameters
-    ----------
-    speed : (r, k) absolute velocity of every joint [rad/s]
-    resistance : (r, k) measured friction torque times the sign of the velocity [N m]
-    reference : (k,) of :func:`reference_speeds`
-
-    Returns
-    -------
-    dead_zone : (k,) [rad/s]
-    """
-    dead_zone = _FIRST * reference
-    for joint in range(reference.size):
-        share = speed[:, joint] / max(reference[joint], np.finfo(float).tiny)
-        sure = (share > _SURE[0]) & (share <= _SURE[1])
-        slope = np.column_stack((share[sure], np.ones(sure.sum())))
-        line = np.linalg.lstsq(slope, resistance[sure, joint], rcond=None)[0] if sure.sum() >= _ENOUGH else np.zeros(2)
-        for low, high in zip(_FRACTIONS[:-1], _FRACTIONS[1:], strict=True):
-            inside = (share > low) & (share <= high)
-            if inside.sum() >= _ENOUGH and np.median(resistance[inside, joint]) < _RESISTS * line[1]:
-                dead_zone[joint] = max(dead_zone[joint], high * reference[joint])
-    return dead_zone
-
-
 def moving_rows(
-    model: TorqueModel, observations: Sequence[Observation], options: InverseDynamicsOptions, urdf_sigma: float
+    friction: FrictionColumns, observations: Sequence[Observation], dead_zone: float | None
 ) -> tuple[FloatArray, str]:
-    """Dead zone of every place of friction [rad/s], and why."""
-    reference = reference_speeds(observations, model.friction)
-    if options.dead_zone is not None:
-        zone = np.full(reference.size, options.dead_zone)
-        why = "as given"
-    else:
-        zone = _chosen_dead_zone(model, observations, options, reference, urdf_sigma)
-        why = "where friction does not oppose the motion with half of F_c, or the joint stands"
-    share = 1.0 - np.mean(np.concatenate(usable_rows(observations, model.friction, zone)), axis=0)
+    """Dead zone of every place of friction [rad/s], and why: as given, or where it stands."""
+    reference = reference_speeds(observations, friction)
+    zone = STANDSTILL * reference if dead_zone is None else np.full(reference.size, dead_zone)
+    share = 1.0 - np.mean(np.concatenate(usable_rows(observations, friction, zone)), axis=0)
     each = ", ".join(
         f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
         for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
-    return zone, f"slow samples are left out, {why}: below, in rad/s (and share), {each}"
-
-
-def _chosen_dead_zone(
-    model: TorqueModel,
-    observations: Sequence[Observation],
-    options: InverseDynamicsOptions,
-    reference: FloatArray,
-    urdf_sigma: float,
-) -> FloatArray:
-    """Fit without standing joints, then look which slow samples still show resistance; motors keep the first zone."""
-    zone = _FIRST * reference
-    usable = usable_rows(observations, model.friction, zone)
-    solution = estimate(model, observations, usable, options.solver, urdf_sigma=urdf_sigma)
-    joints = range(len(observations[0].motion.joint_names))
-    measured = np.column_stack([estimated_friction(solution, joint, False).measured for joint in joints])
-    velocity = np.concatenate([one.motion.velocity[one.filter.kept] for one in observations])
-    zone[: len(joints)] = choose_dead_zone(np.abs(velocity), np.sign(velocity) * measured, reference[: len(joints)])
-    return zone
+    return zone, f"slow samples are left out: below, in rad/s (and share), {each}"
 
 
 _Row = tuple[str, str, float, float, float]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.decision import STANDSTILL, choose_model, offset_columns
-from friction_estimator.identification.inverse_dynamics.estimated_friction import moving_rows, usable_rows
+from friction_estimator.identification.inverse_dynamics.decision import choose_model, offset_columns
+from friction_estimator.identification.inverse_dynamics.estimated_friction import STANDSTILL, moving_rows, usable_rows
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
     TorqueModel,
@@ -259,8 +259,7 @@ def _friction(
     """Columns of friction with their shape, the dead zone, and why."""
     friction = friction_of_options(names, observations, options)
     notes = list(coupled_choices(friction, options))
-    model = TorqueModel(body, friction)
-    zone, sentence = moving_rows(model, observations, options, _start(options))
+    zone, sentence = moving_rows(friction, observations, options.dead_zone)
     notes.append(sentence)
     if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
         usable = usable_rows(observations, friction, zone)

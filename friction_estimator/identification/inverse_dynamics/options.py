@@ -60,7 +60,7 @@ class InverseDynamicsOptions:
         rarely as was recorded; None: either, and sigma allows for it
     physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
         reported in any case
-    dead_zone : speed below which a joint's samples are left out [rad/s]; None: where friction no longer opposes motion
+    dead_zone : speed below which a joint's samples are left out [rad/s]; None: 0.5 % of its usual top speed
     velocity : ``measured``, or ``differentiated`` from the positions; None: chosen
     cutoff_hz : of the zero-phase filter of velocities and accelerations; None: chosen
     parallel_hz : motion and torque are compared up to here; None: ten bands of the motion
