@@ -23,14 +23,13 @@ _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
 def drift_table(joints: Sequence[JointDrift]) -> Table:
-    """One row a joint: growth, trend and temperature."""
+    """One row a joint: growth and temperature."""
     columns = (
         Column("joint", align="left"),
         Column("serial", align="left"),
         Column("state", align="left"),
         Column("friction ± 2 sigma", group="since the reference level"),
         Column("probability", group="since the reference level"),
-        Column("trend ± 2 sigma", "in 30 days"),
         Column("temperature", "1/K"),
         Column("days"),
         Column("changes (probability)", align="left"),
@@ -46,7 +45,6 @@ def _row(joint: JointDrift) -> tuple[Cell, ...]:
         Cell(joint.state, _STYLE.get(joint.state, "")),
         Cell(_change(joint)),
         Cell(percent(joint.probability)),
-        Cell(_spread(joint.trend, joint.trend_sigma)),
         Cell(_spread(joint.days.factor, joint.days.factor_sigma, 1)),
         Cell(str(joint.days.day.size)),
         Cell("; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes)),

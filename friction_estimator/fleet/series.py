@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import nnls
 
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray
 
 WEEK = 7.0  # [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction say nothing
@@ -29,10 +28,11 @@ _ITERATIONS = 3
 _SHARED = 15.0  # observations that the fleet's noise counts for against the joint's own
 _SMALLEST_DAY_SIGMA = 0.005
 _FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to so much a kelvin
-_FACTOR_SPREAD = 0.001  # smallest difference between equal joints [1/K]
+_FACTOR_SPREAD = 0.002  # difference between equal joints [1/K]
 _FEW = 5
 _WORN_PART = 0.2  # of the joints, those that change most, are left out when the noise is estimated
 _NEAR = 3  # days
+_OUTLIER = 3.0  # residuals larger than this many sigma get less weight: variance times (residual / limit)^4
 _STEPS = 1, 2, 3, 5, 7, 10, 14, 20, 28, 40  # days with bags, over which changes show the day effects
 CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 """Time constants of the correlated parts of the day effects [d]."""
@@ -49,7 +49,6 @@ class JointSeries:
     value, sigma : (m,) logarithm of the friction at the usual speed, and its standard deviation
     temperature : (m,) degree Celsius, NaN where unknown
     coulomb, viscous : (m, 2) F_c [N m] and F_v [N m s/rad] with their standard deviations
-    speed : usual speed of the joint [rad/s]
     report : path of the newest report, empty when there is none
     """
 
@@ -62,7 +61,6 @@ class JointSeries:
     temperature: FloatArray
     coulomb: FloatArray
     viscous: FloatArray
-    speed: float
     report: str = ""
 
     def where(self, kept: BoolArray) -> JointSeries:
@@ -97,93 +95,72 @@ class DaySeries:
     reference: float = np.nan
     slow: FloatArray = field(default_factory=lambda: np.zeros(CORRELATION_TIMES.size))
 
-    def error_covariance(self, variance: FloatArray) -> FloatArray:
-        """Covariance (n, n) of the errors of the days, with these variances (n,) of the independent ones."""
+    def error_covariance(self) -> FloatArray:
+        """Covariance (n, n) of the errors of the days, increased where a day is far from those about it."""
+        rest = np.abs(self.value - _running_median(self.value)) / np.sqrt(self.variance)
+        independent = np.diag(self.variance * np.maximum(1.0, rest / _OUTLIER) ** 4)
         elapsed = np.abs(self.day[:, None] - self.day)
         slow = np.exp(-elapsed[:, :, None] / CORRELATION_TIMES) @ self.slow
-        return np.diag(variance) + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth)
+        return np.asarray(independent + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth))
 
 
 def joint_series(table: pa.Table) -> list[JointSeries]:
-    """Every joint of a sorted friction table that has usable rows."""
+    """Every joint of a friction table that has usable rows, sorted as the table."""
     rows = table.filter(pc.fill_null(table["usable"], False))
-    number = {name: _column(rows, name) for name in (
-        "coulomb", "coulomb_sigma", "viscous", "viscous_sigma", "coulomb_viscous_covariance", "slow", "fast",
-        "temperature",
-    )}  # fmt: skip
+    names = ("coulomb", "coulomb_sigma", "viscous", "viscous_sigma", "coulomb_viscous_covariance", "slow", "fast")
+    number = {
+        name: np.asarray(pc.fill_null(rows[name], np.nan).to_numpy(), dtype=float) for name in (*names, "temperature")
+    }
     texts = {name: np.array(rows[name].to_pylist(), dtype=object) for name in ("serial", "robot", "joint", "report")}
-    time = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / 86_400e6
+    number["time"] = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / 86_400e6
     known = np.isfinite(number["coulomb"]) & np.isfinite(number["viscous"]) & (number["coulomb_sigma"] > 0.0)
-    found = []
-    for place in _runs(texts["serial"], texts["joint"]):
-        here = place[known[place]]
-        if here.size:
-            found += _one_joint(
-                {k: v[here] for k, v in number.items()}, {k: v[here] for k, v in texts.items()}, time[here]
-            )
-    return found
+    keys = texts["serial"] + "\n" + texts["joint"]
+    ends = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    runs = [run[known[run]] for run in np.split(np.arange(keys.size), ends)]
+    made = (
+        _one_joint({k: v[run] for k, v in number.items()}, {k: v[run] for k, v in texts.items()})
+        for run in runs
+        if run.size
+    )
+    return [one for one in made if one.time.size]
 
 
-def _column(rows: pa.Table, name: str) -> FloatArray:
-    return np.asarray(pc.fill_null(rows[name], np.nan).to_numpy(), dtype=float)
-
-
-def _runs(*keys: Any) -> list[IntArray]:
-    """Rows of every run of equal keys."""
-    if not keys[0].size:
-        return []
-    change = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return np.split(np.arange(keys[0].size), np.flatnonzero(change) + 1)
-
-
-def _one_joint(number: dict[str, FloatArray], text: dict[str, Any], time: FloatArray) -> list[JointSeries]:
+def _one_joint(number: dict[str, FloatArray], text: dict[str, np.ndarray]) -> JointSeries:
+    """Bags of one joint whose friction is positive and certain enough."""
     speeds = 0.5 * (number["slow"] + number["fast"])
     speed = float(np.median(speeds[np.isfinite(speeds)])) if np.isfinite(speeds).any() else 0.0
     friction = number["coulomb"] + speed * number["viscous"]
     covariance = np.nan_to_num(number["coulomb_viscous_covariance"])
     spread = number["viscous_sigma"] ** 2 * speed**2 + 2.0 * covariance * speed + number["coulomb_sigma"] ** 2
-    usual = float(np.median(friction))
-    if not usual > 0.0:
-        return []
+    usual = max(float(np.median(friction)), 1e-12)
     sigma = np.sqrt(np.maximum(spread, 0.0)) / usual
     kept = (friction > 0.0) & (sigma > 0.0) & (sigma < _TOO_UNCERTAIN)
-    if not kept.any():
-        return []
     reports = [path for path in text["report"] if path]
-    return [
-        JointSeries(
-            text["serial"][0],
-            text["robot"][0],
-            text["joint"][0],
-            time[kept],
-            np.log(friction[kept]),
-            sigma[kept],
-            number["temperature"][kept],
-            np.column_stack((number["coulomb"], number["coulomb_sigma"]))[kept],
-            np.column_stack((number["viscous"], number["viscous_sigma"]))[kept],
-            speed,
-            reports[-1] if reports else "",
-        )
-    ]
+    return JointSeries(
+        text["serial"][0],
+        text["robot"][0],
+        text["joint"][0],
+        number["time"][kept],
+        np.log(friction[kept]),
+        sigma[kept],
+        number["temperature"][kept],
+        np.column_stack((number["coulomb"], number["coulomb_sigma"]))[kept],
+        np.column_stack((number["viscous"], number["viscous_sigma"]))[kept],
+        reports[-1] if reports else "",
+    )
 
 
 def day_series(fleet: Sequence[JointSeries]) -> list[DaySeries]:
     """Day means of all joints of a fleet, corrected for temperature, with the noise of their days."""
-    factors = _shared_factors(fleet, [_temperature_factor(one) for one in fleet])
-    scatter = [_scatter(one, factor) for one, (factor, _) in zip(fleet, factors, strict=True)]
-    common = np.median([ratio for ratio, count in scatter if count >= _FEW] or [1.0])
-    days = []
-    for one, (factor, sigma), (ratio, count) in zip(fleet, factors, scatter, strict=True):
-        excess = max(1.0, (ratio * count + common * _SHARED) / (count + _SHARED))
-        days.append(_day_means(one, factor, sigma, excess))
-    return _with_noise(days)
+    factors = _shared_factors(fleet, np.array([_temperature_factor(one) for one in fleet]))
+    return _with_noise([_day_means(one, *factor) for one, factor in zip(fleet, factors.tolist(), strict=True)])
 
 
 def _temperature_factor(one: JointSeries) -> tuple[float, float]:
     """Change of the logarithm of the friction a kelvin, from differences within a week, and its variance."""
     known = np.isfinite(one.temperature)
     time, value, warmth = one.time[known], one.value[known], one.temperature[known]
-    if time.size < _FEW:
+    if time.size < _FEW or np.ptp(warmth) == 0.0:
         return 0.0, np.inf
     weight = 1.0 / (one.sigma[known] ** 2 + _SMALLEST_DAY_SIGMA**2)
     low, high = np.searchsorted(time, time - 0.5 * WEEK), np.searchsorted(time, time + 0.5 * WEEK)
@@ -193,93 +170,56 @@ def _temperature_factor(one: JointSeries) -> tuple[float, float]:
         return x - (sums[high] - sums[low]) / (weights[high] - weights[low])
 
     x, y = local(warmth), local(value)
-    robust, factor = np.ones(x.size), 0.0
+    robust = weight
     for _ in range(_ITERATIONS):
-        information = float((weight * robust * x * x).sum())
-        if information <= 0.0:
-            return 0.0, np.inf
-        factor = float((weight * robust * x * y).sum()) / information
+        information = float((robust * x * x).sum())
+        factor = float((robust * x * y).sum()) / information
         rest = y - factor * x
         scale = np.sqrt(np.median(rest**2) / _CHI_SQUARE_MEDIAN) or 1.0
-        robust = np.minimum(1.0, _HUBER * scale / np.maximum(np.abs(rest), 1e-12))
+        robust = weight * np.minimum(1.0, _HUBER * scale / np.maximum(np.abs(rest), 1e-12))
     # bags of one day share the day effect: the scatter of the sums over days is what counts
-    score = np.bincount(_day_number(time), weights=weight * robust * x * rest)
+    score = np.bincount(np.unique(np.floor(time), return_inverse=True)[1], weights=robust * x * rest)
     used = max(int((score != 0.0).sum()), 2)
     return factor, max(float((score**2).sum()) * used / (used - 1) / information**2, 1.0 / information)
 
 
-def _shared_factors(fleet: Sequence[JointSeries], own: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Temperature factor of every joint and its standard deviation, drawn towards that of equal joints."""
-    shared: dict[tuple[str, str], tuple[float, float]] = {}
-    for key in {(one.robot, one.joint) for one in fleet}:
-        members = [pair for one, pair in zip(fleet, own, strict=True) if (one.robot, one.joint) == key]
-        value = np.array([0.0, *(factor for factor, _ in members)])  # the first is the prior of any joint
-        variance = np.array([_FACTOR_PRIOR**2, *(spread for _, spread in members)])
-        weight = 1.0 / variance
-        spread, mean = _FACTOR_SPREAD**2, 0.0
-        if np.isfinite(variance[1:]).sum() > 1:  # DerSimonian and Laird 1986
-            w, v = weight[1:], value[1:]
-            mean = float((w * v).sum() / w.sum())
-            excess = float((w * (v - mean) ** 2).sum()) - (np.isfinite(variance[1:]).sum() - 1)
-            spread = max(spread, excess / float(w.sum() - (w**2).sum() / w.sum()))
-        weight[1:] = 1.0 / (variance[1:] + spread)
-        mean = float((weight * value).sum() / weight.sum())
-        shared[key] = mean, spread + 1.0 / float(weight.sum())
-    combined = []
-    for one, (factor, own_variance) in zip(fleet, own, strict=True):
-        mean, spread = shared[one.robot, one.joint]
-        share = spread / (spread + own_variance) if np.isfinite(own_variance) else 0.0
-        combined.append((mean + share * (factor - mean), float(np.sqrt(spread * (1.0 - share)))))
-    return combined
+def _shared_factors(fleet: Sequence[JointSeries], own: FloatArray) -> FloatArray:
+    """Temperature factor and its standard deviation (j, 2), of factor and variance (j, 2), drawn to that of equals."""
+    kinds = np.unique([f"{one.robot}\n{one.joint}" for one in fleet], return_inverse=True)[1]
+    weight = 1.0 / (own[:, 1] + _FACTOR_SPREAD**2)
+    total = 1.0 / _FACTOR_PRIOR**2 + np.bincount(kinds, weights=weight)
+    mean = (np.bincount(kinds, weights=weight * own[:, 0]) / total)[kinds]
+    variance = (_FACTOR_SPREAD**2 + 1.0 / total)[kinds]
+    share = variance / (variance + own[:, 1])
+    return np.column_stack((mean + share * (own[:, 0] - mean), np.sqrt(variance * (1.0 - share))))
 
 
-def _day_number(time: FloatArray) -> IntArray:
-    """Number of the day of each bag, from zero on and without gaps."""
-    return np.unique(np.floor(time), return_inverse=True)[1]
-
-
-def _corrected(one: JointSeries, factor: float) -> tuple[FloatArray, FloatArray, float]:
-    """Values at the median temperature, warmth (zero where no temperature is known), and that median."""
+def _day_means(one: JointSeries, factor: float, factor_sigma: float) -> DaySeries:
+    """Robust mean of the bags of each day, at the median temperature."""
     known = np.isfinite(one.temperature)
     reference = float(np.median(one.temperature[known])) if known.any() else np.nan
     warmth = np.where(known, one.temperature - reference, 0.0)
-    return one.value - factor * warmth, warmth, reference
-
-
-def _scatter(one: JointSeries, factor: float) -> tuple[float, int]:
-    """Variance of the bags within days over that of their sigma, and the number of bags that show it."""
-    value, day, weight = _corrected(one, factor)[0], _day_number(one.time), 1.0 / one.sigma**2
-    total = np.bincount(day, weights=weight)
-    rest = value - (np.bincount(day, weights=weight * value) / total)[day]
-    free = 1.0 - weight / total[day]
-    shown = free > 0.1
-    if shown.sum() < _FEW:
-        return 1.0, 0
-    return float(np.median((rest[shown] / one.sigma[shown]) ** 2 / free[shown]) / _CHI_SQUARE_MEDIAN), int(shown.sum())
-
-
-def _day_means(one: JointSeries, factor: float, factor_sigma: float, excess: float) -> DaySeries:
-    """Robust mean of the bags of each day."""
-    value, warmth, reference = _corrected(one, factor)
-    day, variance = _day_number(one.time), one.sigma**2 * excess
-    unknown = ~np.isfinite(one.temperature)
-    if unknown.any() and not unknown.all():
-        variance = variance + np.where(unknown, (factor * float(np.nanstd(one.temperature))) ** 2, 0.0)
+    value, variance = one.value - factor * warmth, one.sigma**2
+    if known.any():
+        variance = variance + np.where(known, 0.0, (factor * float(np.std(one.temperature[known]))) ** 2)
+    days, day = np.unique(np.floor(one.time), return_inverse=True)
     weight = robust = 1.0 / variance
-    for _ in range(_ITERATIONS):
-        mean = np.bincount(day, weights=robust * value) / np.bincount(day, weights=robust)
-        rest = np.abs(value - mean[day]) * np.sqrt(weight)
-        robust = weight * np.minimum(1.0, _HUBER / np.maximum(rest, 1e-12))
-    total = np.bincount(day, weights=robust)
-    mean = np.bincount(day, weights=robust * value) / total
-    warm = np.bincount(day, weights=robust * warmth) / total
-    days = np.unique(np.floor(one.time))
-    return DaySeries(one, days, mean, 1.0 / total, warm, factor, factor_sigma, reference)
+    for _ in range(_ITERATIONS + 1):
+        total = np.bincount(day, weights=robust)
+        mean = np.bincount(day, weights=robust * value) / total
+        warm = np.bincount(day, weights=robust * warmth) / total
+        squares = weight * (value - mean[day]) ** 2
+        robust = weight * np.minimum(1.0, _HUBER / np.sqrt(np.maximum(squares, 1e-12)))
+    free, excess = 1.0 - days.size / day.size, 1.0  # part of the bags that their day means leave
+    if free * day.size >= _FEW:
+        excess = max(1.0, float(np.median(squares)) / (_CHI_SQUARE_MEDIAN * free))
+    return DaySeries(one, days, mean, excess / total, warm, factor, factor_sigma, reference)
 
 
 def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
     """The same with the variances of the day effects in ``variance`` and ``slow``."""
-    ranges = np.array([_range(one) for one in days])
+    spread = [np.median(np.abs(np.diff(one.value, append=one.value[-1]))) for one in days]
+    ranges = [np.ptp(_running_median(one.value)) / max(size, 1e-9) for one, size in zip(days, spread, strict=True)]
     calm = [one for one, size in zip(days, ranges, strict=True) if size <= np.quantile(ranges, 1.0 - _WORN_PART)]
     shown = [_day_effects(calm, step) for step in _STEPS]
     lags, effects, whole, counts = np.array([one for one in shown if one[-1] >= _FEW] or [(1.0, 0.0, 1.0, 1)]).T
@@ -296,13 +236,7 @@ def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
     return made
 
 
-def _range(one: DaySeries) -> float:
-    """Range of the running median over the scatter of neighbouring days."""
-    smooth = running_median(one.value)
-    return float(np.ptp(smooth)) / max(float(np.median(np.abs(np.diff(one.value, append=one.value[-1])))), 1e-9)
-
-
-def running_median(value: FloatArray) -> FloatArray:
+def _running_median(value: FloatArray) -> FloatArray:
     """Median (n,) of each value, the three before it and the three after it."""
     padded = np.pad(value, _NEAR, constant_values=np.nan)
     return np.asarray(np.nanmedian(sliding_window_view(padded, 2 * _NEAR + 1), axis=1))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.changes import Change, ChangeModel, find_changes, share_of_change, trend
+from friction_estimator.fleet.changes import Change, ChangeModel, Difference, find_changes
 from friction_estimator.fleet.series import WEEK, DaySeries, JointSeries, day_series, joint_series
 from friction_estimator.types import FloatArray
 
@@ -23,6 +23,7 @@ FEWEST_DAYS = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_KNOWN = (np.nan, np.nan)
 _SMALLEST = 1e-6  # standard deviation of a parameter [N m, N m s/rad]
+_SAME_LEVEL = 0.1  # part of a change by which days before it may differ
 _NOTABLE = 0.5  # part of the whole change that makes a step the reason for it
 
 
@@ -39,7 +40,6 @@ class JointDrift:
     probability : that the growth is above the threshold; that the drop is, where the state is ``lower``
     since : last day of the lowest level, where the state is ``lower`` of the highest one
     drop, drop_sigma : from the highest level so far to the newest day, negative
-    trend, trend_sigma : slope over all days, relative in 30 days
     temperature_effect : part by which the friction differs since then because of the temperature
     coulomb, viscous : change of F_c and F_v since then with its standard deviation; NaN where steady or unknown
     verdict : all this in one sentence
@@ -54,8 +54,6 @@ class JointDrift:
     since: datetime | None = None
     drop: float = np.nan
     drop_sigma: float = np.nan
-    trend: float = np.nan
-    trend_sigma: float = np.nan
     temperature_effect: float = np.nan
     coulomb: tuple[float, float] = _NOT_KNOWN
     viscous: tuple[float, float] = _NOT_KNOWN
@@ -117,7 +115,7 @@ def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrif
 
 
 def _badness(joint: JointDrift) -> float:
-    return -joint.drop if joint.state == LOWER else joint.growth if np.isfinite(joint.growth) else 0.0
+    return -joint.drop if joint.state == LOWER else float(np.nan_to_num(joint.growth))
 
 
 def date_of(day: float) -> datetime:
@@ -129,57 +127,74 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     if days.day.size < FEWEST_DAYS:
         text = f"{days.day.size} days with bags, at least {FEWEST_DAYS} are needed"
         return JointDrift(days, None, UNKNOWN, verdict=text)
-    model, last = find_changes(days), days.day.size - 1
-    slope, slope_sigma = trend(days)
+    model = find_changes(days)
     grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
     state = WORN if grown >= CERTAIN else LOWER if fallen >= CERTAIN else STEADY
-    since = (model.drop if state == LOWER else model.growth).since
-    effect = days.factor * (
-        _near(days.day, days.warmth, days.day[last]) - _near(days.day, days.warmth, days.day[since])
-    )
-    changed = state in (WORN, LOWER)
+    change = model.drop if state == LOWER else model.growth
+    then, now = (days.warmth[np.abs(days.day - day) <= 0.5 * WEEK].mean() for day in days.day[[change.since, -1]])
+    growth, growth_sigma = _relative(model.growth)
+    drop, drop_sigma = _relative(model.drop)
+    parts = [_NOT_KNOWN, _NOT_KNOWN]
+    if state != STEADY:
+        parts = [_change_of(one, days, model.level, change) for one in (days.series.coulomb, days.series.viscous)]
     joint = JointDrift(
         days,
         model,
         state,
-        *_relative(model.growth.mean, model.growth.sigma),
+        growth,
+        growth_sigma,
         probability=fallen if state == LOWER else grown,
-        since=date_of(days.day[since]),
-        drop=_relative(model.drop.mean, model.drop.sigma)[0],
-        drop_sigma=_relative(model.drop.mean, model.drop.sigma)[1],
-        trend=_relative(30.0 * slope, 30.0 * slope_sigma)[0],
-        trend_sigma=_relative(30.0 * slope, 30.0 * slope_sigma)[1],
-        temperature_effect=float(np.expm1(effect)),
-        coulomb=share_of_change(days, model, since, _by_day(days, days.series.coulomb)) if changed else _NOT_KNOWN,
-        viscous=share_of_change(days, model, since, _by_day(days, days.series.viscous)) if changed else _NOT_KNOWN,
+        since=date_of(days.day[change.since]),
+        drop=drop,
+        drop_sigma=drop_sigma,
+        temperature_effect=float(np.expm1(days.factor * (now - then))),
+        coulomb=parts[0],
+        viscous=parts[1],
     )
     return replace(joint, verdict=_verdict(joint))
 
 
-def _relative(change: float, sigma: float) -> tuple[float, float]:
+def _relative(change: Difference) -> tuple[float, float]:
     """Relative change and its standard deviation, of those of the logarithm."""
-    return float(np.expm1(change)), float(np.exp(change) * sigma)
+    return float(np.expm1(change.mean)), float(np.exp(change.mean) * change.sigma)
 
 
-def _near(time: FloatArray, values: FloatArray, day: float) -> float:
-    return float(np.mean(values[np.abs(time - day) <= 0.5 * WEEK]))
+def _change_of(parameter: FloatArray, days: DaySeries, level: FloatArray, change: Difference) -> tuple[float, float]:
+    """Relative change of one parameter, (m, 2) with its sigma in every bag, and its standard deviation.
 
-
-def _by_day(days: DaySeries, values: FloatArray) -> FloatArray:
-    """Mean (n, 2) of one parameter on each day at one temperature, and its standard deviation."""
-    warmth = np.nan_to_num(days.series.temperature - days.reference)
-    value, sigma = (values * np.exp(-days.factor * warmth)[:, None]).T
-    place = np.searchsorted(days.day, np.floor(days.series.time))
+    The parameter is a line over the level of the model, which ends at the newest day. Days between them count, too. The
+    fit takes the level as known, so the relative standard deviation is at least that of the whole change. It is NaN
+    where the parameter is not certainly positive at the beginning.
+    """
+    day, warmth = np.searchsorted(days.day, np.floor(days.series.time)), days.series.temperature - days.reference
+    value, sigma = (parameter * np.exp(-days.factor * np.nan_to_num(warmth))[:, None]).T
     weight = 1.0 / np.maximum(sigma, _SMALLEST) ** 2
-    total = np.bincount(place, weights=weight)
-    return np.column_stack((np.bincount(place, weights=weight * value) / total, np.sqrt(1.0 / total)))
+    total = np.bincount(day, weights=weight)
+    value = np.bincount(day, weights=weight * value) / total
+    height = np.expm1(level - level[change.since])
+    shape = height / height[-1]
+    elsewhere = np.flatnonzero(np.abs(shape[: change.since]) > _SAME_LEVEL)
+    used = np.arange(elsewhere[-1] + 1 if elsewhere.size else 0, total.size)
+    value, line = value[used], np.column_stack((shape[used], np.ones(used.size)))
+    errors = np.diag(1.0 / total) + np.median(value) ** 2 * days.error_covariance()
+    weighted = np.linalg.solve(errors[np.ix_(used, used)], np.column_stack((line, value)))
+    covariance = np.linalg.inv(line.T @ weighted[:, :2])
+    size, before = fit = covariance @ line.T @ weighted[:, 2]
+    scatter = float((value - line @ fit) @ (weighted[:, 2] - weighted[:, :2] @ fit)) / max(used.size - 2, 1)
+    covariance *= max(scatter, 1.0)
+    if not before > 2.0 * np.sqrt(covariance[1, 1]):
+        return _NOT_KNOWN
+    ratio = size / before
+    slope = np.array([1.0, -ratio]) / before
+    least = abs(ratio) * change.sigma / abs(1.0 - np.exp(-change.mean))
+    return float(ratio), max(float(np.sqrt(slope @ covariance @ slope)), float(least))
 
 
 def _verdict(joint: JointDrift) -> str:
     """One sentence: how much, since when, what part, what temperature explains, what to do."""
     assert joint.since is not None
     if joint.state == STEADY:
-        return f"friction steady, trend {_spread(joint.trend, joint.trend_sigma)} in 30 days"
+        return f"friction steady, {_spread(joint.growth, joint.growth_sigma)} since its lowest level"
     size = _spread(joint.growth, joint.growth_sigma) if joint.state == WORN else _spread(joint.drop, joint.drop_sigma)
     parts = [
         f"{name} {_spread(*value)}"

@@ -22,9 +22,9 @@ from benchmarks.fleet_drift import IN_TIME, JOINTS, WEAR, Case, simulate_table
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.changes import trend
+from friction_estimator.fleet.changes import find_changes
 from friction_estimator.fleet.series import day_series, joint_series
-from friction_estimator.fleet.wear import LOWER, STEADY, WORN, drift_of_series, find_drift
+from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, WORN, drift_of_series, find_drift
 
 ROBOTS, THRESHOLD = 4, 0.1
 COLD = Case(bags=3, colder=20.0)
@@ -62,7 +62,7 @@ def test_without_temperatures_a_drift_of_the_whole_fleet_is_wander_and_not_wear(
     unknown = pa.nulls(rows.num_rows, pa.float64())
     blind = find_drift(rows.set_column(place, rows.schema.field(place), unknown), THRESHOLD)
     healthy = [joint for joint in blind.joints if truth.wear[number(joint), -1] == 0.0]
-    assert np.median([joint.trend for joint in healthy]) > 0.05  # the cold is there
+    assert np.median([np.ptp(joint.days.value[[0, -1]]) for joint in healthy]) > 0.05  # the cold is there
     assert {joint.state for joint in healthy} <= {STEADY, LOWER}
     assert blind.joints[0].days.slow.sum() > 3.0 * drift.joints[0].days.slow.sum()
 
@@ -144,12 +144,13 @@ def test_the_command_leaves_out_old_bags_by_date_or_age(
     assert end.value.code == 2 and "'yesterday' is no date such as 2026-01-31" in capsys.readouterr().err
 
 
-def test_one_wrong_day_does_not_make_a_trend(drift) -> None:
-    for joint in drift.joints[-3:]:
-        slope, sigma = trend(joint.days)
+def test_one_wrong_day_is_no_wear(drift) -> None:
+    for joint in (one for one in drift.joints if one.state == STEADY):
         value = joint.days.value.copy()
         value[-2] += 1.0
-        assert abs(trend(replace(joint.days, value=value))[0] - slope) < 0.5 * sigma
+        wrong = find_changes(replace(joint.days, value=value))
+        assert wrong.growth.above(np.log1p(THRESHOLD)) < CERTAIN
+        assert abs(wrong.growth.mean - np.log1p(joint.growth)) < 2.0 * max(wrong.growth.sigma, 0.01)
 
 
 def test_the_command_ends_with_three_for_wear_and_writes_the_page(
