@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -80,6 +81,13 @@ class Table:
             tuple(self.columns[place] for place in kept),
             tuple(tuple(row[place] for place in kept) for row in self.rows),
         )
+
+
+def make_table(title: str, columns: Iterable[str | Column], rows: Iterable[Iterable[str | Cell]]) -> Table:
+    """Table of plain texts and styled cells; a column that is given by its name alone holds text, at the left."""
+    headings = tuple(Column(one, align="left") if isinstance(one, str) else one for one in columns)
+    cells = tuple(tuple(Cell(one) if isinstance(one, str) else one for one in row) for row in rows)
+    return Table(title, headings, cells)
 
 
 def html_table(table: Table) -> str:

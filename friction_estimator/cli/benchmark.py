@@ -19,7 +19,7 @@ from friction_estimator.errors import BagError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.replay import input_handlers, input_topics
-from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.tables import Column, make_table, number, terminal_table
 from friction_estimator.types import FrictionEstimate
 
 _WARM_UP = 2.0
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps({"robot": robot.name, "observer": robot.config.observer, **figures}, indent=2))
         return
     title = f"{robot.name}, {len(estimator.joint_names)} joints, observer {robot.config.observer}"
-    rows = tuple((Cell(name), Cell(number(value))) for name, value in figures.items())
+    rows = ((name, number(value)) for name, value in figures.items())
     console = output_console()
-    console.print(terminal_table(Table(title, (Column(""), Column("measured")), rows)))
+    console.print(terminal_table(make_table(title, ("", Column("measured")), rows)))
     period = 1e3 / figures["joint states [Hz]"]
     late = figures["delay, p99 [ms]"] > period
     console.print(

@@ -29,7 +29,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.tables import Column, Table, make_table, number, terminal_table
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 if TYPE_CHECKING:
@@ -126,14 +126,13 @@ def threshold_table(thresholds: Thresholds) -> Table:
     groups = ("in the air", "in contact")
     columns = [Column(name, "N m", group) for group in groups for name in ("external torque", "sigma")]
     rows = zip(thresholds.joint_names, thresholds.values.reshape(4, -1).T.tolist(), strict=True)
-    cells = tuple((Cell(name), *(Cell(number(value)) for value in values)) for name, values in rows)
-    return Table("Collision thresholds", (Column("joint", align="left"), *columns), cells)
+    return make_table("Collision thresholds", ("joint", *columns), ((name, *map(number, of)) for name, of in rows))
 
 
 def collision_table(found: list[Found]) -> Table:
     """One row a collision."""
     texts = ("bag", "limb", "joint", "signal", "state")
-    columns = [Column(name, align="left") for name in texts] + [Column("time", "s"), Column("value", "N m")]
+    columns: list[str | Column] = [*texts, Column("time", "s"), Column("value", "N m")]
     with_force = any(one.force is not None for one in found)
     columns += [Column(f"force {axis}", "N", "largest, in base axes") for axis in "xyz" if with_force]
     rows = []
@@ -143,8 +142,8 @@ def collision_table(found: list[Found]) -> Table:
         values += [f"{one.seconds:.3f}", f"{number(hit.value)} (above {number(hit.threshold)})"]
         if with_force:
             values += ["", "", ""] if one.force is None else [f"{value:.0f}" for value in one.force.tolist()]
-        rows.append(tuple(Cell(text) for text in values))
-    return Table("Collisions", tuple(columns), tuple(rows))
+        rows.append(values)
+    return make_table("Collisions", columns, rows)
 
 
 def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[str, object]:
@@ -189,14 +188,13 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
 
 def push_table(recording: Recording, scenario: Scenario) -> Table:
     """What was detected of each push, and what else was detected."""
-    columns = (Column("time", "s"), Column("link", align="left"), Column("force", "N"), Column("delay", "ms"))
-    rows, others = list[tuple[Cell, ...]](), list(recording.collisions)
+    columns = (Column("time", "s"), "link", Column("force", "N"), Column("delay", "ms"))
+    rows, others = list[tuple[str, ...]](), list(recording.collisions)
     for push in scenario.pushes:
         end = push.start + push.duration + _DETECTED_WITHIN
         hits = [one for one in others if push.start <= one.time <= end]
         others = [one for one in others if one not in hits]
         delay, joint = (f"{1e3 * (hits[0].time - push.start):.0f}", hits[0].joint) if hits else ("not detected", "")
-        texts = (f"{push.start:.3f}", push.target, f"{math.hypot(*push.force):.0f}", delay, joint)
-        rows.append(tuple(Cell(text) for text in texts))
-    rows += [(Cell(f"{one.time:.3f}"), Cell("no push"), Cell(""), Cell(""), Cell(one.joint)) for one in others]
-    return Table("Pushes and detected collisions", (*columns, Column("joint", align="left")), tuple(rows))
+        rows.append((f"{push.start:.3f}", push.target, f"{math.hypot(*push.force):.0f}", delay, joint))
+    rows += [(f"{one.time:.3f}", "no push", "", "", one.joint) for one in others]
+    return make_table("Pushes and detected collisions", (*columns, "joint"), rows)

@@ -12,7 +12,7 @@ from friction_estimator.cli.arguments import robot_of
 from friction_estimator.cli.train import add_data_arguments, recordings_of
 from friction_estimator.learning.evaluation import ExternalTorqueErrors, average, evaluate
 from friction_estimator.learning.network import load_model
-from friction_estimator.tables import Cell, Column, Table, number, percent, terminal_table
+from friction_estimator.tables import Column, Table, make_table, number, percent, terminal_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def error_table(errors: ExternalTorqueErrors) -> Table:
     """Root mean square errors of each row, and their means over all joints, over limbs and over rows of the base."""
-    columns = (
-        Column("row", align="left"),
+    columns: tuple[str | Column, ...] = (
+        "row",
         Column("RMS"),
         *(Column(name, group="RMSE") for name in errors.rms),
         *(Column(name, group="within 1.96 sigma") for name in errors.coverage),
@@ -51,6 +51,5 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
         if part.size:
             values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
     parts = len(errors.coverage)
-    texts = [(name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values]
-    rows = tuple(tuple(Cell(text) for text in row) for row in texts)
-    return Table("External torque [N m, N]: size and errors", columns, rows)
+    rows = ((name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values)
+    return make_table("External torque [N m, N]: size and errors", columns, rows)

@@ -21,7 +21,7 @@ from friction_estimator.fleet.bag_task import SKIPPED
 from friction_estimator.fleet.page import drift_table
 from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
 from friction_estimator.identification.methods import METHODS
-from friction_estimator.tables import Cell, Column, Table, percent, terminal_table
+from friction_estimator.tables import make_table, percent, terminal_table
 
 WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
@@ -139,11 +139,7 @@ def _run_bags(arguments: argparse.Namespace) -> int:
     with _progress(arguments.action) as (progress, announce):
         done = work(arguments.bags, arguments.robots, progress=progress, announce=announce, **options)
     if done.failed:
-        table = Table(
-            "Bags that failed",
-            (Column("bag", align="left"), Column("reason", align="left")),
-            tuple((Cell(result.bag), Cell(result.reason)) for result in done.failed),
-        )
+        table = make_table("Bags that failed", ("bag", "reason"), ((one.bag, one.reason) for one in done.failed))
         Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH).print(terminal_table(table))
     print(
         f"{done.output}/{arguments.action}: {len(done.finished)} bags finished, {len(done.skipped)} were finished "

@@ -15,7 +15,7 @@ from friction_estimator.io.new_robot import guess_robot
 from friction_estimator.io.resources import read_urdf
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.tables import Column, make_table, number, terminal_table
 from friction_estimator.types import FrictionEstimate
 
 _CHECKED = 10.0
@@ -70,10 +70,10 @@ def _check(robot: Robot, bag: BagReader) -> None:
         summary = replay(
             bag, None, robot.config, robot.urdf_xml, on_estimate=keep, namespace=bag.namespace, progress=progress
         )
-    columns = (Column("joint", align="left"), Column("friction", "N m"), Column("sigma", "N m"))
+    columns = ("joint", Column("friction", "N m"), Column("sigma", "N m"))
     rows = zip(summary.joint_names, newest[0].friction.tolist(), newest[0].sigma.tolist(), strict=True)
-    cells = tuple((Cell(joint), Cell(number(friction)), Cell(number(sigma))) for joint, friction, sigma in rows)
+    cells = ((joint, number(friction), number(sigma)) for joint, friction, sigma in rows)
     title = f"Newest of {summary.estimates} estimates from {bag.path.name}"
-    output_console().print(terminal_table(Table(title, columns, cells)))
+    output_console().print(terminal_table(make_table(title, columns, cells)))
     for finding in summary.warnings:
         warn(finding)

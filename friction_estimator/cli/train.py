@@ -19,7 +19,7 @@ from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.identity import RobotIdentity
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.recording import SignalRecording, read_bag, training_doubts
-from friction_estimator.tables import Cell, Column, Table, number, terminal_table
+from friction_estimator.tables import Column, Table, make_table, number, terminal_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,18 +113,14 @@ def run(arguments: argparse.Namespace) -> None:
 def result_table(model: Model) -> Table:
     """What the training achieved on the data for validation."""
     columns = (
-        Column("module", align="left"), Column("inputs"), Column("hidden"), Column("weights"),
+        "module", Column("inputs"), Column("hidden"), Column("weights"),
         Column("best epoch"), Column("loss"), Column("RMSE", "N m"),
     )  # fmt: skip
-    rows = [
+    rows = (
         (
             one["module"], str(network.module.inputs.size), str(network.hidden), str(network.weight_count),
             str(one["epoch"]), number(one["validation_loss"]), number(one["validation_rmse"]),
         )
         for one, network in zip(model.training["results"], model.networks, strict=True)
-    ]  # fmt: skip
-    return Table(
-        "Modules of MOB-Net, and errors in the validation data",
-        columns,
-        tuple(tuple(Cell(text) for text in row) for row in rows),
-    )
+    )  # fmt: skip
+    return make_table("Modules of MOB-Net, and errors in the validation data", columns, rows)

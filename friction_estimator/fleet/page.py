@@ -13,7 +13,7 @@ from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, UNKNOWN, WORN,
 from friction_estimator.reports.drawing import ESTIMATE, FAINT, MODELLED, PanelGrid, band, dots, line, padded
 from friction_estimator.reports.page import Page, Section, figure_html, write_page
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
-from friction_estimator.tables import Cell, Column, Style, Table, html_table, percent
+from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
 from friction_estimator.types import FloatArray
 
 _PANELS, _COLUMNS = 24, 3
@@ -25,29 +25,29 @@ _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 def drift_table(joints: Sequence[JointDrift]) -> Table:
     """One row a joint: growth and temperature."""
     columns = (
-        Column("joint", align="left"),
-        Column("serial", align="left"),
-        Column("state", align="left"),
+        "joint",
+        "serial",
+        "state",
         Column("friction ± 2 sigma", group="since the reference level"),
         Column("probability", group="since the reference level"),
         Column("temperature", "1/K"),
         Column("days"),
-        Column("changes (probability)", align="left"),
+        "changes (probability)",
     )
-    return Table("Friction of the joints, the worst first", columns, tuple(_row(joint) for joint in joints))
+    return make_table("Friction of the joints, the worst first", columns, map(_row, joints))
 
 
-def _row(joint: JointDrift) -> tuple[Cell, ...]:
+def _row(joint: JointDrift) -> tuple[str | Cell, ...]:
     series = joint.days.series
     return (
-        Cell(series.joint),
-        Cell(series.serial),
+        series.joint,
+        series.serial,
         Cell(joint.state, _STYLE.get(joint.state, "")),
-        Cell(_change(joint)),
-        Cell(percent(joint.probability)),
-        Cell(_spread(joint.days.factor, joint.days.factor_sigma, 1)),
-        Cell(str(joint.days.day.size)),
-        Cell("; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes)),
+        _change(joint),
+        percent(joint.probability),
+        _spread(joint.days.factor, joint.days.factor_sigma, 1),
+        str(joint.days.day.size),
+        "; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes),
     )
 
 

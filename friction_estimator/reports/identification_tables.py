@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.reports.recording_tables import grade
-from friction_estimator.tables import UNKNOWN, Cell, Column, Table, number, percent, with_spread
+from friction_estimator.tables import UNKNOWN, Cell, Column, Table, make_table, number, percent, with_spread
 from friction_estimator.types import FloatArray
 
 SIGNIFICANT = 2.0
@@ -38,7 +38,7 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
     """RMS errors of the joint torque on held-out segments, compared with predicting zero and the rigid body alone."""
     held_out = "held-out segments"
     columns = (
-        Column("joint", align="left"),
+        "joint",
         Column("predict zero", "N m", held_out),
         Column("rigid body only", "N m", held_out),
         Column("whole model", "N m", held_out),
@@ -46,7 +46,7 @@ def score_table(scores: tuple[JointScore, ...]) -> Table:
         Column("whole model", "N m", "data of the fit"),
         Column("samples", "", "data of the fit"),
     )
-    return Table("RMS error of the joint torque", columns, tuple(map(_score_row, scores)))
+    return make_table("RMS error of the joint torque", columns, map(_score_row, scores))
 
 
 def rollout_table(scores: Sequence[Any]) -> Table:
@@ -62,7 +62,7 @@ def rollout_table(scores: Sequence[Any]) -> Table:
         (one.recording, one.joint, *(number(1e3 * value) for value in (one.travel, one.identified, one.urdf)))
         for one in scores
     )
-    return _table("Simulated positions", columns, rows)
+    return make_table("Simulated positions", columns, rows)
 
 
 def check_table(checks: Sequence[Any]) -> Table:
@@ -72,7 +72,7 @@ def check_table(checks: Sequence[Any]) -> Table:
         (one.name, one.unit, *map(number, (one.truth, one.error, one.sigma)), percent(one.inside), one.verdict)
         for one in checks
     )
-    return _table("What this motion can show", ("parameter", "unit", *numbers, "verdict"), rows)
+    return make_table("What this motion can show", ("parameter", "unit", *numbers, "verdict"), rows)
 
 
 def candidate_table(candidates: Sequence[Candidate]) -> Table:
@@ -94,13 +94,7 @@ def candidate_table(candidates: Sequence[Candidate]) -> Table:
         )
         for one in candidates
     )
-    return _table("Candidates", columns, rows)
-
-
-def _table(title: str, columns: Sequence[str | Column], rows: Iterable[Sequence[str]]) -> Table:
-    """Table of plain cells; a column that is given by its name alone holds text, at the left."""
-    made = (Column(one, align="left") if isinstance(one, str) else one for one in columns)
-    return Table(title, tuple(made), tuple(tuple(map(Cell, row)) for row in rows))
+    return make_table("Candidates", columns, rows)
 
 
 def range_table(friction: IdentifiedParameters) -> Table | None:
@@ -109,38 +103,37 @@ def range_table(friction: IdentifiedParameters) -> Table | None:
     if ranges is None or np.isnan(ranges).all():
         return None
     columns = (
-        Column("joint", align="left"),
-        Column("law", align="left"),
+        "joint",
+        "law",
         Column("speed", "rad/s", "slow"),
         Column("friction ± 2 sigma", "N m", "slow"),
         Column("speed", "rad/s", "fast"),
         Column("friction ± 2 sigma", "N m", "fast"),
     )
     known = [row for row in range(len(friction.joint_names)) if np.isfinite(ranges[row]).all()]
-    return Table("Friction over the speeds of the identification", columns, tuple(_ends(friction, k) for k in known))
+    return make_table("Friction over the speeds of the identification", columns, (_ends(friction, k) for k in known))
 
 
-def _ends(friction: IdentifiedParameters, row: int) -> tuple[Cell, ...]:
+def _ends(friction: IdentifiedParameters, row: int) -> tuple[str, ...]:
     """Speed, and friction without load, at both ends of the range of one joint."""
     joint, speeds = friction.joint_names[row], np.asarray(friction.velocity_range)[row]
     torque, sigma = JointLaw.of(friction, joint).predict(speeds, np.zeros(2))
-    ends = [(Cell(number(speeds[k])), Cell(with_spread(float(torque[k]), 2.0 * float(sigma[k])))) for k in (0, 1)]
-    return Cell(joint), Cell(friction.law_names[row]), *ends[0], *ends[1]
+    ends = [(number(speeds[k]), with_spread(float(torque[k]), 2.0 * float(sigma[k]))) for k in (0, 1)]
+    return joint, friction.law_names[row], *ends[0], *ends[1]
 
 
 def parameter_table(table: ParameterTable) -> Table:
     """Every parameter with two standard deviations, and its value that was known before."""
     columns = (
-        Column("parameter", align="left"),
+        "parameter",
         Column("value ± 2 sigma"),
-        Column("unit", align="left"),
+        "unit",
         Column("sigma"),
-        Column("verdict", align="left"),
+        "verdict",
         Column("known before"),
         Column("difference"),
     )
-    rows = tuple(_parameter_row(table, row) for row in range(len(table.names)))
-    return Table("Parameters", columns, rows)
+    return make_table("Parameters", columns, (_parameter_row(table, row) for row in range(len(table.names))))
 
 
 def is_significant(table: ParameterTable, row: int) -> bool:
@@ -151,35 +144,35 @@ def is_significant(table: ParameterTable, row: int) -> bool:
 
 def quadrant_table(identification: Identification) -> Table | None:
     """Samples and residuals in each quadrant; None when no law depends on the load."""
-    rows = tuple(
+    rows = [
         (
-            Cell(f"{fit.joint}, {QUADRANT_NAMES[fit.quadrant]}"),
-            Cell(f"{fit.load.size:,}"),
-            Cell(number(fit.speed)),
-            Cell(f"{number(float(fit.load.min()))} … {number(float(fit.load.max()))}"),
-            Cell(number(float(np.sqrt(np.mean(fit.residual**2))))),
-            Cell(number(float(fit.residual.mean()), signed=True)),
+            f"{fit.joint}, {QUADRANT_NAMES[fit.quadrant]}",
+            f"{fit.load.size:,}",
+            number(fit.speed),
+            f"{number(float(fit.load.min()))} … {number(float(fit.load.max()))}",
+            number(float(np.sqrt(np.mean(fit.residual**2)))),
+            number(float(fit.residual.mean()), signed=True),
         )
         for joint in joint_quadrants(identification)
         for fit in joint
-    )
+    ]
     if not rows:
         return None
     columns = (
-        Column("joint, quadrant", align="left"),
+        "joint, quadrant",
         Column("samples", "", "data"),
         Column("median speed", "rad/s", "data"),
         Column("load", "N m", "data"),
         Column("RMS", "N m", "residual"),
         Column("mean", "N m", "residual"),
     )
-    return Table("Quadrants", columns, rows)
+    return make_table("Quadrants", columns, rows)
 
 
 def data_table(data: tuple[tuple[str, str], ...]) -> Table:
     """Experiments with the hash of their content."""
-    columns = Column("experiment", align="left"), Column("SHA-256 of its content", align="left")
-    return Table("Experiments", columns, tuple((Cell(name), Cell(digest or UNKNOWN)) for name, digest in data))
+    rows = ((name, digest or UNKNOWN) for name, digest in data)
+    return make_table("Experiments", ("experiment", "SHA-256 of its content"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,28 +237,28 @@ def _fits(samples: FrictionSamples, law: JointLaw) -> Iterator[QuadrantFit]:
         )
 
 
-def _score_row(score: JointScore) -> tuple[Cell, ...]:
+def _score_row(score: JointScore) -> tuple[str | Cell, ...]:
     others = [one for one in (score.torque_rms, score.rigid_body_error) if math.isfinite(one)]
     baseline = min(others, default=math.nan)
     return (
-        Cell(score.joint),
-        Cell(number(score.torque_rms)),
-        Cell(number(score.rigid_body_error)),
+        score.joint,
+        number(score.torque_rms),
+        number(score.rigid_body_error),
         Cell(number(score.model_error), grade(score.model_error / baseline) if baseline > 0.0 else ""),
-        Cell(percent(score.relative_error)),
-        Cell(number(score.fit_error)),
-        Cell(f"{score.samples:,}"),
+        percent(score.relative_error),
+        number(score.fit_error),
+        f"{score.samples:,}",
     )
 
 
-def _parameter_row(table: ParameterTable, row: int) -> tuple[Cell, ...]:
+def _parameter_row(table: ParameterTable, row: int) -> tuple[str | Cell, ...]:
     value, sigma = float(table.values[row]), float(table.sigma[row])
     share = sigma / abs(value) if value else math.inf
     return (
-        Cell(table.names[row]),
-        Cell(with_spread(value, 2.0 * sigma)),
-        Cell(table.units[row] or UNKNOWN),
-        Cell("over 100 %" if 1.0 <= share < math.inf else percent(share)),
+        table.names[row],
+        with_spread(value, 2.0 * sigma),
+        table.units[row] or UNKNOWN,
+        "over 100 %" if 1.0 <= share < math.inf else percent(share),
         _verdict(table, row),
         *_reference_cells(table, row),
     )
@@ -277,10 +270,10 @@ def _verdict(table: ParameterTable, row: int) -> Cell:
     return Cell("significant", "good") if is_significant(table, row) else Cell("may be zero", "fair")
 
 
-def _reference_cells(table: ParameterTable, row: int) -> tuple[Cell, ...]:
+def _reference_cells(table: ParameterTable, row: int) -> tuple[str, ...]:
     reference = math.nan if table.reference is None else float(table.reference[row])
     if not math.isfinite(reference):
-        return Cell(UNKNOWN), Cell(UNKNOWN)
+        return UNKNOWN, UNKNOWN
     sigma, difference = float(table.sigma[row]), float(table.values[row]) - reference
     text = number(difference, sigma, signed=True) + (f", {abs(difference) / sigma:.1f} sigma" if sigma > 0.0 else "")
-    return Cell(f"{reference:.4g}"), Cell(text)
+    return f"{reference:.4g}", text

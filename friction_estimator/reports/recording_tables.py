@@ -14,13 +14,12 @@ from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.metrics import JointErrors, joint_errors, phase_mask
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, number, percent, with_spread
+from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, make_table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEstimate
 
 GOOD, USEFUL = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
 _CONSISTENT = (0.3, 3.0)
-_JOINT = Column("joint", align="left")
 _MOST_EVALUATIONS = 5_000
 _SHORTEST_PERIOD = 0.01  # between the estimates that are used [s]
 
@@ -46,12 +45,12 @@ def error_table(recording: Recording, after: float = 0.0) -> Table | None:
             Column("NEES", "", part),
         )
     ]
-    rows = tuple(
-        (Cell(name), *(cell for _, errors in parts for cell in _error_cells(errors, row)))
+    rows = (
+        (name, *(cell for _, errors in parts for cell in _error_cells(errors, row)))
         for row, name in enumerate(recording.joint_names)
     )
     skipped = f", first {after:g} s left out" if after > 0.0 else ""
-    return Table(f"Errors of the friction estimate{skipped}", (_JOINT, *columns), rows)
+    return make_table(f"Errors of the friction estimate{skipped}", ("joint", *columns), rows)
 
 
 def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, JointErrors]]:
@@ -67,9 +66,8 @@ def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, 
 
 def collision_table(recording: Recording) -> Table:
     """Detected collisions."""
-    columns = (Column("time", "s"), *(Column(name, align="left") for name in ("joint", "what was detected")))
-    rows = tuple((Cell(f"{one.time:.3f}"), Cell(one.joint), Cell(one.text)) for one in recording.collisions)
-    return Table("Detected collisions", columns, rows)
+    rows = ((f"{one.time:.3f}", one.joint, one.text) for one in recording.collisions)
+    return make_table("Detected collisions", (Column("time", "s"), "joint", "what was detected"), rows)
 
 
 def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
@@ -81,12 +79,9 @@ def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
     names = sorted({phase.name for phase in phases})
     masks = [phase_mask(recording.time, [(p.start, p.end) for p in phases if p.name == name]) for name in names]
     errors = [_errors(recording, np.broadcast_to((mask & late)[:, None], recording.friction.shape)) for mask in masks]
-    rows = tuple(
-        (Cell(joint), *(Cell(number(error.rmse[row])) for error in errors))
-        for row, joint in enumerate(recording.joint_names)
-    )
-    columns = tuple(Column(name.replace("_", " "), "N m", "RMSE") for name in names)
-    return Table("RMSE by contact phase", (_JOINT, *columns), rows)
+    rows = ((joint, *(number(one.rmse[row]) for one in errors)) for row, joint in enumerate(recording.joint_names))
+    columns = (Column(name.replace("_", " "), "N m", "RMSE") for name in names)
+    return make_table("RMSE by contact phase", ("joint", *columns), rows)
 
 
 def parameter_table(recording: Recording) -> Table | None:
@@ -101,19 +96,19 @@ def parameter_table(recording: Recording) -> Table | None:
         )
     ]
     share = recording.measured.mean(axis=0).tolist()
-    rows = tuple(
+    rows = (
         (
-            Cell(name),
+            name,
             *(column[row] for column in columns),
-            Cell(" to ".join(map(number, speed_range(recording.velocity[:, row]).tolist()))),
-            Cell(percent(share[row])),
+            " to ".join(map(number, speed_range(recording.velocity[:, row]).tolist())),
+            percent(share[row]),
         )
         for row, name in enumerate(recording.joint_names)
     )
     group = "value ± 2 standard deviations"
     headings = Column("F_c", "N m", group), Column("F_v", "N m s/rad", group)
     further = Column("speeds", "rad/s"), Column("time measured")
-    return Table("Identified parameters at the end", (_JOINT, *headings, *further), rows)
+    return make_table("Identified parameters at the end", ("joint", *headings, *further), rows)
 
 
 def speed_range(velocity: FloatArray) -> FloatArray:
@@ -135,21 +130,21 @@ def _errors(recording: Recording, where: BoolArray) -> JointErrors:
     return joint_errors(recording.friction, recording.truth, recording.sigma, where)
 
 
-def _error_cells(errors: JointErrors, row: int) -> tuple[Cell, ...]:
+def _error_cells(errors: JointErrors, row: int) -> tuple[str | Cell, ...]:
     relative, nees = float(errors.relative_rmse[row]), float(errors.nees[row])
     return (
-        Cell(number(errors.rmse[row])),
+        number(errors.rmse[row]),
         Cell(number(relative), grade(relative)),
-        Cell(number(errors.bias[row], errors.rmse[row], signed=True)),
+        number(errors.bias[row], errors.rmse[row], signed=True),
         Cell(number(nees), "" if math.isnan(nees) else "good" if _CONSISTENT[0] <= nees <= _CONSISTENT[1] else "fair"),
     )
 
 
-def _at_end(values: Series, sigma: Series | None) -> list[Cell]:
+def _at_end(values: Series, sigma: Series | None) -> list[str]:
     """Last value of every joint with two standard deviations, where these were recorded."""
     last = values.values[-1]
     spread = np.zeros(last.size) if sigma is None else 2.0 * sigma.values[-1]
-    return [Cell(with_spread(*pair)) for pair in zip(last.tolist(), spread.tolist(), strict=True)]
+    return [with_spread(*pair) for pair in zip(last.tolist(), spread.tolist(), strict=True)]
 
 
 def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[DiagnosisFigures, tuple[JointDiagnosis, ...]]:
@@ -179,9 +174,9 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
 def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
     """Diagnosis of every joint, with the figures behind it."""
     figures, diagnoses = diagnose_recording(recording, after)
-    rows = tuple(
+    rows = (
         (
-            Cell(diagnosis.joint),
+            diagnosis.joint,
             Cell(f"{figures.moving_time[row]:.1f}", "fair" if "excitation" in diagnosis.kinds else ""),
             Cell(percent(float(figures.driving[row])), "bad" if "passivity" in diagnosis.kinds else ""),
             Cell(_change(figures.drift[row], figures.law[row]), "fair" if "drift" in diagnosis.noted else ""),
@@ -193,13 +188,13 @@ def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
         for row, diagnosis in enumerate(diagnoses)
     )
     columns = (
-        _JOINT,
+        "joint",
         Column("moving time", "s"),
         Column("friction drives the joint, share of this time"),
         Column("change of the law since the start", "N m"),
         Column("problems and notes"),
     )
-    return Table("Diagnosis", columns, rows)
+    return make_table("Diagnosis", columns, rows)
 
 
 def _estimate(recording: Recording, row: int, motors: Transmission) -> JointEstimate:
