@@ -32,8 +32,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.joint_laws import IdentifiedParameters
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
-from friction_estimator.learning.limbs import LimbModule
-from friction_estimator.learning.network import MobNet, Model, Network, load_model
+from friction_estimator.learning.network import LimbModule, MobNet, Model, Network, load_model
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.learning.walks import RandomWalks
 from friction_estimator.metrics import root_mean_square

@@ -28,8 +28,7 @@ from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.evaluation import predicted
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.network import load_model
+from friction_estimator.learning.network import RobotIdentity, load_model
 from friction_estimator.learning.recording import SignalReader, SignalRecording
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.learning.walks import RandomWalks

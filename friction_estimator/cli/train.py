@@ -16,8 +16,7 @@ from friction_estimator.cli.arguments import (
 )
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.dataset import Dataset
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.network import Model
+from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.recording import SignalRecording, read_bag, training_doubts
 from friction_estimator.tables import Column, Table, make_table, number, terminal_table
 

@@ -19,7 +19,7 @@ import numpy as np
 from friction_estimator.collision.signals import CONTINUITY, IN_CONTACT, CollisionSignals
 from friction_estimator.collision.thresholds import SIGNALS, Thresholds
 from friction_estimator.compiled import kernel
-from friction_estimator.learning.limbs import chain_name, chains
+from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
 

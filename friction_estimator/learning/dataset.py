@@ -21,7 +21,7 @@ import numpy as np
 
 from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
-from friction_estimator.learning.identity import RobotIdentity
+from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.recording import SignalRecording
 
 _INDEX = "index.json"
@@ -93,7 +93,7 @@ class Dataset:
             identity, self.shards, found = document["identity"], document["shards"], document["settings"]
         except (ValueError, KeyError, TypeError) as error:
             raise LearningError(f"{path} is not the index of a data set: {error}") from None
-        self.identity.check(RobotIdentity.read(identity, path), f"the data set {self.folder}")
+        self.identity.check(identity, f"the data set {self.folder}")
         if settings is not None and found != self.settings:
             different = {name for name in {*found, *settings} if found.get(name) != settings.get(name)}
             raise LearningError(

@@ -1,6 +1,8 @@
-"""The networks of MOB-Net at work: one compiled kernel for all limb modules, and their file.
+"""The networks of MOB-Net at work: the limbs of a robot, one compiled kernel for all limb modules, and their file.
 
-Each module is GRU - linear (Table 1, Fig. 2):
+The mass matrix couples a limb with its ancestors, its descendants and the base only, so the module of a limb takes
+these joints alone (Lim et al. 2024, section 4.1, Table 1). Limbs are the unbranched chains of the tree: legs, waist,
+arms, neck. Each module is GRU - linear (Table 1, Fig. 2):
 
     r = s(W_ir x + b_ir + W_hr h + b_hr),  z likewise,  n = tanh(W_in x + b_in + r (W_hn h + b_hn))
     h = (1 - z) n + z h,   [mean, y] = W h + b,   variance = softplus(y)
@@ -12,6 +14,7 @@ description among its metadata; reading it runs no code.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -25,10 +28,126 @@ from friction_estimator.compiled import kernel
 from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.limbs import LimbModule, limb_modules
+from friction_estimator.learning.signals import GAIN
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
+
+VERSION = 1
+"""Of data sets and models; others are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotIdentity:
+    """What a data set and a model belong to.
+
+    Attributes
+    ----------
+    version : of signals and files
+    robot : name of the robot, for people
+    urdf_sha256 : hash of the text of the URDF
+    joint_names : (n) order of the joints
+    foot_frames : (k) links of the feet
+    imu_frame : link of the IMU, empty for a fixed base
+    gain : K_0 of the residual [rad/s]
+    """
+
+    version: int
+    robot: str
+    urdf_sha256: str
+    joint_names: tuple[str, ...]
+    foot_frames: tuple[str, ...]
+    imu_frame: str
+    gain: float
+
+    @classmethod
+    def of(cls, robot: Robot) -> RobotIdentity:
+        """Identity of a robot."""
+        config = robot.config
+        return cls(
+            VERSION,
+            robot.name,
+            hashlib.sha256(robot.urdf_xml.encode()).hexdigest(),
+            RobotModel(config, robot.urdf_xml).joint_names,
+            tuple(foot.frame for foot in config.feet),
+            "" if config.robot.fixed_base else config.imu.frame,
+            GAIN,
+        )
+
+    def check(self, written: Any, what: str) -> None:
+        """Raise LearningError with the reason when ``what`` has not this identity written in it, but another one."""
+        values = written if isinstance(written, Mapping) else {}
+        if (version := values.get("version")) != VERSION:
+            raise LearningError(f"{what} has version {version}, this program reads version {VERSION}: make it anew")
+        for name, mine in dataclasses.asdict(self).items():
+            theirs = values.get(name)
+            if name != "robot" and theirs != (list(mine) if isinstance(mine, tuple) else mine):
+                raise LearningError(
+                    f"{what} is not for this robot ({self.robot!r}): its {name} is {theirs}, not {mine}"
+                )
+
+
+BASE_INPUTS = 12
+"""Numbers of U^V in eq. 17: two columns of the rotation matrix, angular velocity, specific force."""
+VIRTUAL = "virtual joints"
+
+
+@dataclass(frozen=True, slots=True)
+class LimbModule:
+    """One network of MOB-Net.
+
+    Attributes
+    ----------
+    name : first and last joint of the limb, or ``virtual joints``
+    outputs : (o,) rows of the generalised torque
+    inputs : (i,) columns of :attr:`~friction_estimator.learning.signals.Signals.inputs`
+    has_torque : whether motor torques are among the inputs: the limb carries a foot
+    """
+
+    name: str
+    outputs: IntArray
+    inputs: IntArray
+    has_torque: bool = False
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this is the module of the virtual joints."""
+        return self.name == VIRTUAL
+
+
+def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
+    """Modules of a robot: its limbs in the order of their first joints, then the virtual joints of a floating base.
+
+    Inputs of a limb are Q (position and velocity) of its own and all coupled joints, T (torque) of its own joints if
+    they carry a foot, and U^V; those of the virtual joints are Q of all joints and U^V (Table 1).
+    """
+    n, base = len(robot.joint_names), robot.base_dofs
+    carries_foot = np.asarray(robot.limb.any(axis=0))
+    on_base = np.arange(3 * n, 3 * n + BASE_INPUTS if base else 3 * n)
+    modules = []
+    for joints in chains(robot.coupled):
+        moved = np.flatnonzero(robot.coupled[joints[0]])
+        torque = 2 * n + joints[carries_foot[joints]]
+        inputs = np.concatenate((moved, n + moved, torque, on_base))
+        modules.append(LimbModule(chain_name(robot.joint_names, joints), base + joints, inputs, torque.size > 0))
+    if base:
+        modules.append(LimbModule(VIRTUAL, np.arange(base), np.concatenate((np.arange(2 * n), on_base))))
+    return tuple(modules)
+
+
+def chains(coupled: BoolArray) -> list[IntArray]:
+    """Joints of each unbranched chain of the tree, from the base outward.
+
+    Joints of one chain are coupled with the same joints. Joints are in the order of the tree, parents first.
+    """
+    _, first, chain = np.unique(coupled, axis=0, return_index=True, return_inverse=True)
+    return [np.flatnonzero(chain.ravel() == one) for one in np.argsort(first)]
+
+
+def chain_name(joint_names: Sequence[str], joints: IntArray) -> str:
+    """First and last joint of a chain."""
+    first, last = joint_names[joints[0]], joint_names[joints[-1]]
+    return first if first == last else f"{first} to {last}"
+
 
 SMALLEST_VARIANCE = 1e-12
 """Of scaled outputs: the standard deviation is clipped at 1e-6 (section 4.4)."""
@@ -229,8 +348,8 @@ def load_model(path: Path, robot: Robot) -> Model:
     """
     document, tensors = read_tensors(path)
     try:
-        read = RobotIdentity.read(document["identity"], path)
-        RobotIdentity.of(robot).check(read, f"the model {path}")
+        identity = RobotIdentity.of(robot)
+        identity.check(document["identity"], f"the model {path}")
         modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
         written = [(one["name"], one["outputs"], one["inputs"]) for one in document["modules"]]
         if written != [(one.name, one.outputs.tolist(), one.inputs.tolist()) for one in modules]:
@@ -242,7 +361,7 @@ def load_model(path: Path, robot: Robot) -> Model:
         for network in networks:
             _check_shapes(network, path)
         input_range, friction = (tensors[name] for name in _WHOLE)
-        return Model(read, float(document["period"]), networks, input_range, friction, document["training"])
+        return Model(identity, float(document["period"]), networks, input_range, friction, document["training"])
     except (KeyError, TypeError, ValueError) as error:
         raise LearningError(f"{path} is not a MOB-Net model: {error!r}") from None
 
@@ -264,14 +383,17 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         raise LearningError(f"{path} is not a MOB-Net model: {error}") from None
 
 
+def weight_shapes(inputs: int, hidden: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the learned tensors of a module, see :class:`Network`."""
+    i, s, o = inputs, 3 * hidden, 2 * outputs
+    shapes = (i, s), (s,), (hidden, s), (s,), (hidden, o), (o,)
+    return dict(zip(_WEIGHTS, shapes, strict=True))
+
+
 def _check_shapes(network: Network, path: Path) -> None:
-    i, s, o = network.module.inputs.size, network.hidden, network.module.outputs.size
-    shapes = {
-        "w_input": (i, 3 * s), "b_input": (3 * s,), "w_hidden": (s, 3 * s), "b_hidden": (3 * s,),
-        "w_output": (s, 2 * o), "b_output": (2 * o,),
-        "input_mean": (i,), "input_std": (i,), "output_mean": (o,), "output_std": (o,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
+    i, o = network.module.inputs.size, network.module.outputs.size
+    statistics = dict(zip(_STATISTICS, ((i,), (i,), (o,), (o,)), strict=True))
+    for name, shape in {**weight_shapes(i, network.hidden, o), **statistics}.items():
         values = network.tensors[name]
         if values.shape != shape or not np.isfinite(values).all():
             raise LearningError(f"{path}: {name} of {network.module.name} is not {shape} finite numbers")

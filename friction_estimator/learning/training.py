@@ -27,9 +27,16 @@ from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.evaluation import fit_friction
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.limbs import LimbModule, limb_modules
-from friction_estimator.learning.network import SMALLEST_VARIANCE, Model, Network, read_tensors
+from friction_estimator.learning.network import (
+    SMALLEST_VARIANCE,
+    LimbModule,
+    Model,
+    Network,
+    RobotIdentity,
+    limb_modules,
+    read_tensors,
+    weight_shapes,
+)
 from friction_estimator.learning.recording import Float32Array, SignalRecording
 from friction_estimator.robot.model import RobotModel
 
@@ -120,11 +127,7 @@ def negative_log_likelihood(mean: jax.Array, variance: jax.Array, target: jax.Ar
 
 def initial_parameters(inputs: int, hidden: int, outputs: int, rng: np.random.Generator) -> Parameters:
     """Uniform weights within ``1 / sqrt(hidden)``."""
-    shapes = {
-        "w_input": (inputs, 3 * hidden), "b_input": (3 * hidden,), "w_hidden": (hidden, 3 * hidden),
-        "b_hidden": (3 * hidden,), "w_output": (hidden, 2 * outputs), "b_output": (2 * outputs,),
-    }  # fmt: skip
-    bound = 1.0 / math.sqrt(hidden)
+    bound, shapes = 1.0 / math.sqrt(hidden), weight_shapes(inputs, hidden, outputs)
     return {name: jnp.asarray(rng.uniform(-bound, bound, shape), jnp.float32) for name, shape in shapes.items()}
 
 
@@ -348,12 +351,8 @@ class _Checkpoint:
 
 def _segments(pieces: Sequence[tuple[Float32Array, ...]], length: int) -> tuple[Float32Array, ...]:
     """Segments (b, length, ...) of all pieces."""
-    parts: tuple[list[Float32Array], ...] = ([], [])
-    for piece in pieces:
-        count = len(piece[0]) // length
-        for part, values in zip(parts, piece, strict=True):
-            part.append(values[: count * length].reshape(count, length, values.shape[1]))
-    return tuple(np.concatenate(part) for part in parts)
+    whole = ([values[: len(values) // length * length] for values in part] for part in zip(*pieces, strict=True))
+    return tuple(np.concatenate(part).reshape(-1, length, part[0].shape[1]) for part in whole)
 
 
 def _scale(values: Float32Array) -> np.ndarray:

@@ -9,9 +9,7 @@ from friction_estimator.collision.detector import CollisionDetector
 from friction_estimator.collision.thresholds import ThresholdLearner
 from friction_estimator.io.robot import load_robot
 from friction_estimator.learning.external_torque import MobNetEstimator, base_wrench, wrench_at_foot
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.limbs import limb_modules
-from friction_estimator.learning.network import Model
+from friction_estimator.learning.network import Model, RobotIdentity, limb_modules
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.learning.limbs import LimbModule
-from friction_estimator.learning.network import Network
+from friction_estimator.learning.network import LimbModule, Network
 
 FILE = Path(__file__).with_name("golden.npz")
 ROWS, SAMPLES = 5, 40

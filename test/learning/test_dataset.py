@@ -9,7 +9,7 @@ import pytest
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.learning.dataset import Dataset
-from friction_estimator.learning.identity import RobotIdentity
+from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.robot.model import RobotModel
 
 walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")

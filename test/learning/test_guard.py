@@ -5,8 +5,7 @@ import pytest
 
 from friction_estimator.estimation.health import Health
 from friction_estimator.learning.external_torque import Guard
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.network import Model
+from friction_estimator.learning.network import Model, RobotIdentity
 from test.learning.golden import ROWS, networks
 
 DT = 1e-3

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.io.robot import load_robot
-from friction_estimator.learning.limbs import limb_modules
-from friction_estimator.learning.network import Network
+from friction_estimator.learning.network import Network, limb_modules
 from friction_estimator.robot.model import RobotModel
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import LearningError
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.limbs import limb_modules
-from friction_estimator.learning.network import MobNet, Model, load_model
+from friction_estimator.learning.network import MobNet, Model, RobotIdentity, limb_modules, load_model
 from friction_estimator.robot.model import RobotModel
 from test.learning.golden import FILE, ROWS, computed_by_jax, inputs, networks, random_network
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from friction_estimator.learning.identity import RobotIdentity
-from friction_estimator.learning.network import Model
+from friction_estimator.learning.network import Model, RobotIdentity
 from test.learning.golden import FILE, inputs, networks
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

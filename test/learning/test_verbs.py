@@ -7,7 +7,7 @@ import pytest
 
 from friction_estimator.cli.main import main
 from friction_estimator.learning.dataset import Dataset, write_shard
-from friction_estimator.learning.identity import RobotIdentity
+from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.recording import SignalRecording
 
 
