@@ -27,8 +27,7 @@ from benchmarks.shared.collision_walks import LENGTH, SOURCES, START_NS, Walks, 
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import header, row
 from friction_estimator.collision.detector import Collision, CollisionDetector
-from friction_estimator.collision.signals import FREE
-from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds
+from friction_estimator.collision.thresholds import FREE, ThresholdLearner, Thresholds
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.network import load_model
 from friction_estimator.learning.signals import GAIN

@@ -18,8 +18,7 @@ from benchmarks.shared.command import command, make_parser
 from benchmarks.shared.pages import DOCS, Page, add_page, number, table
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.io.resources import robot_names
-from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.metrics import joint_errors
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.urdf import parse_urdf

@@ -25,7 +25,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.io.resources import robot_file, share_directory
+from friction_estimator.io.robot import robot_file, share_directory
 from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, unknown_arguments
 
 PACKAGE = "friction_estimator"

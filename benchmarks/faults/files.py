@@ -29,7 +29,7 @@ from benchmarks.faults.node import FaultyRobot
 from benchmarks.faults.offline import EstimatorDriver
 from benchmarks.faults.readings import Walk
 from friction_estimator.io.parameters import save_parameters
-from friction_estimator.io.resources import find_urdf
+from friction_estimator.io.robot import find_urdf
 
 _MEMORY = 3 * 2**30
 """Address space of a program that reads a bad file [byte]."""

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.io.resources import robot_file
+from friction_estimator.io.robot import robot_file
 from friction_estimator.messages import topics
 from friction_estimator.ros.middleware import SENSOR_OUTPUT, message_class
 from friction_estimator.ros.spin import make_executor

@@ -19,7 +19,7 @@ from benchmarks.speed.waiting import WaitedProcesses, children
 from benchmarks.speed.yardsticks import spread
 from friction_estimator.config import Config
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.resources import robot_file
+from friction_estimator.io.robot import robot_file
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp, stamp_of
 from friction_estimator.ros.processes import LoadMeter, cpu_seconds, environment

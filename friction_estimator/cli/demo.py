@@ -32,8 +32,7 @@ from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
-from friction_estimator.io.resources import robot_file
-from friction_estimator.io.robot import Robot
+from friction_estimator.io.robot import Robot, robot_file
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
 from friction_estimator.reports.recording import write_report

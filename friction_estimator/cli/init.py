@@ -12,8 +12,7 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.new_robot import guess_robot
-from friction_estimator.io.resources import read_urdf
-from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.io.robot import Robot, as_robot, read_urdf
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Column, make_table, number, terminal_table
 from friction_estimator.types import FrictionEstimate

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.collision.signals import CONTINUITY, IN_CONTACT, CollisionSignals
-from friction_estimator.collision.thresholds import SIGNALS, Thresholds
+from friction_estimator.collision.thresholds import CONTINUITY, IN_CONTACT, SIGNALS, CollisionSignals, Thresholds
 from friction_estimator.compiled import kernel
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
@@ -42,7 +41,7 @@ def compare(
 
     Parameters
     ----------
-    filtered, state : of :class:`~friction_estimator.collision.signals.CollisionSignals`
+    filtered, state : of :class:`~friction_estimator.collision.thresholds.CollisionSignals`
     thresholds : (2, 2, n) by state and signal [N m]
     dt : since the sample before [s]
     """

@@ -9,10 +9,13 @@ from friction_estimator.config.estimation import (
     AttitudeConfig,
     BaseStateConfig,
     CompensationConfig,
+    ConstrainedConfig,
+    FbseConfig,
     IdentifierConfig,
+    KalmanConfig,
+    MomentumConfig,
     SynchronizerConfig,
 )
-from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
 from friction_estimator.config.robot import (
     CouplingConfig,
     FootConfig,

@@ -13,10 +13,13 @@ from friction_estimator.config.estimation import (
     AttitudeConfig,
     BaseStateConfig,
     CompensationConfig,
+    ConstrainedConfig,
+    FbseConfig,
     IdentifierConfig,
+    KalmanConfig,
+    MomentumConfig,
     SynchronizerConfig,
 )
-from friction_estimator.config.observers import ConstrainedConfig, FbseConfig, KalmanConfig, MomentumConfig
 from friction_estimator.config.robot import FootConfig, ImuConfig, RobotConfig, SensorNoise
 from friction_estimator.config.validation import Range, Validated, advanced, check_range, check_topic, parameter
 from friction_estimator.errors import ConfigError, choices

@@ -10,8 +10,20 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
-from friction_estimator.reports.drawing import ESTIMATE, FAINT, MODELLED, PanelGrid, band, dots, line, padded
-from friction_estimator.reports.page import Page, Section, figure_html, write_page
+from friction_estimator.reports.page import (
+    ESTIMATE,
+    FAINT,
+    MODELLED,
+    Page,
+    PanelGrid,
+    Section,
+    band,
+    dots,
+    figure_html,
+    line,
+    padded,
+    write_page,
+)
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
 from friction_estimator.types import FloatArray

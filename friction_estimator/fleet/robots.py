@@ -24,8 +24,7 @@ from friction_estimator.api.replay import robot_of_bag
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import read_yaml
-from friction_estimator.io.resources import robot_names
-from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.io.robot import Robot, as_robot, robot_names
 
 ROBOTS_YAML = "fleet.yaml"
 _KEYS = ("robot", "bags", "metadata", "namespace")

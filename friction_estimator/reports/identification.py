@@ -11,22 +11,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from friction_estimator.identification.result import FrictionSamples, Identification
-from friction_estimator.reports.drawing import (
-    ESTIMATE,
-    INK,
-    LEFT_OUT,
-    MODELLED,
-    MODELLED_BAND,
-    PANEL_HEIGHT,
-    TRUTH,
-    PanelGrid,
-    band,
-    dots,
-    even_rows,
-    layout_style,
-    line,
-    padded,
-)
 from friction_estimator.reports.identification_tables import (
     QUADRANT_NAMES,
     candidate_table,
@@ -39,7 +23,26 @@ from friction_estimator.reports.identification_tables import (
     range_table,
     score_table,
 )
-from friction_estimator.reports.page import Page, Section, figure_html, write_page
+from friction_estimator.reports.page import (
+    ESTIMATE,
+    INK,
+    LEFT_OUT,
+    MODELLED,
+    MODELLED_BAND,
+    PANEL_HEIGHT,
+    TRUTH,
+    Page,
+    PanelGrid,
+    Section,
+    band,
+    dots,
+    even_rows,
+    figure_html,
+    layout_style,
+    line,
+    padded,
+    write_page,
+)
 from friction_estimator.tables import html_table, number
 from friction_estimator.types import FloatArray
 

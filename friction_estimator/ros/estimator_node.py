@@ -44,9 +44,14 @@ from friction_estimator.ros.middleware import (
     publish_diagnostics,
 )
 from friction_estimator.ros.output_publishers import CollisionPublisher, CompensationGuard, OutputPublishers
-from friction_estimator.ros.parameters import on_change, read_parameters
-from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
-from friction_estimator.ros.robot_description import await_robot_description, find_robot_description, friction_urdf
+from friction_estimator.ros.parameters import TOPIC as ROBOT_DESCRIPTION
+from friction_estimator.ros.parameters import (
+    await_robot_description,
+    find_robot_description,
+    friction_urdf,
+    on_change,
+    read_parameters,
+)
 from friction_estimator.ros.spin import ManagedNode, Running, end_if_asked, freeze, run
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 

@@ -19,8 +19,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.ros.middleware import RECORDER, SENSOR_INPUT, SubscriptionOnDemand, message_class
-from friction_estimator.ros.parameters import read_parameters
-from friction_estimator.ros.robot_description import find_robot_description
+from friction_estimator.ros.parameters import find_robot_description, read_parameters
 from friction_estimator.ros.spin import Running, run
 
 DIAGNOSTICS = (topics.DIAGNOSTICS_TOPIC, topics.DIAGNOSTICS)

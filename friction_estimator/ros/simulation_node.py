@@ -30,9 +30,8 @@ from friction_estimator.ros.middleware import (
     publish_diagnostics,
 )
 from friction_estimator.ros.pacing import Lead, Pace
-from friction_estimator.ros.parameters import read_parameters
-from friction_estimator.ros.robot_description import TOPIC as ROBOT_DESCRIPTION
-from friction_estimator.ros.robot_description import find_robot_description
+from friction_estimator.ros.parameters import TOPIC as ROBOT_DESCRIPTION
+from friction_estimator.ros.parameters import find_robot_description, read_parameters
 from friction_estimator.ros.spin import Running, await_subscribers, end_if_asked, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.footsteps import FootPose

@@ -20,9 +20,8 @@ from friction_estimator.simulation.controller import (
     ReferenceBlock,
     ReferenceGenerator,
 )
-from friction_estimator.simulation.footsteps import FootPose
+from friction_estimator.simulation.footsteps import FloorSchedule, FootPose
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.simulation.ground import FloorSchedule
 from friction_estimator.simulation.physics import Physics, as_slice, drop_meshes
 from friction_estimator.simulation.scenario import Scenario
 from friction_estimator.simulation.sensors import NoiseLevel, SensorModel

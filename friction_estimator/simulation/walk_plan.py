@@ -16,11 +16,13 @@ from friction_estimator.simulation.footsteps import (
     FootPose,
     Footstep,
     Gait,
+    Ground,
+    Plane,
     foot_beside,
+    ground_rotation,
     places,
     plan_footsteps,
 )
-from friction_estimator.simulation.ground import Ground, Plane, ground_rotation
 from friction_estimator.simulation.leg import yaw_rotation
 from friction_estimator.types import FloatArray
 

@@ -13,7 +13,7 @@ from friction_estimator.cli.main import main
 from friction_estimator.io.export import export_formats
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.parameters import save_parameters
-from friction_estimator.io.resources import share_directory
+from friction_estimator.io.robot import share_directory
 from test.known_identification import make_identification
 
 EXPORTER_NAMES = [one.name for one in export_formats()]

@@ -9,7 +9,7 @@ import pytest
 
 import friction_estimator as fe
 from friction_estimator.cli.main import main
-from friction_estimator.io.resources import find_urdf
+from friction_estimator.io.robot import find_urdf
 
 
 def test_the_yaml_is_shown_confirmed_written_and_checked(

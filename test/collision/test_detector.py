@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from friction_estimator.collision.detector import CONTINUITY, PAUSE, CollisionDetector
-from friction_estimator.collision.signals import CUTOFF, SETTLING, WARM_UP
-from friction_estimator.collision.thresholds import FACTORS, ThresholdLearner, Thresholds, load_thresholds
+from friction_estimator.collision.thresholds import (
+    CUTOFF,
+    FACTORS,
+    SETTLING,
+    WARM_UP,
+    ThresholdLearner,
+    Thresholds,
+    load_thresholds,
+)
 from friction_estimator.errors import LearningError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.robot.model import RobotModel

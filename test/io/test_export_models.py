@@ -17,7 +17,7 @@ from friction_estimator.io.export import (
     export_friction,
     joint_frictions,
 )
-from friction_estimator.io.resources import share_directory
+from friction_estimator.io.robot import share_directory
 from test.identification.arm import JOINTS as ARM_JOINTS
 from test.identification.arm import URDF as ARM
 from test.known_identification import DRIVE_INERTIA, make_identification

@@ -19,8 +19,7 @@ from friction_estimator.io.documents import parse_value, read_yaml, yaml_text
 from friction_estimator.io.identification import load_identification, save_identification
 from friction_estimator.io.joint_log import joint_log_from_table
 from friction_estimator.io.parameters import load_parameters
-from friction_estimator.io.resources import read_urdf, share_directory
-from friction_estimator.io.robot import load_coupling, load_robot
+from friction_estimator.io.robot import load_coupling, load_robot, read_urdf, share_directory
 from test.known_identification import make_identification
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

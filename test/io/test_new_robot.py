@@ -12,8 +12,7 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader, jazzy_typestore
 from friction_estimator.io.new_robot import guess_robot
-from friction_estimator.io.resources import find_urdf, read_urdf
-from friction_estimator.io.robot import load_robot
+from friction_estimator.io.robot import find_urdf, load_robot, read_urdf
 from friction_estimator.robot.model import RobotModel
 
 LINK = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'

@@ -7,7 +7,6 @@ import yaml
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
-from friction_estimator.io.resources import robot_names
 from friction_estimator.io.robot import (
     coupling_of_joints,
     load_coupling,
@@ -15,6 +14,7 @@ from friction_estimator.io.robot import (
     load_robot,
     read_node_parameters,
     read_parameters,
+    robot_names,
 )
 from friction_estimator.robot.model import RobotModel
 
@@ -73,7 +73,7 @@ def test_a_package_url_is_found_in_a_cmeel_wheel(tmp_path: Path, monkeypatch: py
 
 
 def test_the_error_for_missing_robot_data_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("friction_estimator.io.resources._shares", lambda package: iter(()))
+    monkeypatch.setattr("friction_estimator.io.robot._shares", lambda package: iter(()))
     with pytest.raises(ConfigError, match=r"no package 'example-robot-data'.* -m pip install example-robot-data`"):
         load_robot("g1")
 

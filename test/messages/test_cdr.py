@@ -18,8 +18,7 @@ from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string, stamp_of
 from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.markers import FrictionMarkers, JointAxis
-from friction_estimator.messages.outputs import OdometryTemplate, TransformTemplate
+from friction_estimator.messages.outputs import FrictionMarkers, JointAxis, OdometryTemplate, TransformTemplate
 from friction_estimator.types import BaseState, FrictionEstimate
 from test.headers import make_header
 

@@ -15,8 +15,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.markers import FrictionMarkers, joint_axes
-from friction_estimator.messages.outputs import OutputMessages
+from friction_estimator.messages.outputs import FrictionMarkers, OutputMessages, joint_axes
 from friction_estimator.messages.recording import RECORDED, RecordingBuilder
 from friction_estimator.messages.simulated import TruthMessages
 from friction_estimator.messages.topics import Topic

@@ -11,10 +11,8 @@ import pytest
 
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.recording import Recording
-from friction_estimator.reports.drawing import envelope_rows, even_rows
-from friction_estimator.reports.page import ReportError
-from friction_estimator.reports.recording import render, write_report
-from friction_estimator.reports.recording_figures import friction_over_time, paper_figure
+from friction_estimator.reports.page import ReportError, envelope_rows, even_rows
+from friction_estimator.reports.recording import friction_over_time, paper_figure, render, write_report
 from friction_estimator.reports.recording_tables import error_table, errors_by_part, parameter_table, phase_table
 from test.reports.browser import drawn_page, needs_browser
 

@@ -11,7 +11,7 @@ import pytest
 from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import RobotModelError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.resources import package_share, share_directory
+from friction_estimator.io.robot import package_share, share_directory
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.urdf import MAX_LINKS, checked_urdf, doubts
 

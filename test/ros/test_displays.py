@@ -11,7 +11,7 @@ import yaml
 from friction_estimator.errors import RobotModelError
 from friction_estimator.messages import topics
 from friction_estimator.ros.diagnostics import RecentValues
-from friction_estimator.ros.robot_description import friction_urdf
+from friction_estimator.ros.parameters import friction_urdf
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.faults.live import TIME_OUT
 from friction_estimator.errors import choices
-from friction_estimator.io.resources import robot_names
+from friction_estimator.io.robot import robot_names
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed: it comes with ROS 2")
 pytest.importorskip("ros2launch", reason="ros2launch is not installed: it comes with ROS 2")

@@ -10,7 +10,7 @@ import yaml
 
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.io.node_parameters import NODE_FIELDS
-from friction_estimator.io.resources import robot_names
+from friction_estimator.io.robot import robot_names
 from friction_estimator.ros.launch_arguments import ARGUMENTS, LaunchRequest, unknown_arguments
 
 

@@ -16,7 +16,7 @@ from std_srvs.srv import SetBool, Trigger
 from benchmarks.faults.live import NodeProcess
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.parameters import load_parameters
-from friction_estimator.io.resources import robot_file
+from friction_estimator.io.robot import robot_file
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages import topics
 from friction_estimator.ros.middleware import HEARTBEAT, LATCHED, OUTPUT

@@ -15,7 +15,7 @@ from rclpy.node import Node, NodeNameNonExistentError
 
 import friction_estimator as fe
 from benchmarks.faults.live import TIME_OUT, NodeProcess
-from friction_estimator.io.resources import share_directory
+from friction_estimator.io.robot import share_directory
 
 POLICY = ElementTree.parse(share_directory() / "config" / "security" / "policy.xml")
 Names = dict[str, set[str]]

@@ -7,8 +7,7 @@ import pytest
 from friction_estimator.errors import SimulationError
 from friction_estimator.simulation import Ground, make_scenario
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.footsteps import LEFT, Gait, places, plan_footsteps
-from friction_estimator.simulation.ground import ground_rotation
+from friction_estimator.simulation.footsteps import LEFT, Gait, ground_rotation, places, plan_footsteps
 
 PLACES = np.random.default_rng(0).uniform(-2.0, 2.0, (200, 2))
 
