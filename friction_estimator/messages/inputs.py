@@ -102,6 +102,32 @@ def _check_frame(topic: str, section: str, settings: ImuConfig | FootConfig, fra
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """The bytes of a message that are no numbers: encapsulation, names and lengths.
+
+    A message with the same bytes has its numbers at the same places; its padding may differ.
+    """
+
+    size: int
+    mask: int
+    value: int
+
+    @classmethod
+    def of(cls, raw: bytes, scanner: CdrScanner) -> _Structure:
+        """Structure of what a scanner has passed of a message."""
+        mask = int.from_bytes(scanner.mask, "little")
+        return cls(scanner.offset, mask, mask & int.from_bytes(raw[: scanner.offset], "little"))
+
+    def is_that_of(self, raw: bytes) -> bool:
+        """Whether a message has this structure."""
+        return len(raw) >= self.size and int.from_bytes(raw[: self.size], "little") & self.mask == self.value
+
+
+_UNKNOWN = _Structure(0, 0, -1)
+"""No message has it."""
+
+
 class _Stamped:
     """Reads the numbers of messages in which only the frame_id has a variable length.
 
@@ -115,18 +141,14 @@ class _Stamped:
     def __init__(self, topic: str, type_name: str, numbers: str, check_frame: Callable[[str], None]) -> None:
         self._topic, self._type_name = topic, type_name
         self._numbers, self._check_frame = numbers, check_frame
-        self._same: tuple[bytes, ...] = ()
-        self._struct = struct.Struct("")
+        self._structure, self._struct = _UNKNOWN, struct.Struct("")
 
     def read(self, raw: bytes) -> tuple[int, list[float]]:
         """Stamp [ns] and numbers."""
         try:
-            if not self._same:
+            if not self._structure.is_that_of(raw):
                 self._find_numbers(raw)
-            encapsulation, sec, nanosec, frame, *numbers = self._struct.unpack_from(raw)
-            if (encapsulation, frame) != self._same:
-                self._find_numbers(raw)
-                _, sec, nanosec, _, *numbers = self._struct.unpack_from(raw)
+            sec, nanosec, *numbers = self._struct.unpack_from(raw, BODY)
         except (ValueError, struct.error) as error:
             raise _malformed(self._topic, self._type_name, raw, error) from None
         return _stamp(self._topic, sec, nanosec), numbers
@@ -135,12 +157,10 @@ class _Stamped:
         """Store the offsets of the numbers after the frame_id of this message."""
         scanner = CdrScanner(raw)
         scanner.stamp()
-        frame = scanner.string()
-        self._check_frame(frame)
-        end = scanner.offset
-        padding = -(end - BODY) % 8
-        self._struct = struct.Struct(f"{scanner.order}2s2x iI {end - 12}s {padding}x {self._numbers}")
-        self._same = bytes(raw[:2]), bytes(raw[12:end])
+        self._check_frame(scanner.string())
+        skipped = scanner.offset - BODY - 8
+        self._struct = struct.Struct(f"{scanner.order}iI {skipped + -skipped % 8}x {self._numbers}")
+        self._structure = _Structure.of(raw, scanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,37 +169,18 @@ class _Layout:
 
     Attributes
     ----------
-    size : smallest length of a message with this layout [bytes]
-    parts : encapsulation, stamp, and the ranges between stamp and numbers
-    same : bytes of encapsulation and ranges in the message from which this layout was read. A message with the same
-        bytes has this layout.
-    mask, structure : a message has this layout, too, if its bytes, as one whole number, masked with ``mask`` equal
-        ``structure``; its padding may differ.
+    structure : of the messages with this layout
     dtype, first, count : of the block from the first to the last number
     index : (r, n) indices of the numbers in that block, one row per field that is not empty
-    rows : (r,) which of the fields these are; None: all of them
+    rows : (r,) which of the fields these are
     """
 
-    size: int
-    parts: struct.Struct
-    same: tuple[bytes, ...]
-    mask: int
-    structure: int
+    structure: _Structure
     dtype: np.dtype[np.float64]
     first: int
     count: int
     index: NDArray[np.intp]
-    rows: list[int] | None
-
-    def stamp(self, raw: bytes) -> tuple[int, int] | None:
-        """Seconds and nanoseconds of a message; None where it does not have this layout."""
-        if len(raw) < self.size:
-            return None
-        encapsulation, sec, nanosec, *ranges = self.parts.unpack_from(raw)
-        if (encapsulation, *ranges) != self.same:
-            if int.from_bytes(raw[: self.size], "little") & self.mask != self.structure:
-                return None
-        return sec, nanosec
+    rows: list[int]
 
 
 class _JointStates:
@@ -207,13 +208,12 @@ class _JointStates:
     def read(self, raw: bytes) -> tuple[int, FloatArray]:
         """Stamp [ns] and numbers (r, n): one row per field, NaN where an optional field is empty."""
         layout = self._layout
-        stamp = None if layout is None else layout.stamp(raw)
-        if layout is None or stamp is None:
+        if layout is None or not layout.structure.is_that_of(raw):
             layout = self._layout = self._read_layout(raw)
-            stamp = struct.unpack_from(f"{layout.dtype.str[0]}iI", raw, BODY)
+        stamp = struct.unpack_from(f"{layout.dtype.str[0]}iI", raw, BODY)
         block = np.frombuffer(raw, layout.dtype, layout.count, layout.first)
         values = block[layout.index].astype(np.float64, copy=False)
-        if layout.rows is not None:
+        if len(layout.rows) < len(self._fields):
             present, values = values, np.full((len(self._fields), values.shape[1]), np.nan)
             values[layout.rows] = present
         return _stamp(self._topic, *stamp), values
@@ -237,24 +237,13 @@ class _JointStates:
             if counts[field] != len(names):
                 raise InputError(self._wrong_length(field, counts[field], len(names)))
         first = offsets[present[0]]  # all arrays lie on one grid of 8 bytes
-        parts, end = f"{scanner.order}2s2x iI", BODY + 8
-        for field, offset in offsets.items():
-            parts += f" {offset - end}s {8 * counts[field]}x"
-            end = offset + 8 * counts[field]
-        whole = struct.Struct(parts)
-        encapsulation, _, _, *ranges = whole.unpack_from(raw)
-        index = np.stack([(offsets[field] - first) // 8 + order for field in present])
         return _Layout(
-            scanner.offset,
-            whole,
-            (encapsulation, *ranges),
-            mask := int.from_bytes(scanner.mask, "little"),
-            mask & int.from_bytes(raw[: scanner.offset], "little"),
+            _Structure.of(raw, scanner),
             np.dtype(scanner.order + "f8"),
             first,
             (offsets[present[-1]] - first) // 8 + len(names),
-            index,
-            None if len(present) == len(self._fields) else [self._fields.index(field) for field in present],
+            np.stack([(offsets[field] - first) // 8 + order for field in present]),
+            [self._fields.index(field) for field in present],
         )
 
     def _order(self, names: Sequence[str]) -> NDArray[np.intp]:
