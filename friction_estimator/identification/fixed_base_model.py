@@ -52,6 +52,7 @@ class DrivenJoints:
             if master in joint_names:
                 self._matrix[row, list(joint_names).index(master)] = multiplier
         self.locked = tuple(name for name, row in zip(names, self._matrix, strict=True) if not row.any())
+        self._same = self._matrix.shape[0] == self._matrix.shape[1] and bool((self._matrix == np.eye(len(names))).all())
         self._own = [names.index(name) for name in joint_names]
         leaders = [name for name in joint_names if name in mimics]
         if leaders:
@@ -59,7 +60,7 @@ class DrivenJoints:
 
     def expand(self, rates: FloatArray) -> FloatArray:
         """Velocities or accelerations (N, n) of the recorded joints as those of all joints (N, nv)."""
-        return rates @ self._matrix.T
+        return rates if self._same else rates @ self._matrix.T
 
     def configuration(self, position: FloatArray) -> FloatArray:
         """Positions (N, n) as pinocchio's configurations (N, nq); joints without limits take cosine and sine."""
@@ -76,7 +77,7 @@ class DrivenJoints:
 
     def reduce(self, torques: FloatArray) -> FloatArray:
         """Rows of all joints (nv, ...) as rows of the recorded joints (n, ...)."""
-        return np.asarray(self._matrix.T @ torques)
+        return torques if self._same else np.asarray(self._matrix.T @ torques)
 
     def limits(self, bounds: FloatArray, without: float) -> FloatArray:
         """Position limits (n,) of the recorded joints from pinocchio's (nq,)."""
@@ -112,6 +113,15 @@ STANDARD_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz
 """Inertial parameters of a link in pinocchio's order: mass, first moments, inertia about the joint's origin."""
 STANDARD_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 STANDARD_COUNT = len(STANDARD_NAMES)
+
+
+_BLOCK = 2048
+"""Samples of which all standard parameters have columns at once: bounds the memory."""
+
+
+def blocks(samples: int) -> list[slice]:
+    """Rows of a motion that are computed at once."""
+    return [slice(first, first + _BLOCK) for first in range(0, max(samples, 1), _BLOCK)]
 
 
 class FixedBaseModel:
@@ -208,7 +218,11 @@ class FixedBaseModel:
         parameters = self.urdf_parameters
         if payload is not None:
             parameters = parameters + self.payload_parameters(payload)
-        return self.regressor(position, velocity, acceleration) @ parameters
+        parts = (
+            self.regressor(position[rows], velocity[rows], acceleration[rows]) @ parameters
+            for rows in blocks(len(position))
+        )
+        return np.concatenate(list(parts))
 
     def payload_parameters(self, payload: Payload) -> FloatArray:
         """What a payload adds to the standard parameters, (s,): Hamon et al. 2010, eqs. 32-33 for any body and frame.

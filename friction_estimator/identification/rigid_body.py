@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.identification.fixed_base_model import STANDARD_COUNT, FixedBaseModel
+from friction_estimator.identification.fixed_base_model import STANDARD_COUNT, FixedBaseModel, blocks
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import Prior
 from friction_estimator.types import FloatArray, IntArray
@@ -234,16 +234,19 @@ class RigidBody:
     def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
         """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
         q, v, a = motion.position, motion.velocity, motion.acceleration
-        regressor = self._model.regressor(q, v, a)
-        known = regressor @ self._model.urdf_parameters if self._options.known_inertia else np.zeros_like(q)
-        payload = np.zeros_like(q)
-        if motion.payload is not None:
-            payload = regressor @ self._model.payload_parameters(motion.payload)
-        standard = self._standard(regressor, a)
-        columns = standard[:, :, self.base.kept]
-        if self._options.payload_scale:
-            return np.concatenate((columns, payload[:, :, None]), axis=2), known
-        return columns, known + payload
+        model, kept, scales = self._model, self.base.kept, self._options.payload_scale
+        body = np.zeros(0) if motion.payload is None else model.payload_parameters(motion.payload)
+        columns, known = np.zeros((*q.shape, kept.size + scales)), np.zeros_like(q)
+        for rows in blocks(len(q)):
+            regressor = model.regressor(q[rows], v[rows], a[rows])
+            columns[rows, :, : kept.size] = self._standard(regressor, a[rows], kept)
+            if self._options.known_inertia:
+                known[rows] = regressor @ model.urdf_parameters
+            if body.size and scales:
+                columns[rows, :, -1] = regressor @ body
+            elif body.size:
+                known[rows] += regressor @ body
+        return columns, known
 
     def standard_inertia(self, values: FloatArray) -> dict[str, float]:
         """Standard parameters by name that give the same torque as these values (b,) of the columns.
@@ -312,8 +315,8 @@ class RigidBody:
         rng = np.random.default_rng(0)
         n = len(self._model.joint_names)
         q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
-        standard = self._standard(self._model.regressor(q, v, a), a)
         names = self.standard_names
+        standard = self._standard(self._model.regressor(q, v, a), a, np.arange(len(names)))
         rows = standard.shape[0] * standard.shape[1]
         return base_parameters(names, standard.reshape(rows, len(names)), behind=self._model.behind)
 
@@ -326,12 +329,11 @@ class RigidBody:
         at_rest = np.zeros((1, len(self._model.joint_names)))
         return links + drive_inertia_columns(self._model.joint_names, at_rest, self._coupling)[0]
 
-    def _standard(self, regressor: FloatArray, acceleration: FloatArray) -> FloatArray:
-        links = regressor[:, :, :0] if self._options.known_inertia else regressor
-        if not self._options.drive_inertia:
-            return links
+    def _standard(self, regressor: FloatArray, acceleration: FloatArray, kept: IntArray) -> FloatArray:
+        """Columns (N, n, k) of these standard parameters, in rising order."""
+        count = 0 if self._options.known_inertia else regressor.shape[2]
         drives = drive_inertia_columns(self._model.joint_names, acceleration, self._coupling)[1]
-        return np.concatenate((links, drives), axis=2)
+        return np.concatenate((regressor[:, :, kept[kept < count]], drives[:, :, kept[kept >= count] - count]), axis=2)
 
     def _standard_units(self) -> tuple[str, ...]:
         links = () if self._options.known_inertia else self._model.standard_units

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -17,7 +18,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
     model_prior,
     reference_speeds,
 )
-from friction_estimator.identification.inverse_dynamics.observation import Observation, observe, thinning
+from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation, observe, thinning
 from friction_estimator.identification.inverse_dynamics.options import (
     MEASURED,
     VELOCITIES,
@@ -77,6 +78,8 @@ class TreatmentChoice:
 
 SHARES = (1.0, 0.5, 0.3)
 """Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
+_KEPT = 4
+"""Treatments whose rows are kept: the next comparison begins with some of them."""
 _ROWS_A_COLUMN = 5
 """Rows that a band must leave, in columns: fewer decide nothing."""
 _MOST_TRAVEL = 0.99
@@ -85,8 +88,12 @@ _VIBRATES = float(np.log(1.5))
 """By how much the logarithm of the error must fall, where vibrations are left out: a band always fits itself best."""
 
 
+Rows = Callable[[Treatment], NumberedRows]
+"""Rows of all recordings after a treatment."""
+
+
 def _choose_band(
-    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions
+    logs: Sequence[JointLog], rows: Rows, options: InverseDynamicsOptions
 ) -> tuple[float, tuple[Candidate, ...]]:
     """Band that predicts best [Hz], and the candidates.
 
@@ -100,14 +107,14 @@ def _choose_band(
     slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
     table: tuple[Candidate, ...] = ()
     for compared, slack in (((bands[-1], slow), _VIBRATES), (bands, 0.0)):
-        usable = [band for band in compared if _is_enough(logs, model, options, band)]
+        usable = [band for band in compared if _is_enough(rows, Treatment(min(FLAT * band, _highest(logs)), band))]
         tried = [
             Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
             for band in usable
             for source in _sources(logs, options)
         ]
         if len(usable) > 1 and usable[-1] < usable[0]:
-            found, _ = _compared(logs, model, options, tried, usable[-1])
+            found, _ = _compared(rows, options, tried, usable[-1])
             words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
             chosen, _, more = choose("band", words, found.scores, slack)
             table += more
@@ -117,12 +124,10 @@ def _choose_band(
     return usual, table
 
 
-def _is_enough(
-    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, band_hz: float
-) -> bool:
-    """Whether a band leaves rows for all columns."""
+def _is_enough(rows: Rows, treatment: Treatment) -> bool:
+    """Whether a treatment leaves rows for all columns."""
     try:
-        made = treated_rows(logs, model, options, Treatment(min(FLAT * band_hz, _highest(logs)), band_hz))
+        made = rows(treatment)
     except InputError:  # nothing is left between the edges
         return False
     return made.problem.y.size > _ROWS_A_COLUMN * made.problem.W.shape[1]
@@ -157,31 +162,31 @@ def choose_treatment(
 ) -> TreatmentChoice:
     """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb."""
     compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False)
-    band, table = _choose_band(logs, model, compared)
+    rows = lru_cache(maxsize=_KEPT)(lambda treatment: treated_rows(logs, model, compared, treatment))
+    band, table = _choose_band(logs, rows, compared)
     candidates = _treatments(logs, band, options)
     if len(candidates) == 1:
         return TreatmentChoice(candidates[0], table)
-    found, names = _compared(logs, model, compared, candidates, band, progress)
+    found, names = _compared(rows, compared, candidates, band, progress)
     chosen, rivals, motions = choose("motion", [str(one) for one in candidates], found.scores)
     spread = choice_covariance(found.values[chosen], [found.values[k] for k in rivals if k != chosen])
     return TreatmentChoice(candidates[chosen], (*table, *motions), names, spread)
 
 
 def _compared(
-    logs: Sequence[JointLog],
-    model: FixedBaseModel,
+    rows: Rows,
     options: InverseDynamicsOptions,
     candidates: Sequence[Treatment],
     band_hz: float,
     progress: Progress | None = None,
 ) -> tuple[Comparison, tuple[str, ...]]:
     """Every candidate, fitted to all its rows and compared in one band; and the names of the parameters."""
-    reference = treated_rows(logs, model, options, max(candidates, key=lambda one: one.band_hz))
+    reference = rows(max(candidates, key=lambda one: one.band_hz))
     found = Comparison(reference, options.solver, options.folds)
     for count, candidate in enumerate(candidates):
         same = candidate.band_hz == band_hz
-        judged = None if same else treated_rows(logs, model, options, replace(candidate, band_hz=band_hz))
-        found.add(treated_rows(logs, model, options, candidate), judged)
+        judged = None if same else rows(replace(candidate, band_hz=band_hz))
+        found.add(rows(candidate), judged)
         if progress is not None:
             progress(count + 1, len(candidates))
     return found, reference.problem.names
@@ -197,11 +202,11 @@ def treated_rows(
     InputError
         When no joint moves.
     """
-    grain = thinning(max(usual_period(log.time) for log in logs), treatment.band_hz)
+    grain = thinning(max(usual_period(log.time) for log in logs), treatment.band_hz, COARSE_RATE)
     motions = to_motions(logs, treatment, options.folds, grain=grain)
     motors = friction_motors(options, model.joint_names)
     body = RigidBody(model, options.body, options.coupling)
-    observations = observe(motions, body, [treatment.band_hz] * len(motions), motors)
+    observations = observe(motions, body, [treatment.band_hz] * len(motions), motors, COARSE_RATE)
     friction = friction_of_options(motors.names, observations, options)
     torque = TorqueModel(body, friction)
     usable = usable_rows(observations, friction, STANDSTILL * reference_speeds(observations, friction))

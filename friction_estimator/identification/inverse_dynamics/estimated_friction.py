@@ -108,38 +108,36 @@ class EstimatedFriction:
     used: BoolArray
 
 
-def estimated_friction(estimate: Estimate, joint: int, with_offset: bool) -> EstimatedFriction:
-    """Friction of one joint as the estimate has it; ``with_offset`` when the law that will hold it has an offset."""
-    model = estimate.model
-    in_law = np.zeros(len(model.names), dtype=bool)
-    for k, column in enumerate(model.columns):
-        in_law[k] = with_offset if column.parameter.role is Role.OFFSET else column.in_law
-    parts = []
-    for observation, load, usable in zip(estimate.observations, estimate.loads, estimate.usable, strict=True):
-        kept = observation.filter.kept
-        linearised = model.linearise(observation, load, estimate.values)
-        torque = (linearised.known + linearised.columns @ estimate.values)[:, joint]
-        friction = linearised.columns[:, joint, in_law] @ estimate.values[in_law]
-        rest = model.friction_count
-        jacobian = np.where(in_law | (np.arange(in_law.size) >= rest), linearised.columns[:, joint], 0.0)
-        output_jacobian = np.zeros_like(jacobian)
-        output_jacobian[:, rest:] = observation.rigid[:, joint]
-        jacobian -= output_jacobian
-        behind = observation.filter.apply(torque[:, None])[:, 0]
-        residual = observation.torque[:, joint] - behind
-        parts.append(
-            (
-                observation.motion.velocity[kept, joint],
-                torque[kept],
-                load[kept, joint],
-                output_jacobian[kept],
-                friction[kept],
-                jacobian[kept],
-                friction[kept] + residual,
-                usable[:, joint],
+def estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[EstimatedFriction]:
+    """Friction of every joint (n) as the estimate has it; ``with_offset`` where the law that will hold it has one."""
+    model, f, values = estimate.model, estimate.model.friction_count, estimate.values
+    offset = np.array([column.parameter.role is Role.OFFSET for column in model.columns], dtype=bool)
+    in_law = np.array([column.in_law for column in model.columns], dtype=bool)
+    held = [np.where(offset, own, in_law) for own in with_offset]
+    parts: list[list[tuple[FloatArray | BoolArray, ...]]] = [[] for _ in held]
+    for one, load, usable in zip(estimate.observations, estimate.loads, estimate.usable, strict=True):
+        kept, velocity, rigid = one.filter.kept, one.motion.velocity, one.rigid[one.filter.kept]
+        columns, torque = model.friction_columns(one, load)[kept], model.torque(one, values)
+        changed = np.zeros_like(rigid)
+        if model.depends_on_load:
+            changed = model.friction.of_load(velocity, load, values[:f], one.rigid)[kept]
+        residual = one.torque - one.filter.apply(torque)
+        for joint, shown in enumerate(held):
+            own = columns[:, joint] * shown
+            friction, none = own @ values[:f], np.zeros_like(own)
+            parts[joint].append(
+                (
+                    velocity[kept, joint],
+                    torque[kept, joint],
+                    load[kept, joint],
+                    np.hstack((none, rigid[:, joint])),
+                    friction,
+                    np.hstack((own, changed[:, joint])),
+                    friction + residual[:, joint],
+                    usable[:, joint],
+                )
             )
-        )
-    return EstimatedFriction(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    return [EstimatedFriction(*(np.concatenate(one) for one in zip(*part, strict=True))) for part in parts]
 
 
 def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedParameters:
@@ -155,8 +153,10 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
     """
     joint_names = estimate.observations[0].motion.joint_names
     parameters, residual_variance, noise_variance, samples = [], [], [], []
-    for joint, law in enumerate(map(make_law, law_names)):
-        seen = estimated_friction(estimate, joint, law.has_offset)
+    laws = [make_law(name) for name in law_names]
+    for joint, (law, seen) in enumerate(
+        zip(laws, estimated_friction(estimate, [law.has_offset for law in laws]), strict=True)
+    ):
         use = seen.used
         linear, shape, spread = _linear(law, estimate.model.friction.sites[joint])
         values, covariance = np.zeros(len(linear.parameter_names)), np.diag(np.square(linear.prior_std))
@@ -195,9 +195,8 @@ def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArra
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     """Friction of every joint over velocity and load, thinned out for figures."""
-    chosen = []
-    for joint, name in enumerate(estimate.observations[0].motion.joint_names):
-        seen = estimated_friction(estimate, joint, True)
+    chosen, names = [], estimate.observations[0].motion.joint_names
+    for name, seen in zip(names, estimated_friction(estimate, [True] * len(names)), strict=True):
         keep = thinned_out(seen.velocity.size)
         chosen.append(
             FrictionSamples(

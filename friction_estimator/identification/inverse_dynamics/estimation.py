@@ -30,20 +30,6 @@ _RESTING = 0.01
 """Share of the largest speed below which a joint is at rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linearised:
-    """The model about one set of values, ``torque = columns @ parameters + known`` at every sample.
-
-    Attributes
-    ----------
-    columns : (N, n, p)
-    known : (N, n) [N m]
-    """
-
-    columns: FloatArray
-    known: FloatArray
-
-
 class TorqueModel:
     """``tau = tau_out + F(dq, tau_out) phi``, ``tau_out = columns chi + known`` (Hamon et al. 2010, eqs. 6, 17, 25).
 
@@ -83,27 +69,15 @@ class TorqueModel:
         """Whether columns change with the torque that the model predicts."""
         return bool(self.of_load.any())
 
-    def linearise(self, observation: Observation, load: FloatArray, values: FloatArray | None = None) -> Linearised:
-        """Columns at the working rate about ``values``.
-
-        Parameters
-        ----------
-        load : (N, n) torque that the columns of friction depend on, see :meth:`output_torque` [N m]
-        values : (p,) needed where friction depends on the load; None: it does not change with it
-        """
+    def friction_columns(self, observation: Observation, load: FloatArray) -> FloatArray:
+        """Columns (N, n, f) of friction at the working rate, with this load (N, n) [N m]; see :meth:`output_torque`."""
         motion = observation.motion
-        friction = self.friction.columns(motion.position, motion.velocity, load, motion.inputs)
-        if values is None or not self.depends_on_load:
-            return Linearised(np.concatenate((friction, observation.rigid), axis=2), observation.known)
-        f, chi = self.friction_count, values[self.friction_count :]
-        added = self.friction.of_load(motion.velocity, load, values[:f], observation.rigid)
-        columns = np.concatenate((friction, observation.rigid + added), axis=2)
-        return Linearised(columns, observation.known - added @ chi)
+        return self.friction.columns(motion.position, motion.velocity, load, motion.inputs)
 
     def torque(self, observation: Observation, values: FloatArray) -> FloatArray:
         """Predicted motor torque at the working rate, (N, n) [N m]: from the motion alone."""
-        linearised = self.linearise(observation, self.output_torque(observation, values), values)
-        return linearised.known + linearised.columns @ values
+        output = self.output_torque(observation, values)
+        return output + self.friction_columns(observation, output) @ values[: self.friction_count]
 
     def output_torque(self, observation: Observation, values: FloatArray) -> FloatArray:
         """Torque behind friction, tau_out of eq. 6, at the working rate, (N, n) [N m]."""
@@ -122,13 +96,16 @@ class TorqueModel:
         ----------
         loads : (N, n) of every motion [N m]
         usable : (K, n) of every motion
-        values : (p,) as in :meth:`linearise`
+        values : (p,) about which friction that depends on the load is linear; None: it does not change with it
         """
-        columns, sides = [], []
-        for observation, load in zip(observations, loads, strict=True):
-            linearised = self.linearise(observation, load, values)
-            columns.append(observation.filter.apply(linearised.columns))
-            sides.append(observation.torque - observation.filter.apply(linearised.known))
+        columns, sides, f = [], [], self.friction_count
+        for one, load in zip(observations, loads, strict=True):
+            rigid, known = one.smooth, one.known
+            if values is not None and self.depends_on_load:
+                added = self.friction.of_load(one.motion.velocity, load, values[:f], one.rigid)
+                rigid, known = rigid + one.filter.apply(added), known - added @ values[f:]
+            columns.append(np.concatenate((one.filter.apply(self.friction_columns(one, load)), rigid), axis=2))
+            sides.append(one.torque - one.filter.apply(known))
         return stack(observations, columns, sides, usable, self.names, self.units, self.nonnegative)
 
 

@@ -114,18 +114,18 @@ class FrictionColumns:
         load : (N, n) torque behind friction, tau_out, for laws that depend on it [N m]
         inputs : ``temperature`` (N, n) [K or degrees Celsius], where friction depends on it
         """
-        blocks = []
+        columns, first = np.zeros((*velocity.shape, len(self.described))), 0
         for site in self.sites:
-            speed = velocity @ site.direction
-            own_load = load @ (site.direction / (site.direction @ site.direction))
-            phi = site.law.regressor(speed, own_load)
-            blocks.append(site.direction[:, None] * phi[:, None, :])
+            share = site.direction / (site.direction @ site.direction)
+            phi = site.law.regressor(velocity @ site.direction, load @ share)
+            for joint in np.flatnonzero(site.direction):
+                columns[:, joint, first : first + phi.shape[1]] = site.direction[joint] * phi
+            first += phi.shape[1]
         for joint, name in enumerate(self.joint_names):
             extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs)
-            block = np.zeros((len(position), len(self.joint_names), extra.shape[1]))
-            block[:, joint] = extra
-            blocks.append(block)
-        return np.concatenate(blocks, axis=2)
+            columns[:, joint, first : first + extra.shape[1]] = extra
+            first += extra.shape[1]
+        return columns
 
     def of_load(self, velocity: FloatArray, load: FloatArray, values: FloatArray, change: FloatArray) -> FloatArray:
         """How friction changes, (N, n, c), when the load does.

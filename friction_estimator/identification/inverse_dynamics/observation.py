@@ -24,8 +24,9 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _TORQUES = (COMMANDED, EXTERNAL)
 """Inputs that are filtered as the motor torque is."""
-_WORKING_RATE = 50.0
-"""Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp."""
+WORKING_RATE, COARSE_RATE = 50.0, 25.0
+"""Samples a period of the cut-off frequency at which columns are computed: the step of sgn(dq) stays sharp; and where
+candidates are compared, whose errors are much larger than what is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Observation:
     ----------
     motion : thinned out to the working rate
     filter : the same for both sides of the equation
-    rigid : (N, n, b) columns of the rigid body at the working rate
+    rigid, smooth : (N, n, b) columns of the rigid body at the working rate, and (K, n, b) behind the parallel filter
     known : (N, n) torque of known bodies, less that of known external forces [N m]
     load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
     torque : (K, n) measured torque behind the parallel filter [N m]
@@ -51,6 +52,7 @@ class Observation:
     motion: Motion
     filter: ParallelFilter
     rigid: FloatArray
+    smooth: FloatArray
     known: FloatArray
     load: FloatArray
     torque: FloatArray
@@ -79,7 +81,11 @@ class Body(Protocol):
 
 
 def observe(
-    motions: Sequence[Motion], body: Body, cutoffs_hz: Sequence[float], motors: Transmission
+    motions: Sequence[Motion],
+    body: Body,
+    cutoffs_hz: Sequence[float],
+    motors: Transmission,
+    rate: float = WORKING_RATE,
 ) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
 
@@ -88,6 +94,7 @@ def observe(
     motions : of the joints (n)
     cutoffs_hz : of the parallel filter of every motion
     motors : (n) whose rows are wanted, the joints' own where nothing is coupled
+    rate : samples a period of the cut-off frequency at which columns are computed
 
     Raises
     ------
@@ -98,7 +105,7 @@ def observe(
     first_segment = 0
     for motion, cutoff_hz in zip(motions, cutoffs_hz, strict=True):
         _check(motion, motions[0])
-        thin = _thinned(motion, cutoff_hz)
+        thin = _thinned(motion, cutoff_hz, rate)
         design = make_parallel_filter(thin, cutoff_hz)
         rigid, known = body.columns(thin)
         thin = at_motors(thin, motors)
@@ -112,8 +119,10 @@ def observe(
             for kind in (COMMANDED, EXTERNAL)
         )
         known = known if external is None else known - external
-        kept = load[design.kept]
-        observations.append(Observation(thin, design, rigid, known, load, kept, segment, commanded, motion.period))
+        one = Observation(
+            thin, design, rigid, design.apply(rigid), known, load, load[design.kept], segment, commanded, motion.period
+        )
+        observations.append(one)
         first_segment = int(segment.max()) + 1
     return tuple(observations)
 
@@ -152,19 +161,15 @@ def stack(
     )
 
 
-def thinning(period: float, cutoff_hz: float) -> int:
-    """How many samples of a recording are between two rows."""
-    step = max(_working_step(period, cutoff_hz), 1)
+def thinning(period: float, cutoff_hz: float, rate: float) -> int:
+    """How many samples of a recording are between two rows, with columns at so many a period of the cut-off."""
+    step = max(int(1.0 / (rate * cutoff_hz * period)), 1)
     return step * decimation(step * period, cutoff_hz)
 
 
-def _working_step(period: float, cutoff_hz: float) -> int:
-    return int(1.0 / (_WORKING_RATE * cutoff_hz * period))
-
-
-def _thinned(motion: Motion, cutoff_hz: float) -> Motion:
+def _thinned(motion: Motion, cutoff_hz: float, rate: float) -> Motion:
     """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
-    step = _working_step(motion.period, cutoff_hz)
+    step = int(1.0 / (rate * cutoff_hz * motion.period))
     if step < 2:
         return motion
     stretches = motion.stretches

@@ -136,13 +136,13 @@ class ParallelFilter:
         if not np.isfinite(columns).all():
             raise InputError("a column to be filtered has values that are not finite; leave its samples or joint out")
         flat = columns.reshape(columns.shape[0], -1)
-        filtered = np.empty((self.kept.size, flat.shape[1]))
+        filtered, shown = np.zeros((self.kept.size, flat.shape[1])), np.flatnonzero(flat.any(axis=0))
         for start, stop in self.stretches:
             rows = np.flatnonzero((self.kept >= start) & (self.kept < stop))
-            for block in range(0, flat.shape[1] if rows.size else 0, _BLOCK):
-                part = flat[start:stop, block : block + _BLOCK]
-                smooth = low_pass(part, self.period, self.cutoff_hz)
-                filtered[rows, block : block + _BLOCK] = smooth[self.kept[rows] - start]
+            for first in range(0, shown.size if rows.size else 0, _BLOCK):
+                block = shown[first : first + _BLOCK]
+                smooth = low_pass(flat[start:stop, block], self.period, self.cutoff_hz)
+                filtered[rows[:, None], block] = smooth[self.kept[rows] - start]
         return filtered.reshape(self.kept.size, *columns.shape[1:])
 
 
