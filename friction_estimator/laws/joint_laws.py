@@ -40,8 +40,10 @@ error below 1e-6 of the friction."""
 
 SCALARS = ("residual_variance", "measurement_variance", "samples")
 """What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
-CALIBRATION = ("link_mass", "link_com_x", "link_com_y", "link_com_z", "torque_gain", "torque_offset", "rotor_inertia")
-"""Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2]."""
+CALIBRATION = (
+    "link_mass", "link_com_x", "link_com_y", "link_com_z", "torque_gain", "torque_offset", "rotor_inertia", "compliance",
+)  # fmt: skip
+"""Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2], [rad/(N m)]."""
 LARGEST = 1e9
 """Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
 _SIGMAS, _SLACK = 10.0, 1.0
@@ -359,7 +361,7 @@ class IdentifiedParameters(Brief):
     ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
     ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
         unknown; None: all unknown
-    calibration, calibration_covariance : (n, 7), (n, 7, 7) errors of model and torque sensors, :data:`CALIBRATION`;
+    calibration, calibration_covariance : (n, 8), (n, 8, 8) errors of model and torque sensors, :data:`CALIBRATION`;
         None: unknown
     robot : text, ``RobotModel.identity`` of the robot; empty where unknown
     """

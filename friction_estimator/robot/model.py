@@ -294,16 +294,44 @@ class RobotModel:
         (n, n, 4) torque on joint i per error of the link behind joint j: mass [1], centre of mass x, y, z [m] in the
         axes of joint j
         """
-        acceleration = np.empty(self._model.nv)
-        acceleration[self.base_dofs :] = joint_acceleration
+        acceleration = self._acceleration(angular_acceleration, joint_acceleration)
         if self.base_dofs:
-            acceleration[:3] = self.imu_lever @ angular_acceleration + dynamics.specific_force
-            acceleration[3:6] = angular_acceleration
+            acceleration[:3] += dynamics.specific_force
         regressor = pin.computeJointTorqueRegressor(
             self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
         )
         regressor = regressor.reshape(self._model.nv, -1)  # pinocchio gives a vector where there is a single row
         return _link_error_columns(regressor[self.base_dofs :], self._link_errors)
+
+    def position_error_columns(
+        self,
+        dynamics: Dynamics,
+        angular_acceleration: FloatArray,
+        joint_acceleration: FloatArray,
+        wrenches: FloatArray,
+    ) -> FloatArray:
+        """Torque that errors of the joint positions, reading minus truth, add to every joint.
+
+        Parameters
+        ----------
+        dynamics, angular_acceleration, joint_acceleration : as of :meth:`link_error_columns`
+        wrenches : (k, 6) of the ground on the feet, sole frames
+
+        Returns
+        -------
+        (n, n) torque on joint i per error of the position of joint j [N m/rad]
+        """
+        acceleration = self._acceleration(angular_acceleration, joint_acceleration)
+        return -self.inverse_dynamics_derivatives(dynamics, acceleration, wrenches)[0][self.base_dofs :]
+
+    def _acceleration(self, angular_acceleration: FloatArray, joint_acceleration: FloatArray) -> FloatArray:
+        """Generalised acceleration (nv,) seen from the IMU."""
+        acceleration = np.empty(self._model.nv)
+        acceleration[self.base_dofs :] = joint_acceleration
+        if self.base_dofs:
+            acceleration[:3] = self.imu_lever @ angular_acceleration
+            acceleration[3:6] = angular_acceleration
+        return acceleration
 
     def inverse_dynamics_derivatives(
         self, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray

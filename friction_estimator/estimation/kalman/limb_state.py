@@ -34,6 +34,9 @@ _OFFSET_PART = 0.005
 _ARMATURE_TIME, _ARMATURE_PART = 1e-4, 0.1
 """Standard deviations of a rotor inertia that the configuration lacks, over the effort limit [s^2], and of one that it
 gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2."""
+_DEFLECTION = 0.01
+"""Standard deviation of the deflection of a gear at the effort limit [rad]: strain wave gears of legs have a third of
+it, the soft hips of some humanoids twice as much."""
 _LEVER = 0.3
 """Of the robot's weight, for the strength of motors without effort limit [m]."""
 _STEPS, _MET = 4, 1e-9
@@ -75,10 +78,12 @@ class MotorPriors:
     ----------
     offset_std : (n,) of the torque sensors' constant errors [N m]
     armature_std : (n,) of the rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
+    compliance_std : (n,) of gears between encoder and joint [rad/(N m)]
     """
 
     offset_std: FloatArray
     armature_std: FloatArray
+    compliance_std: FloatArray
 
     @staticmethod
     def of(robot: RobotModel) -> MotorPriors:
@@ -88,9 +93,8 @@ class MotorPriors:
         """
         strength = np.where(np.isfinite(robot.effort_limit), robot.effort_limit, _LEVER * robot.weight)
         given = robot.armature
-        return MotorPriors(
-            _OFFSET_PART * strength, np.where(given > 0.0, _ARMATURE_PART * given, _ARMATURE_TIME * strength)
-        )
+        armature = np.where(given > 0.0, _ARMATURE_PART * given, _ARMATURE_TIME * strength)
+        return MotorPriors(_OFFSET_PART * strength, armature, _DEFLECTION / strength)
 
 
 @arrays
@@ -99,7 +103,7 @@ class FirstStates(NamedTuple):
 
     For ``m`` joints with ``f`` feet and ``p`` law parameters a joint the blocks are momentum (m), model error (m), law
     (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m), accelerometer bias (3), wrench delay (f),
-    torque delay (1), torque offset (m), rotor inertia (m).
+    torque delay (1), torque offset (m), rotor inertia (m), compliance (m).
     """
 
     momentum: int
@@ -114,6 +118,7 @@ class FirstStates(NamedTuple):
     torque_delay: int
     effort_offset: int
     armature: int
+    compliance: int
 
 
 @dataclass(slots=True)
@@ -143,6 +148,7 @@ class LimbState:
     torque_delay: slice
     effort_offset: slice
     armature: slice
+    compliance: slice
     size: int
     first: FirstStates
     prior_std: FloatArray
@@ -165,8 +171,9 @@ class LimbState:
         return covariance
 
     def calibration_of(self, joint: int) -> IntArray:
-        """States (7,) of a joint: :data:`~friction_estimator.laws.joint_laws.CALIBRATION`."""
-        links, single = self.links.start + 4 * joint, (self.effort_gain, self.effort_offset, self.armature)
+        """States (8,) of a joint: :data:`~friction_estimator.laws.joint_laws.CALIBRATION`."""
+        links = self.links.start + 4 * joint
+        single = self.effort_gain, self.effort_offset, self.armature, self.compliance
         return np.r_[links : links + 4, [block.start + joint for block in single]]
 
     def foot(self, block: slice, foot: int) -> slice:
@@ -206,6 +213,7 @@ def lay_out(
         np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
         motors.offset_std[limb.joints] * config.calibrate_sensors,
         motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
+        motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
     first = FirstStates(0, *ends[:-1])

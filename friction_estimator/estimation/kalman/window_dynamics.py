@@ -130,16 +130,18 @@ class WindowTerms(NamedTuple):
 
 @arrays
 class LinkColumns(NamedTuple):
-    """Torques per error of the links, and accelerations, as means over a window.
+    """Torques per error of links and positions, and accelerations, as means over a window.
 
     Attributes
     ----------
     torque : (n, n, 4) of each joint by the errors of each link: its mass, relative, and shifts of its centre of mass
     acceleration : (n,) of the joints [rad/s^2]
+    position : (n, n) torque of each joint per error of the position of each joint [N m/rad]
     """
 
     torque: Block
     acceleration: Vector
+    position: Matrix
 
 
 @arrays
@@ -205,6 +207,7 @@ def _joint_terms(
         columns[a, first.armature + a] = links.acceleration[i]
         for b in range(m):
             j = rows[b]
+            columns[a, first.compliance + b] = links.position[i, j] * window.effort[j]  # the gear of j deflects
             columns[a, first.model_error + b] = place.to_joints[a, b]
             for parameter in range(p):
                 columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * window.regressor[j, parameter]
@@ -307,7 +310,7 @@ def rest_of_limb(place: LimbPlace, law: int, terms: WindowTerms, x: FloatArray, 
 
 
 class LinkErrors:
-    """Torque that errors of the links have added over a window: the mean of its start and its end.
+    """Torque that errors of the links have added over a window, the mean of its start and its end, and of positions.
 
     Parameters
     ----------
@@ -327,8 +330,9 @@ class LinkErrors:
         """Mean columns and accelerations of a window, by the dynamics at its end; to be called once for each."""
         acceleration, before = _acceleration(window), self._before
         self._before = dynamics, acceleration
+        position = self._robot.position_error_columns(dynamics, acceleration[:3], acceleration[3:], window.wrenches)
         if before is None or window.duration <= 0.0:
-            return LinkColumns(self._columns(dynamics, acceleration), acceleration[3:])
+            return LinkColumns(self._columns(dynamics, acceleration), acceleration[3:], position)
         missing = missing_acceleration(
             window.mean_acceleration,
             window.mean_acceleration_std,
@@ -339,7 +343,7 @@ class LinkErrors:
         )
         at_start = self._columns(before[0], before[1] + missing)
         columns = 0.5 * (at_start + self._columns(dynamics, acceleration + missing))
-        return LinkColumns(columns, 0.5 * (before[1] + acceleration)[3:] + missing[3:])
+        return LinkColumns(columns, 0.5 * (before[1] + acceleration)[3:] + missing[3:], position)
 
     def _columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])

@@ -30,15 +30,13 @@ _LAWS = JointLaws(("three_slope",) * JOINTS)
 
 def motors(joints: int) -> MotorPriors:
     """Motors of 100 N m whose torque sensors and rotor inertias are not quite known."""
-    return MotorPriors(np.full(joints, 0.5), np.full(joints, 0.01))
+    return MotorPriors(np.full(joints, 0.5), np.full(joints, 0.01), np.full(joints, 1e-4))
 
 
 def layout_of(config: KalmanConfig, law: str = "three_slope", priors: MotorPriors | None = None) -> LimbState:
-    """Two joints, one foot; torque sensors without offset and rotors without inertia, or these priors."""
+    """Two joints, one foot; torque sensors without offset, rotors without inertia and stiff gears, or these priors."""
     limb = Limb(np.arange(JOINTS), np.array([0]))
-    return lay_out(
-        limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(np.zeros(JOINTS), np.zeros(JOINTS))
-    )
+    return lay_out(limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(*np.zeros((3, JOINTS))))
 
 
 def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors | None = None) -> LimbFilter:
@@ -145,5 +143,6 @@ class SyntheticLimb:
         for block in (layout.wrench_delay, layout.torque_delay):
             columns[:, block] = 300.0 * rng.normal(size=(JOINTS, block.stop - block.start))
         columns[:, layout.effort_offset] = np.eye(JOINTS)
+        columns[:, layout.compliance] = 5e3 * rng.normal(size=(JOINTS, JOINTS))
         columns[:, layout.armature] = np.diag(10.0 * np.cos(2.0 * np.pi * np.array([1.1, 1.7]) * self.time))
         return columns

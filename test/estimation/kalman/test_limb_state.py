@@ -28,8 +28,9 @@ def test_blocks_cover_the_state_without_gaps():
         found.momentum, found.model_error, found.law, found.links,
         found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
         found.wrench_delay, found.torque_delay, found.effort_offset, found.armature,
+        found.compliance,
     ]  # fmt: skip
-    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3]
+    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
     assert found.law.start == 6 and found.calibration == slice(18, found.size)
@@ -74,11 +75,12 @@ def test_motor_torques_are_right_on_average():
     np.testing.assert_array_equal(covariance[np.ix_(others, others)], np.diag(found.prior_std[others] ** 2))
 
 
-def test_offsets_and_rotor_inertias_are_as_large_as_the_motor_is_strong(urdf_xml):
+def test_offsets_rotor_inertias_and_deflections_are_as_large_as_the_motor_is_strong(urdf_xml):
     robot = RobotModel(suralp_config(), urdf_xml)
     priors = MotorPriors.of(robot)
     np.testing.assert_allclose(priors.offset_std, 0.005 * robot.effort_limit)
     np.testing.assert_allclose(priors.armature_std, 1e-4 * robot.effort_limit)
+    np.testing.assert_allclose(priors.compliance_std * robot.effort_limit, 0.01)
     names = list(robot.joint_names)
     config = suralp_config(robot__joints=names, robot__armature=[0.02] * 12)
     given = MotorPriors.of(RobotModel(config, urdf_xml))

@@ -101,3 +101,18 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
+
+
+def test_a_gear_that_deflects_adds_the_torque_of_another_position(urdf_xml):
+    rng = np.random.default_rng(0)
+    readings = window(0.01)._replace(
+        effort=rng.normal(size=12) * 50.0, wrenches=rng.normal(size=(2, 6)) * [[50.0, 50.0, 500.0, 20.0, 20.0, 5.0]]
+    )
+    compliance = np.where(np.arange(12) < 6, rng.uniform(0.0, 2e-6, 12), 0.0)
+    deflected = readings.end.position - compliance * readings.effort
+    by_readings = said(urdf_xml, readings)
+    truth = said(urdf_xml, readings._replace(end=readings.end._replace(position=deflected)))
+    states = by_readings.force_columns[:, -6:]
+    error = by_readings.force - truth.force
+    assert np.abs(error).max() > 0.01
+    np.testing.assert_allclose(states @ compliance[:6], error, rtol=1e-3, atol=1e-4)
