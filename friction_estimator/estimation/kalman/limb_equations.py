@@ -31,9 +31,6 @@ _LEAST_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
 MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
-_REST_TIME = 0.05
-"""Time in which the friction that holds a motor at rest may become another [s]: it goes from one direction to the other
-within a tenth of a second, or stays."""
 _MODEL_ERROR_FLOOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
 _MODEL_ERROR_PART = 0.02
@@ -120,12 +117,11 @@ def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, dura
 
     ``x = f x``, ``P = f P f + variance - f^2 before`` with the variance of motors that move and what motors that rest
     have more. The model error of a motor that leaves its rest shrinks with its standard deviation,
-    ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger variance at once. What is
-    known of a motor at rest is forgotten sooner.
+    ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger variance at once.
     """
     x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, now.stick_variance
     m = sliding.size
-    decay, forgotten = math.exp(-duration / MODEL_ERROR_TIME), -math.expm1(-2.0 * duration / _REST_TIME)
+    decay = math.exp(-duration / MODEL_ERROR_TIME)
     for a in range(m):
         i, variance = m + a, sliding[a] + at_rest[a]
         f = decay * math.sqrt(min(variance / before[a], 1.0)) if before[a] > 0.0 else decay
@@ -135,8 +131,6 @@ def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, dura
         for j in range(x.size):
             P[j, i] *= f
         P[i, i] += variance - f * f * before[a]
-        if at_rest[a] > sliding[a]:
-            P[i, i] += forgotten * max(variance - P[i, i], 0.0)
 
 
 @kernel
