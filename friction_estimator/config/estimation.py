@@ -154,7 +154,7 @@ class KalmanConfig(Validated):
     """White-jerk densities of the joint-motion filters that run in parallel [rad^2/s^5]."""
     acceleration_densities: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
     """White-acceleration densities of further such filters, for joints that keep their velocity [rad^2/s^3]."""
-    law_process_noise: float = 1e-4
+    law_process_noise: float = 1e-3
     """Random walk of the law's parameters by wear and temperature, over their prior standard deviation [1/sqrt(s)]."""
     calibration_process_noise: float = 5e-3
     """Random walk of the model and sensor errors, over their prior standard deviation [1/sqrt(s)]."""

@@ -34,9 +34,8 @@ _OFFSET_PART = 0.005
 _ARMATURE_TIME, _ARMATURE_PART = 1e-4, 0.1
 """Standard deviations of a rotor inertia that the configuration lacks, over the effort limit [s^2], and of one that it
 gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2."""
-_DEFLECTION = 0.01
-"""Standard deviation of the deflection of a gear at the effort limit [rad]: strain wave gears of legs have a third of
-it, the soft hips of some humanoids twice as much."""
+_DEFLECTION = 0.0075
+"""Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
 _LEVER = 0.3
 """Of the robot's weight, for the strength of motors without effort limit [m]."""
 _STEPS, _MET = 4, 1e-9
