@@ -41,7 +41,8 @@ error below 1e-6 of the friction."""
 SCALARS = ("residual_variance", "measurement_variance", "samples")
 """What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
 CALIBRATION = (
-    "link_mass", "link_com_x", "link_com_y", "link_com_z", "torque_gain", "torque_offset", "rotor_inertia", "compliance",
+    "link_mass", "link_com_x", "link_com_y", "link_com_z",
+    "torque_gain", "torque_offset", "rotor_inertia", "compliance",
 )  # fmt: skip
 """Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2], [rad/(N m)]."""
 LARGEST = 1e9
