@@ -118,7 +118,7 @@ class FrictionColumns:
         for site in self.sites:
             share = site.direction / (site.direction @ site.direction)
             phi = site.law.regressor(velocity @ site.direction, load @ share)
-            for joint in np.flatnonzero(site.direction):
+            for joint in np.flatnonzero(site.direction).tolist():
                 columns[:, joint, first : first + phi.shape[1]] = site.direction[joint] * phi
             first += phi.shape[1]
         for joint, name in enumerate(self.joint_names):
