@@ -351,10 +351,8 @@ class RobotModel:
         by_position : (nv, n)
         by_velocity : (nv, nv)
         """
-        forces = [pin.Force.Zero() for _ in range(self._model.njoints)]
-        for frame_id, wrench in zip(self._foot_frames, wrenches, strict=True):
-            frame = self._model.frames[frame_id]
-            forces[frame.parentJoint] += frame.placement.act(pin.Force(wrench))
+        for (joint, placement), wrench in zip(self._soles, wrenches, strict=True):
+            self._forces[joint] = placement.act(pin.Force(wrench))
         if self.base_dofs:  # a uniform specific force is an acceleration of the base without gravity
             acceleration = acceleration.copy()
             acceleration[:3] += dynamics.specific_force
@@ -364,7 +362,7 @@ class RobotModel:
             self._configuration(dynamics.position),
             dynamics.velocity,
             acceleration,
-            pin.StdVec_Force(forces),
+            self._forces,
         )
         return np.ascontiguousarray(by_position[:, self.base_dofs :]), np.ascontiguousarray(by_velocity)
 
@@ -419,6 +417,8 @@ class RobotModel:
         data, frames = self._data, [self._model.frames[frame] for frame in self._foot_frames]
         nv, k = self._model.nv, len(frames)  # pinocchio gives vectors where there is a single velocity
         parents = [data.oMi[frame.parentJoint] for frame in frames]
+        self._soles = [(frame.parentJoint, frame.placement) for frame in frames]
+        self._forces = pin.StdVec_Force([pin.Force.Zero() for _ in range(self._model.njoints)])
         n = len(self.joint_names)
         mass, coriolis = (matrix.reshape(nv, nv, order="F").T for matrix in (data.M, data.C))
         jacobian, jacobian_rate = (matrix.reshape(6, nv, order="F").T for matrix in (data.J, data.dJ))
