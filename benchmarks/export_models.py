@@ -20,7 +20,7 @@ from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.io.export import ExportedFriction, ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.identification import identification_of_parameters
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 
 TOLERANCE = 1e-6
 """Largest difference of two elements of the mass matrices that counts as none [kg m^2]."""

@@ -26,15 +26,15 @@ from scipy.signal import lfilter
 
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import header, row
+from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
 from friction_estimator.learning.network import LimbModule, MobNet, Model, Network, load_model
 from friction_estimator.learning.signals import GAIN
-from friction_estimator.learning.walks import RandomWalks
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation import Scenario
 from friction_estimator.simulation.scenario import collisions

@@ -1,6 +1,6 @@
 """Does MOB-Net show an external torque that no training walk had, and does a network without momentum observer?
 
-    friction_estimator simulate --dataset walks --duration 360
+    python -m benchmarks.mob_net_walks walks --duration 360
     friction_estimator train walks -o mob_net.safetensors
     python -m benchmarks.torque_step walks mob_net.safetensors end_to_end.safetensors [--walks 3]
 
@@ -24,14 +24,13 @@ import numpy as np
 
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import header, row
+from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.evaluation import predicted
 from friction_estimator.learning.network import RobotIdentity, load_model
-from friction_estimator.learning.recording import SignalReader, SignalRecording
+from friction_estimator.learning.recording import SignalReader, SignalRecording, load_signals
 from friction_estimator.learning.signals import GAIN
-from friction_estimator.learning.walks import RandomWalks
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation.footsteps import LEFT, plan_footsteps
 from friction_estimator.types import FloatArray
@@ -107,7 +106,7 @@ def train_end_to_end(robot: Robot, data: Path, path: Path) -> None:
 
     recordings = [
         dataclasses.replace(one, residual=one.external, external=np.zeros_like(one.external))
-        for one in Dataset(data, RobotIdentity.of(robot)).recordings()
+        for one in (load_signals(path, RobotIdentity.of(robot)) for path in sorted(data.glob("*.npz")))
     ]
     checkpoint = path.with_name(f"{path.name}.checkpoint")
     train(recordings, robot, TrainingSettings(), checkpoint, lambda epoch: print(epoch, file=sys.stderr)).save(path)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.unknown_motions MODEL [--seconds 9]
 
-The model has learned from random walks (`simulate --dataset`). Nothing touches the robot but the ground, so the
+The model has learned from random walks (`benchmarks.mob_net_walks`). Nothing touches the robot but the ground, so the
 external torque is the error. Columns, for each case: root mean square error of the joints and coverage of
 sigma while all inputs are in the range of the training data, the part of such samples, and when the guard first found
 the errors of a leg beyond sigma. Errors count from one second on. Fills a table of docs/results/mob_net.md. Takes four
@@ -21,11 +21,11 @@ import numpy as np
 
 from benchmarks.shared.command import command, command_line, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, add_page, table
+from benchmarks.shared.random_walks import ALL_FRICTION, LEG_EXTENSION, NOMINAL_MASS, RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
 from friction_estimator.learning.network import Model, load_model
-from friction_estimator.learning.walks import ALL_FRICTION, LEG_EXTENSION, NOMINAL_MASS, RandomWalks
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation import (
     TABLE_I,

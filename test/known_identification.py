@@ -12,7 +12,7 @@ from friction_estimator.identification.result import (
     Provenance,
 )
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
 TRUTH = {
     "hip": ("load_quadrants", (3.0, 0.06, 2.4, 0.11, 4.0, 0.3)),

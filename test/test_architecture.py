@@ -35,7 +35,7 @@ ROOMS = {
     "io": HOT | {"identification", "messages"},
     "simulation": {"config", "robot", "laws", "io"},
     "reports": HOT | {"identification", "messages", "io"},
-    "learning": HOT | {"messages", "io", "simulation"},
+    "learning": HOT | {"messages", "io"},
     "collision": HOT | {"io", "learning"},
     "views": {"config", "robot", "io"},
     "api": BELOW_ROS,

@@ -13,7 +13,7 @@ from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import FrictionCurveOptions, identify_friction_curve
 from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.result import Identification
-from friction_estimator.laws.joint_laws import parameters_sigma
+from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray
 
 SYMBOLS = ("F_v", "F_c", "S", "v_s", "tau_os", "a")

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from benchmarks.guedelha.limbs import Mechanism
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.laws.linear import STRIBECK_VELOCITY
+from friction_estimator.laws.published import STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray
 
 STEP = 1e-3

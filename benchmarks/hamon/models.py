@@ -29,7 +29,7 @@ from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions, base_parameters
 from friction_estimator.identification.uncertainty import solve
 from friction_estimator.laws import Role
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
 _FACTORS = ("a_m", "b_m", "a_g", "b_g")

@@ -16,7 +16,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws import LinearFrictionLaw, make_linear_law
 from friction_estimator.laws.fit_law import LawFit, fit_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
 
 CALIBRATION, LAW, LAW_ALONE = "calibration", "law", "law alone"

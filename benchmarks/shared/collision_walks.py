@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.pipeline import Pipeline
@@ -22,7 +23,6 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator, WholeBodyTorque
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import Signals, SignalStage
-from friction_estimator.learning.walks import RandomWalks
 from friction_estimator.reference.base_state import resting_base
 from friction_estimator.simulation import Push, Scenario
 from friction_estimator.simulation.scenario import collisions

@@ -39,7 +39,7 @@ from friction_estimator.io.identification import load_identification as read_ide
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
-from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import Brief, FloatArray
 
 Stage = Callable[[str], AbstractContextManager[Progress | None]]

@@ -20,7 +20,7 @@ from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot, as_robot, robot_names
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.description import RunDescription

@@ -23,7 +23,7 @@ from friction_estimator.ros.executables import import_module, on_end_signals
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
-    "simulate": "write a bag of the walking biped, with ground truth, or random walks to train with",
+    "simulate": "write a bag of the walking biped, with ground truth",
     "replay": "run the estimator over a bag",
     "init": "write the YAML of a new robot: feet, IMU and topics guessed from its URDF and a bag",
     "plan": "plan a motion that shows friction and inertia of an arm, to move along while recording",

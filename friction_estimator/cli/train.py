@@ -15,9 +15,8 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.network import Model, RobotIdentity
-from friction_estimator.learning.recording import SignalRecording, read_bag, training_doubts
+from friction_estimator.learning.recording import SignalRecording, load_signals, read_bag, training_doubts
 from friction_estimator.tables import Column, Table, make_table, number, terminal_table
 
 
@@ -43,14 +42,15 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         type=Path,
         nargs="+",
-        help="data sets of simulate --dataset, and rosbags of the robot with joint states, IMU and foot wrenches",
+        help="rosbags of the robot with joint states, IMU and foot wrenches; or recordings of their signals, .npz, or "
+        "folders with such files",
     )
     add_robot_arguments(parser)
     parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
 
 
 def recordings_of(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
-    """Recordings of all data sets and bags; of bags also with the external torque of the friction stage.
+    """All recordings; those of bags also with the external torque of the friction stage, where it is wanted.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def recordings_of(arguments: argparse.Namespace, robot: Robot, with_observer: bo
     """
     identity, recordings = RobotIdentity.of(robot), list[SignalRecording]()
     for path in arguments.data:
-        if (path / "index.json").exists():
-            recordings += Dataset(path, identity).recordings()
+        if files := [path] if path.suffix == ".npz" else sorted(path.glob("*.npz")):
+            recordings += [load_signals(file, identity) for file in files]
             continue
         with progress_bar(f"reading {path.name}") as progress:
             recording, warnings = read_bag(path, robot, arguments.namespace, progress, with_observer)

@@ -18,7 +18,7 @@ from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentia
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
-from friction_estimator.laws.joint_laws import IdentifiedParameters, check_effort, check_identified, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, check_effort, check_identified, parameters_sigma
 from friction_estimator.types import (
     CommandSample,
     FrictionEstimate,

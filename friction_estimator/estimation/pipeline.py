@@ -17,7 +17,8 @@ from friction_estimator.estimation.kalman.joint_motion import JointMotionFilter
 from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.reference.base_state import BaseStateEstimator, resting_base
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (

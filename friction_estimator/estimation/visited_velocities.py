@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import Factor, Shape
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.types import BoolArray, FloatArray

@@ -27,7 +27,7 @@ from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.laws import FrictionLaw, linear_law_names, make_law, make_linear_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import LinearFrictionLaw
 from friction_estimator.types import BoolArray, Brief, FloatArray

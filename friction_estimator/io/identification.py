@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,12 +35,16 @@ from friction_estimator.io.parameters import (
     write_document,
 )
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 _MOST_SAMPLES = 1000
 """Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
+_COLUMNS = {
+    "name": "names", "unit": "units", "value": "values", "sigma": "sigma", "reference": "reference",
+    "identifiable": "identifiable",
+}  # fmt: skip
+"""Attributes of a :class:`ParameterTable` by their entry in a row."""
 _SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
 
@@ -107,34 +111,22 @@ def _section(identification: Identification) -> dict[str, Any]:
         "verdicts": Lines(identification.verdicts),
         "choices": Lines(provenance.choices),
         "condition": float(identification.condition),
-        "scores": [_plain(asdict(score)) for score in identification.scores],
+        "scores": [_entry(score) for score in identification.scores],
         "parameters": list(_parameter_rows(identification.parameters)),
         "inertia": dict(identification.inertia),
         "bodies": dict(identification.bodies),
-        "drives": {motor: asdict(drive) for motor, drive in identification.drives.items()},
-        "candidates": [_plain_candidate(candidate) for candidate in identification.candidates],
+        "drives": _entry(identification.drives),
+        "candidates": [_rounded(candidate) for candidate in identification.candidates],
         "predictions": [prediction_entry(prediction) for prediction in identification.predictions],
         "samples": [{"joint": one.joint, "table": Block(_samples_text(one, share))} for one in identification.samples],
     }
 
 
 def _parameter_rows(table: ParameterTable) -> Iterator[dict[str, Any]]:
-    columns = {
-        "name": list(table.names),
-        "unit": list(table.units),
-        "value": table.values.tolist(),
-        "sigma": table.sigma.tolist(),
-        "reference": None if table.reference is None else table.reference.tolist(),
-        "identifiable": None if table.identifiable is None else table.identifiable.tolist(),
-    }
-    known = {key: column for key, column in columns.items() if column is not None}
+    columns = {key: getattr(table, name) for key, name in _COLUMNS.items()}
+    known = {key: np.asarray(column).tolist() for key, column in columns.items() if column is not None}
     for row in zip(*known.values(), strict=True):
         yield dict(zip(known, row, strict=True))
-
-
-def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Without NumPy numbers, which YAML cannot write."""
-    return {key: value.item() if isinstance(value, np.generic) else value for key, value in entry.items()}
 
 
 def _samples_text(samples: FrictionSamples, most: int) -> str:
@@ -150,7 +142,7 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
     return Identification(
         friction,
         _parameter_table(section["parameters"]),
-        tuple(map(_score, section["scores"])),
+        tuple(_flat(JointScore, row) for row in section["scores"]),
         tuple(_samples(str(entry["joint"]), str(entry["table"])) for entry in section["samples"]),
         float(section["condition"]),
         tuple(map(str, section["verdicts"])),
@@ -161,21 +153,25 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
             choices=tuple(map(str, section["choices"])),
         ),
         {str(name): float(value) for name, value in section["inertia"].items()},
-        {str(motor): _drive(row) for motor, row in section.get("drives", {}).items()},
+        {str(motor): _flat(DriveGain, row) for motor, row in section.get("drives", {}).items()},
         tuple(map(read_prediction, section.get("predictions", ()))),
-        tuple(_candidate(row) for row in section.get("candidates", ())),
+        tuple(_flat(Candidate, row) for row in section.get("candidates", ())),
         {str(name): float(value) for name, value in section.get("bodies", {}).items()},
     )
 
 
-def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
+def _rounded(candidate: Candidate) -> dict[str, Any]:
     """Errors with four digits: they compare candidates, and nothing is computed from them."""
     entry = asdict(candidate)
     return entry | {name: float(f"{entry[name]:.4g}") for name in ("error", "excess", "sigma")}
 
 
-def _candidate(row: Mapping[str, Any]) -> Candidate:
-    return Candidate(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(Candidate)})
+_Flat = TypeVar("_Flat", JointScore, Candidate, DriveGain)
+
+
+def _flat(cls: type[_Flat], row: Mapping[str, Any]) -> _Flat:
+    """Object whose fields are texts, numbers and truth values."""
+    return cls(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(cls)})
 
 
 _PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction}
@@ -184,13 +180,13 @@ _PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": Curve
 def prediction_entry(prediction: Any) -> dict[str, Any]:
     """Plain numbers, texts and lists of a prediction."""
     kind = next(name for name, cls in _PREDICTIONS.items() if isinstance(prediction, cls))
-    return {"kind": kind, **{item.name: _entry(getattr(prediction, item.name)) for item in fields(prediction)}}
+    return {"kind": kind, **_entry(prediction)}
 
 
 def _entry(value: Any) -> Any:
     if is_dataclass(value):
         return {item.name: _entry(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Mapping):
         return {str(key): _entry(one) for key, one in value.items()}
@@ -217,31 +213,19 @@ def _value(value: Any, name: str = "") -> Any:
     return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
-def _drive(row: Mapping[str, Any]) -> DriveGain:
-    return DriveGain(float(row["offset"]), float(row["gain"]), str(row["unit"]))
-
-
 def _parameter_table(rows: Sequence[Mapping[str, Any]]) -> ParameterTable:
+    def column(key: str, kind: type[Any] = float) -> Any:
+        return np.array([kind(row[key]) for row in rows])
+
+    known = {key for row in rows for key in row}
     return ParameterTable(
         names=tuple(str(row["name"]) for row in rows),
         units=tuple(str(row["unit"]) for row in rows),
-        values=_column(rows, "value"),
-        sigma=_column(rows, "sigma"),
-        reference=_column(rows, "reference") if any("reference" in row for row in rows) else None,
-        identifiable=_flags(rows, "identifiable") if any("identifiable" in row for row in rows) else None,
+        values=column("value"),
+        sigma=column("sigma"),
+        reference=column("reference") if "reference" in known else None,
+        identifiable=column("identifiable", bool) if "identifiable" in known else None,
     )
-
-
-def _column(rows: Sequence[Mapping[str, Any]], key: str) -> FloatArray:
-    return np.array([float(row[key]) for row in rows])
-
-
-def _flags(rows: Sequence[Mapping[str, Any]], key: str) -> BoolArray:
-    return np.array([bool(row[key]) for row in rows])
-
-
-def _score(row: Mapping[str, Any]) -> JointScore:
-    return JointScore(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(JointScore)})
 
 
 def _samples(joint: str, text: str) -> FrictionSamples:

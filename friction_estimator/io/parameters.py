@@ -21,7 +21,7 @@ from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
-from friction_estimator.laws.joint_laws import CALIBRATION, LARGEST, SCALARS, IdentifiedParameters, check_identified
+from friction_estimator.laws.identified import CALIBRATION, LARGEST, SCALARS, IdentifiedParameters, check_identified
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.types import FloatArray
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import FrictionLaw, make_law, torque_gradient
 from friction_estimator.laws.linear import COULOMB_VISCOUS, LinearFrictionLaw, make_linear_law
 from friction_estimator.types import BoolArray, FloatArray

@@ -1,11 +1,10 @@
-"""Friction laws of all joints, and the identified parameters of one robot as they are saved and restored."""
+"""Friction laws of all joints of a robot: their regressors, and the friction where the velocity is uncertain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -13,12 +12,10 @@ from numpy.polynomial.hermite_e import hermegauss
 from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.laws.law import FrictionLaw, law_names, make_law
+from friction_estimator.laws.law import law_names, make_law
 from friction_estimator.laws.linear import (
     ADDED_TERMS,
-    MOST_RIPPLES,
     PRESLIDING,
-    LinearFrictionLaw,
     Shape,
     Term,
     fill_regressor,
@@ -27,7 +24,7 @@ from friction_estimator.laws.linear import (
     presliding_of_load,
     term_table,
 )
-from friction_estimator.types import BoolArray, Brief, FloatArray, IndexBlock, Matrix, Vector
+from friction_estimator.types import BoolArray, FloatArray, IndexBlock, Matrix, Vector
 
 _NODES, _WEIGHTS = hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
@@ -37,21 +34,6 @@ _FEW_WEIGHTS /= _FEW_WEIGHTS.sum()
 _SMOOTH = 0.1
 """Where the standard deviation of the velocity is below this part of the finest scale of the law, three nodes have an
 error below 1e-6 of the friction."""
-
-SCALARS = ("residual_variance", "measurement_variance", "samples")
-"""What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
-CALIBRATION = (
-    "link_mass", "link_com_x", "link_com_y", "link_com_z",
-    "torque_gain", "torque_offset", "rotor_inertia", "compliance",
-)  # fmt: skip
-"""Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2], [rad/(N m)]."""
-LARGEST = 1e9
-"""Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
-_SIGMAS, _SLACK = 10.0, 1.0
-"""A value may be outside of the law's bounds by this many standard deviations, or by this number: least squares without
-bounds give slightly negative parameters."""
-_ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
-"""Largest rounding error of a covariance in units of the standard deviations; the smallest unit per largest one."""
 
 
 @arrays
@@ -341,203 +323,3 @@ def laws_of_joints(
         for row in rows:
             names[row] = name
     return tuple(names)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class IdentifiedParameters(Brief):
-    """Parameters of every joint's friction law, padded with zeros to the law with most parameters.
-
-    Attributes
-    ----------
-    joint_names : (n) names of the rows
-    law_names : (n) name of the friction law of every joint
-    values : (n, p) in SI units
-    covariance : (n, p, p) of the values, in SI units
-    residual_variance : (n,) variance of what the law does not explain [(N m)^2]
-    measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
-    samples : (n,) how many measurements the values rest on
-    velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
-    presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m]; infinite covariance
-        where unknown, zero where there is no presliding; None: all unknown
-    ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
-    ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
-        unknown; None: all unknown
-    calibration, calibration_covariance : (n, 8), (n, 8, 8) errors of model and torque sensors, :data:`CALIBRATION`;
-        None: unknown
-    robot : text, ``RobotModel.identity`` of the robot; empty where unknown
-    """
-
-    joint_names: tuple[str, ...]
-    law_names: tuple[str, ...]
-    values: FloatArray
-    covariance: FloatArray
-    residual_variance: FloatArray
-    measurement_variance: FloatArray
-    samples: FloatArray
-    velocity_range: FloatArray | None = None
-    presliding: FloatArray | None = None
-    presliding_covariance: FloatArray | None = None
-    ripples: FloatArray | None = None
-    ripple: FloatArray | None = None
-    ripple_covariance: FloatArray | None = None
-    calibration: FloatArray | None = None
-    calibration_covariance: FloatArray | None = None
-    robot: Any = ""
-
-    @property
-    def has_ripple(self) -> bool:
-        """Whether a ripple was found in any joint."""
-        return self.ripples is not None and bool(self.ripples.any())
-
-    def added(self, kind: str, row: int) -> tuple[FloatArray, FloatArray] | None:
-        """``ripple``, ``presliding`` or ``calibration`` (s,) of a joint, and the covariance; None: unknown."""
-        values, covariance = getattr(self, kind), getattr(self, f"{kind}_covariance")
-        known = values is not None and covariance is not None and np.isfinite(covariance[row]).all()
-        return (values[row], covariance[row]) if known else None
-
-    @property
-    def has_presliding(self) -> bool:
-        """Whether any joint may have presliding, by what is known of it."""
-        spread = self.presliding_covariance
-        return spread is not None and bool((np.isfinite(spread) & (spread != 0.0)).any())
-
-    @property
-    def parameter_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the columns that each joint (n) uses."""
-        return tuple(make_law(name).parameter_names for name in self.law_names)
-
-
-def parameters_sigma(identified: IdentifiedParameters) -> FloatArray:
-    """Standard deviations of the values, (n, p)."""
-    return np.sqrt(np.diagonal(identified.covariance, axis1=1, axis2=2))
-
-
-def check_identified(identified: IdentifiedParameters) -> None:
-    """Refuse parameters that no joint can have.
-
-    Raises
-    ------
-    ConfigError
-        When a value is not finite, or beyond the bounds of its law and its standard deviation; when the Coulomb
-        friction of all terms together is negative; or when a covariance is that of no errors.
-    """
-    for row, (joint, name) in enumerate(zip(identified.joint_names, identified.law_names, strict=True)):
-        law = make_law(name)
-        p = len(law.parameters)
-        values, covariance = identified.values[row, :p], identified.covariance[row, :p, :p]
-        scalars = {key: getattr(identified, key)[row] for key in SCALARS}
-        for key, numbers in {"values": values, "covariance": covariance, **scalars}.items():
-            if not np.isfinite(numbers).all():
-                raise ConfigError(f"{key!r} of the joint {joint!r} must be finite, not {np.asarray(numbers).tolist()}")
-        for key, number in scalars.items():
-            if not 0.0 <= number <= LARGEST**2:
-                raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
-        _check_covariance(joint, covariance)
-        _check_bounds(joint, law, values, covariance)
-        for kind in (*ADDED_TERMS, "calibration"):
-            if (numbers := identified.added(kind, row)) is not None:
-                _check_covariance(joint, numbers[1])
-                if not (np.abs(numbers[0]) <= LARGEST).all():
-                    raise ConfigError(f"{kind!r} of the joint {joint!r} is {numbers[0].tolist()}")
-        if identified.ripples is not None and not 0.0 <= identified.ripples[row] <= MOST_RIPPLES:
-            number = identified.ripples[row]
-            raise ConfigError(f"'ripples' of the joint {joint!r} is {number:g}; it is between 0 and {MOST_RIPPLES}")
-
-
-def check_effort(identified: IdentifiedParameters, limits: Sequence[float]) -> None:
-    """Refuse a friction that no motor could overcome.
-
-    Parameters
-    ----------
-    limits : (n,) largest torque of each motor [N m]
-
-    Raises
-    ------
-    ConfigError
-        When the friction, less three standard deviations, is beyond the limit at the largest speed that the joint has
-        had, or at 1 rad/s where that is unknown.
-    """
-    n = len(identified.joint_names)
-    speed = np.ones(n) if identified.velocity_range is None else identified.velocity_range[:, 1]
-    speed = np.where(np.isfinite(speed), speed, 1.0)
-    phi = JointLaws(identified.law_names).regressor(speed, np.zeros(n))
-    p = phi.shape[1]
-    torque = np.abs((phi * identified.values[:, :p]).sum(axis=1))
-    sigma = np.sqrt(np.maximum(np.einsum("ni,nij,nj->n", phi, identified.covariance[:, :p, :p], phi), 0.0))
-    for joint in np.flatnonzero(torque - 3.0 * sigma > np.asarray(limits)).tolist():
-        raise ConfigError(
-            f"the friction of {identified.joint_names[joint]!r} would be {torque[joint]:.3g} N m at {speed[joint]:.2g} "
-            f"rad/s; its motor has {limits[joint]:g} N m by the URDF"
-        )
-
-
-def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: FloatArray) -> None:
-    """Refuse values that the law does not allow, give or take their standard deviations."""
-    sigma = np.sqrt(np.diagonal(covariance))
-    rows = [
-        (f"{one.name!r}", value, spread, one.unit, one.bounds)
-        for one, value, spread in zip(law.parameters, values, sigma, strict=True)
-    ]
-    if isinstance(law, LinearFrictionLaw):  # single terms of several slopes may be negative, but not their sum
-        weights = law.coulomb(np.eye(values.size))
-        terms = [one.name for one, weight in zip(law.parameters, weights, strict=True) if weight]
-        spread = float(np.sqrt(max(float(weights @ covariance @ weights), 0.0)))
-        rows.append((f"the Coulomb friction ({' + '.join(terms)})", weights @ values, spread, "N m", (0.0, np.inf)))
-    for name, value, spread, unit, bounds in rows:
-        low, high = (float(np.clip(bound, -LARGEST, LARGEST)) for bound in bounds)
-        slack = max(_SIGMAS * spread, _SLACK)
-        if not low - slack <= value <= high + slack or (low > 0.0 >= value) or abs(value) > LARGEST:
-            raise ConfigError(
-                f"{name} of the joint {joint!r} is {value:g} {unit}, which the law {law.name!r} does not allow: "
-                f"it is between {low:g} and {high:g}"
-            )
-
-
-def _check_covariance(joint: str, covariance: FloatArray) -> None:
-    variance = np.diagonal(covariance)
-    if variance.min() < 0.0:
-        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
-    if (largest := np.abs(covariance).max()) > LARGEST**2:
-        raise ConfigError(f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {LARGEST**2:g}")
-    sigma = np.sqrt(variance)
-    scale = np.maximum(sigma, _NEGLIGIBLE * sigma.max() or 1.0)
-    correlation = covariance / scale / scale[:, None]
-    if np.abs(correlation - correlation.T).max() > _ROUNDING:
-        raise ConfigError(f"'covariance' of the joint {joint!r} is not symmetric")
-    if np.linalg.eigvalsh(correlation)[0] < -_ROUNDING:
-        raise ConfigError(f"'covariance' of the joint {joint!r} is not positive semidefinite: no errors have it")
-
-
-def common_rows(
-    identified: IdentifiedParameters, joint_names: tuple[str, ...], law_names: tuple[str, ...]
-) -> tuple[list[int], list[int]]:
-    """Rows here and there of the joints that both have, with the same law.
-
-    Parameters
-    ----------
-    joint_names, law_names : (n) of the robot here
-
-    Raises
-    ------
-    ConfigError
-        When there are none, or their laws differ.
-    """
-    saved = {name: row for row, name in enumerate(identified.joint_names)}
-    here = [row for row, name in enumerate(joint_names) if name in saved]
-    there = [saved[joint_names[row]] for row in here]
-    if not here:
-        raise ConfigError(
-            f"the parameters are those of the joints {', '.join(identified.joint_names)}; "
-            f"this robot has {', '.join(joint_names)}"
-        )
-    differences = [
-        f"{joint_names[mine]}: {identified.law_names[other]!r}, not {law_names[mine]!r}"
-        for mine, other in zip(here, there, strict=True)
-        if identified.law_names[other] != law_names[mine]
-    ]
-    if differences:
-        raise ConfigError(
-            "the parameters belong to other friction laws than identifier.law and identifier.joint_laws name "
-            f"({'; '.join(differences)})"
-        )
-    return here, there

@@ -345,9 +345,6 @@ def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, loa
 
 VISCOUS = Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
 OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, optional=True)
-SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
-STRIBECK_VELOCITY = np.pi / 180.0
-"""The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
 _SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
 _SIX_NAMES = ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "tanh_1")
 _SIX_SCALES = (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5, 1.0)
@@ -389,42 +386,6 @@ COULOMB_VISCOUS = register_law(
 )
 """``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
 
-ASYMMETRIC = register_law(
-    LinearFrictionLaw(
-        "asymmetric",
-        tuple(
-            term
-            for name, side in (("positive", Side.FORWARD), ("negative", Side.BACKWARD))
-            for term in (
-                Term(f"coulomb_{name}", Shape.SIGN, side=side, coulomb=0.5),
-                Term(f"viscous_{name}", Shape.LINEAR, side=side, unit="N m s/rad", viscous=0.5),
-            )
-        ),
-    )
-)
-"""``F_c+ + F_v+ dq`` for positive velocities, ``-F_c- + F_v- dq`` for negative ones.
-
-Eq. 19 of Guedelha et al. 2017 with the half-axes of its eqs. 27-28 for both of its terms.
-"""
-
-ASYMMETRIC_STRIBECK = register_law(
-    LinearFrictionLaw(
-        "asymmetric_stribeck",
-        (
-            Term("coulomb", Shape.RISING, STRIBECK_VELOCITY, coulomb=1.0),
-            VISCOUS,
-            Term("static_positive", Shape.FADING, STRIBECK_VELOCITY, side=Side.FORWARD),
-            Term("static_negative", Shape.FADING, STRIBECK_VELOCITY, side=Side.BACKWARD),
-        ),
-    )
-)
-"""``K_c sgn(dq) (1 - e) + K_v dq + sigma+- sgn(dq) e`` with ``e = exp(-|dq| / (1 deg/s))``.
-
-Guedelha et al. 2017, section 3.2.2: static friction sigma+ (sigma-) when starting in the positive (negative) direction,
-fading to one Coulomb and viscous friction. This meets the limits of eqs. 23-25, which eqs. 26 and 29-31 with their
-published signs do not: docs/design/equations.md.
-"""
-
 _SIX = dict(zip(_SIX_NAMES, _SIX_SCALES, strict=True))
 _NARROW = {"tanh_1": 0.3}
 """A joint that is never fast enough cannot separate the softest tangent from F_v: its friction counts as viscous."""
@@ -457,27 +418,6 @@ SIX_SLOPE_LOAD = register_law(tanh_slopes("six_slope_load", _SIX, (0.02, 0.0005)
 
 The load terms are those of ``tanh_load`` with narrower priors: where friction does not depend on the load they stay
 near zero.
-"""
-
-LOAD_QUADRANTS = register_law(
-    LinearFrictionLaw(
-        "load_quadrants",
-        (
-            *(
-                Term(f"{name}_{owner}", Shape.SIGN, 1.0, power, side, unit, prior, coulomb=coulomb)
-                for owner, side in SIDES_OF_LOAD
-                for name, power, unit, prior, coulomb in (("coulomb", 0, "N m", 10.0, 0.5), ("load", 1, "", 0.3, 0.0))
-            ),
-            VISCOUS,
-            OFFSET,
-        ),
-    )
-)
-"""``(alpha |tau| + beta) sgn(dq) + F_v dq + offset`` (Hamon et al. 2010, eqs. 17-20).
-
-alpha and beta take the index m in the two quadrants of (dq, tau) where the load power ``tau dq`` is positive (the motor
-drives), and g in the two where it is negative (it is driven); eq. 26 takes that sign from the motor torque. Without
-load power both halves count, as ``sgn(0) = 0`` makes of the published P.
 """
 
 PRESLIDING_TERMS = tuple(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +21,15 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers.momentum import initial_residual
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
+from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, SensorFrame
 
 Float32Array = NDArray[np.float32]
+_ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
 _SHORT = 300.0
 """Data for a training below this are few: a network of six minutes has a third more error than one of an hour [s]."""
 _CONTACT, _SELDOM = 0.1, 0.005
@@ -60,10 +68,34 @@ class SignalRecording:
         """Uncertainty torque (m, nv) to learn: the residual without the torque of the measured foot wrenches."""
         return self.residual - self.external
 
+    def save(self, path: Path, identity: RobotIdentity) -> None:
+        """Write an ``.npz`` with the identity of the robot; an interruption leaves no half file."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
+        content = io.BytesIO()
+        np.savez(content, period=self.period, identity=json.dumps(dataclasses.asdict(identity)), **arrays)
+        write_atomically(path, content.getvalue())
+
     def pieces(self) -> list[slice]:
         """Stretches without a gap."""
         ends = [*self.starts[1:].tolist(), len(self)]
         return [slice(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)]
+
+
+def load_signals(path: Path, identity: RobotIdentity) -> SignalRecording:
+    """Read what :meth:`SignalRecording.save` has written of this robot.
+
+    Raises
+    ------
+    LearningError
+        When the file is none, is damaged, or is of another robot.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            identity.check(json.loads(str(arrays["identity"])), f"the recording {path}")
+            values: dict[str, Any] = {name: arrays[name] for name in _ARRAYS if name in arrays}
+            return SignalRecording(**{"true_external": None, **values}, period=float(arrays["period"]))
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise LearningError(f"{path} is not a recording of signals, or it is damaged: {error}") from None
 
 
 def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from friction_estimator.identification.result import (
     JointScore,
     ParameterTable,
 )
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, make_table, number, percent, with_spread
 from friction_estimator.types import FloatArray

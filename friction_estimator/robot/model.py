@@ -1,4 +1,4 @@
-"""The only file that talks to pinocchio: names to indices, and all dynamics of one sample in one pass.
+"""Names to indices, and all dynamics of one sample in one pass of pinocchio.
 
 Every method is a function of its arguments. With a floating base the model has no gravity: seen from the frame that
 moves with the IMU, gravity is minus the measured specific force f, and by the equivalence principle its generalised
@@ -8,143 +8,30 @@ force is ``H[:, :3] f``.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.arrays import Blank, allocate, arrays, pack
-from friction_estimator.compiled import kernel
+from friction_estimator.arrays import Blank, allocate, pack
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.linear_algebra import cross, product, skew, turned
+from friction_estimator.linear_algebra import skew
+from friction_estimator.robot.dynamic_terms import (
+    FeetTable,
+    dynamic_terms,
+    link_error_columns,
+    velocity_seen_from_imu,
+)
+from friction_estimator.robot.reduced_model import build_model, identity_of, link_error_basis, massless
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import checked_urdf, doubts, mimics
-from friction_estimator.types import GRAVITY, Block, BoolArray, Dynamics, FlagTable, FloatArray, Matrix
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 POSITION_MARGIN = 2.0 * math.pi
 """A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
 FARTHEST_POSITION = 1e7
 """A joint without limits may be this far from zero [rad or m]: a wheel at 100 rad/s takes a day to get there."""
-
-
-@arrays
-class FeetTable(NamedTuple):
-    """Where the feet are.
-
-    Attributes
-    ----------
-    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
-    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
-    carries : (k, nv) True where a velocity moves the foot
-    floating : True where the first six velocities are those of the base
-    """
-
-    parent_rotation: Block
-    parent_position: Matrix
-    sole_rotation: Block
-    sole_position: Matrix
-    carries: FlagTable
-    floating: bool
-
-
-@kernel("V V V")
-def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, v: FloatArray) -> None:
-    """Write the velocity of the base (first 6 of 6 + n) seen from the IMU at ``imu`` in the base, which is at rest."""
-    away = cross(imu, angular_velocity)
-    for axis in range(3):
-        v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
-
-
-@kernel("M M M M [FeetTable] V [Dynamics]")
-def dynamic_terms(
-    mass: FloatArray,
-    coriolis: FloatArray,
-    jacobian: FloatArray,
-    jacobian_rate: FloatArray,
-    feet: FeetTable,
-    gravity: FloatArray,
-    out: Dynamics,
-) -> None:
-    """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
-
-    Parameters
-    ----------
-    mass : (nv, nv) H, lower triangle
-    coriolis : (nv, nv) transpose of C
-    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
-    gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
-    """
-    H, f, v, nv = out.mass_matrix, out.specific_force, out.velocity, gravity.size
-    for i in range(nv):
-        for j in range(i + 1):
-            H[i, j] = H[j, i] = mass[i, j]
-    for i in range(nv):
-        g = gravity[i]
-        if feet.floating:
-            g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
-        forward, transposed = 0.0, 0.0
-        for j in range(nv):
-            forward += coriolis[j, i] * v[j]
-            transposed += coriolis[i, j] * v[j]
-        out.bias[i], out.momentum_bias[i] = forward + g, transposed - g
-    for foot in range(feet.parent_position.shape[0]):
-        _foot_terms(jacobian, jacobian_rate, feet, foot, out)
-
-
-@kernel
-def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable, foot: int, out: Dynamics) -> None:
-    """Write Jacobian, acceleration and pose of a sole."""
-    v, parent = out.velocity, feet.parent_rotation[foot]
-    J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
-    J[:], drift[:] = 0.0, 0.0
-    R = product(parent, feet.sole_rotation[foot])
-    p = turned(parent, feet.sole_position[foot])
-    motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
-    start = feet.parent_position[foot]
-    p = p[0] + start[0], p[1] + start[1], p[2] + start[2]
-    for axis in range(3):
-        out.foot_position_in_base[foot, axis] = p[axis]
-        for i in range(3):
-            out.foot_rotation_to_base[foot, axis, i] = R[axis, i]
-    for j in range(v.size):
-        if feet.carries[foot, j]:
-            column = jacobian[j]
-            l0, l1, l2, w0, w1, w2 = column[0], column[1], column[2], column[3], column[4], column[5]
-            for i in range(6):
-                motion[i] += v[j] * column[i]
-                rate[i] += v[j] * jacobian_rate[j, i]
-            l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
-            for axis in range(3):
-                J[axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
-                J[3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
-    turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
-    by_turning, by_spin = cross(turning, p), cross(spin, p)
-    centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
-    for i in range(3):
-        linear = rate[i] + by_spin[i] + centripetal[i]
-        for axis in range(3):
-            drift[axis] += R[i, axis] * linear
-            drift[3 + axis] += R[i, axis] * spin[i]
-
-
-@kernel("M T")
-def _link_error_columns(regressor: FloatArray, link_errors: FloatArray) -> FloatArray:
-    """Columns (n, n, 4) of the torque regressor's last 10 n columns (n, ...) for link errors of basis (n, 10, 4)."""
-    n = link_errors.shape[0]
-    first = regressor.shape[1] - 10 * n
-    columns = np.zeros((n, n, 4))
-    for i in range(n):
-        for j in range(n):
-            for k in range(10):
-                value = regressor[i, first + 10 * j + k]
-                if value != 0.0:
-                    for error in range(4):
-                        columns[i, j, error] += value * link_errors[j, k, error]
-    return columns
 
 
 class RobotModel:
@@ -182,10 +69,9 @@ class RobotModel:
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
         urdf_xml = checked_urdf(urdf_xml)
-        self._model = _build_model(config, urdf_xml)
+        self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
-        _check_joints(self._model, first_joint)
-        self.warnings = (*doubts(urdf_xml), *_massless(self._model, first_joint))
+        self.warnings = (*doubts(urdf_xml), *massless(self._model, first_joint))
         if (followers := sorted(mimics(urdf_xml))) and not config.robot.joints:
             text = f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}"
             self.warnings = (*self.warnings, text)
@@ -194,16 +80,12 @@ class RobotModel:
         self.joint_names = tuple(self._model.names[first_joint:])
         self.foot_names = tuple(foot.name for foot in config.feet)
         self.mass = float(pin.computeTotalMass(self._model))
-        if not self.mass > 0.0:
-            raise RobotModelError(
-                "the links of the URDF have no mass, so there are no dynamics to compare torques with"
-            )
         self.motors = Transmission.of(config.robot.coupling.coupling(), self.joint_names)
-        self._set_armature(config)
         self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
         self._place_imu(config)
         self._map_joint_positions(first_joint)
-        self.limb = self._limbs(first_joint)
+        supports = self._supports(first_joint)
+        self.limb: BoolArray = supports[[self._model.frames[frame].parentJoint for frame in self._foot_frames]]
         for foot, joints in zip(config.feet, self.limb, strict=True):
             if not joints.any():
                 raise RobotModelError(
@@ -216,10 +98,10 @@ class RobotModel:
                         f"the feet {foot.name!r} and {other.name!r} are on one limb: one foot a limb is supported, "
                         "whose wrench is that of all its sensors together"
                     )
-        self.coupled = self._couplings(first_joint)
+        self.coupled: BoolArray = supports[first_joint:] | supports[first_joint:].T
         named = config.robot.touched(self.joint_names)
         self.touched: BoolArray = named | self.coupled[:, named].any(axis=1)
-        self.identity = self._hash()
+        self.identity = identity_of(self._model, self.joint_names)
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
         self.armature: FloatArray = np.array(self._model.armature[self.base_dofs :])
@@ -230,7 +112,7 @@ class RobotModel:
         self.imu_lever = skew(self.imu_position_in_base)
         self._hold_results()
         self._link_errors = np.array(
-            [_link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
+            [link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
         )
 
     @property
@@ -301,7 +183,7 @@ class RobotModel:
             self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
         )
         regressor = regressor.reshape(self._model.nv, -1)  # pinocchio gives a vector where there is a single row
-        return _link_error_columns(regressor[self.base_dofs :], self._link_errors)
+        return link_error_columns(regressor[self.base_dofs :], self._link_errors)
 
     def position_error_columns(
         self,
@@ -356,14 +238,8 @@ class RobotModel:
         if self.base_dofs:  # a uniform specific force is an acceleration of the base without gravity
             acceleration = acceleration.copy()
             acceleration[:3] += dynamics.specific_force
-        by_position, by_velocity, _ = pin.computeRNEADerivatives(
-            self._model,
-            self._data,
-            self._configuration(dynamics.position),
-            dynamics.velocity,
-            acceleration,
-            self._forces,
-        )
+        at = self._configuration(dynamics.position), dynamics.velocity, acceleration, self._forces
+        by_position, by_velocity, _ = pin.computeRNEADerivatives(self._model, self._data, *at)
         return np.ascontiguousarray(by_position[:, self.base_dofs :]), np.ascontiguousarray(by_velocity)
 
     def foot_acceleration_derivatives(
@@ -461,20 +337,6 @@ class RobotModel:
         self.imu_position_in_base = frame.placement.translation.copy()
         self.rotation_imu_to_base = frame.placement.rotation.copy()
 
-    def _set_armature(self, config: Config) -> None:
-        armature = config.robot.armature
-        if not armature:
-            return
-        if len(armature) != len(config.robot.joints):
-            raise RobotModelError(
-                f"robot.armature has {len(armature)} values but robot.joints has {len(config.robot.joints)} names; "
-                "give one value for each of robot.joints"
-            )
-        inertia = np.zeros(self._model.nv)
-        for name, value in zip(config.robot.joints, armature, strict=True):
-            inertia[self._model.joints[self._model.getJointId(name)].idx_v] = value
-        self._model.armature = inertia
-
     def _map_joint_positions(self, first_joint: int) -> None:
         joints = [self._model.joints[index] for index in range(first_joint, self._model.njoints)]
         unbounded = np.array([joint.nq == 2 for joint in joints], dtype=bool)
@@ -494,101 +356,9 @@ class RobotModel:
         high[joints] = np.minimum(upper[limited] + POSITION_MARGIN, FARTHEST_POSITION)
         return low, high
 
-    def _limbs(self, first_joint: int) -> BoolArray:
-        limb = np.zeros((len(self._foot_frames), len(self.joint_names)), dtype=bool)
-        for foot, frame in enumerate(self._foot_frames):
-            limb[foot, self._supports(self._model.frames[frame].parentJoint, first_joint)] = True
-        return limb
-
-    def _hash(self) -> str:
-        """Hash of names, limits and masses, by which parameters of another robot are recognised."""
-        model, rows = self._model, slice(-len(self.joint_names), None)
-        numbers = (
-            model.lowerPositionLimit[rows], model.upperPositionLimit[rows], model.effortLimit[rows],
-            [inertia.mass for inertia in model.inertias],
-        )  # fmt: skip
-        text = repr((self.joint_names, [[f"{number:.6g}" for number in row] for row in numbers]))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def _couplings(self, first_joint: int) -> BoolArray:
-        n = len(self.joint_names)
-        coupled = np.zeros((n, n), dtype=bool)
-        for joint in range(n):
-            ancestors = self._supports(joint + first_joint, first_joint)
-            coupled[joint, ancestors] = coupled[ancestors, joint] = True
-        return coupled
-
-    def _supports(self, joint: int, first_joint: int) -> list[int]:
-        """Indices of the joints between the base and a joint of pinocchio, that joint included."""
-        return [ancestor - first_joint for ancestor in self._model.supports[joint] if ancestor >= first_joint]
-
-
-def _build_model(config: Config, urdf_xml: str) -> pin.Model:
-    try:
-        if config.robot.fixed_base:
-            model = pin.buildModelFromXML(urdf_xml)
-        else:
-            model = pin.buildModelFromXML(urdf_xml, pin.JointModelFreeFlyer())
-    except (ValueError, RuntimeError) as error:
-        raise RobotModelError(f"the URDF cannot be read: {error}") from None
-    first_joint = 1 if config.robot.fixed_base else 2
-    movable, driven = list(model.names[first_joint:]), mimics(urdf_xml)
-    wanted = config.robot.joints or tuple(name for name in movable if name not in driven)
-    if without_motor := driven.intersection(config.robot.joints):
-        raise RobotModelError(
-            f"robot.joints names {choices(without_motor)}, which <mimic> other joints: they have no motor, and their "
-            "friction cannot be estimated; leave them out"
-        )
-    missing = [name for name in wanted if name not in movable]
-    if missing:
-        raise RobotModelError(
-            f"robot.joints names {choices(missing)}, not in the URDF; its movable joints are {choices(movable)}"
-        )
-    locked = [model.getJointId(name) for name in movable if name not in wanted]
-    return pin.buildReducedModel(model, locked, pin.neutral(model)) if locked else model
-
-
-def _link_error_basis(inertia: pin.Inertia) -> FloatArray:
-    """Dynamic parameters (10, 4) of a link per relative error of its mass, and per shift of its centre of mass [m]."""
-    basis = np.zeros((10, 4))
-    basis[:, 0] = inertia.toDynamicParameters()
-    basis[1:4, 1:] = inertia.mass * np.eye(3)
-    lever = skew(inertia.lever)
-    for axis in range(3):
-        unit = skew(np.eye(3)[axis])
-        turned = -inertia.mass * (lever @ unit + unit @ lever)
-        basis[4:, 1 + axis] = turned[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
-    return basis
-
-
-_MAX_JOINTS = 150
-"""Pinocchio's memory grows with the cube of the joints: 0.07 GB here, and 2 GB at 300 joints."""
-
-
-def _massless(model: pin.Model, first_joint: int) -> Iterator[str]:
-    """A warning about joints that move no mass: their motor torque is all friction."""
-    masses = [inertia.mass for inertia in model.inertias]
-    empty = [
-        model.names[joint]
-        for joint in range(first_joint, model.njoints)
-        if not sum(masses[moved] for moved in model.subtrees[joint]) > 0.0
-    ]
-    if empty:
-        yield f"joints that move no mass: {', '.join(empty)}; give their links an <inertial> in the URDF"
-
-
-def _check_joints(model: pin.Model, first_joint: int) -> None:
-    if model.njoints <= first_joint:
-        raise RobotModelError("the URDF has no movable joint, so there is no friction to estimate")
-    if model.njoints - first_joint > _MAX_JOINTS:
-        raise RobotModelError(
-            f"the URDF has {model.njoints - first_joint} movable joints, more than {_MAX_JOINTS}: name those whose "
-            "friction is estimated in robot.joints"
-        )
-    for index in range(first_joint, model.njoints):
-        if model.joints[index].nv != 1:
-            raise RobotModelError(
-                f"joint {model.names[index]!r} has {model.joints[index].nv} degrees of freedom; "
-                "only revolute, continuous and prismatic joints have a friction torque, "
-                "so leave it out of robot.joints"
-            )
+    def _supports(self, first_joint: int) -> BoolArray:
+        """True where a joint (n) lies between the base and a joint of pinocchio, or is that joint; one row for each."""
+        supports = np.zeros((self._model.njoints, len(self.joint_names)), dtype=bool)
+        for joint, ancestors in enumerate(self._model.supports):
+            supports[joint, [ancestor - first_joint for ancestor in ancestors if ancestor >= first_joint]] = True
+        return supports

@@ -22,7 +22,6 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from friction_estimator import compiled
 from friction_estimator.collision.thresholds import load_thresholds, torque_source
 from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
@@ -52,13 +51,12 @@ from friction_estimator.ros.parameters import (
     on_change,
     read_parameters,
 )
-from friction_estimator.ros.spin import ManagedNode, Running, end_if_asked, freeze, run
+from friction_estimator.ros.spin import ManagedNode, Running, compile_kernels, freeze, run
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOGGED = (": sensors", ": friction diagnosis", ": load", ": outputs", ": identified parameters")
-_LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
 
 _Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, CommandSample)
 
@@ -137,7 +135,7 @@ class EstimatorNode(ManagedNode):
             latched = self.create_publisher(String, "robot_description_friction", LATCHED)
             undo.callback(self.destroy_publisher, latched)
             latched.publish(String(data=friction_urdf(urdf_xml, own["display.effort_fraction"])))
-        self._compile()
+        compile_kernels(self, self._running)
         self._offer_services(estimator, undo)
         self._diagnostics = NodeDiagnostics(self.get_name(), self._queue, estimator, self._joint_state_publishers)
         self._events_logged = 0
@@ -211,25 +209,6 @@ class EstimatorNode(ManagedNode):
         )
         undo.callback(self._collisions.destroy)
         undo.callback(setattr, self, "_collisions", None)
-
-    def _compile(self) -> None:
-        """Compile the numerical kernels before the first message; log one line if that takes long."""
-        log = self.get_logger()
-        if not compiled.COMPILED:
-            log.warning(
-                f"{compiled.NOT_COMPILED}: numerical kernels run as slow plain Python. "
-                "The status 'load' in /diagnostics shows the highest possible rate of joint states"
-            )
-        started, logged = time.monotonic(), False
-
-        def note(done: int, total: int) -> None:
-            nonlocal logged
-            if not logged and time.monotonic() - started > _LONG_COMPILATION:
-                logged = True
-                log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
-            end_if_asked(self._running)
-
-        compiled.prepare(note)
 
     def _change(self, name: str, value: float) -> None:
         """Apply a parameter that changed at run time."""
@@ -372,14 +351,11 @@ class EstimatorNode(ManagedNode):
             return [self._status("estimates", DiagnosticStatus.WARN, message)]
         statuses = [*self._diagnostics.report(), self._outputs_status()]
         if self._file is not None:
-            if self._must_save(self._estimator):
+            due = 0.0 < self._own["save_period"] and time.monotonic() > self._next_save
+            if due and self._estimator.health.frames and (self._saving is None or self._saving.done()):
                 self._save(self._estimator, self._file)
             statuses.append(self._file_status(self._file))
         return statuses
-
-    def _must_save(self, estimator: Estimator) -> bool:
-        due = bool(self._own["save_period"]) and time.monotonic() > self._next_save
-        return due and estimator.health.frames > 0 and (self._saving is None or self._saving.done())
 
     def _outputs_status(self) -> DiagnosticStatus:
         topic, others = self._outputs.rivals()

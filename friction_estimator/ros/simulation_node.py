@@ -15,7 +15,6 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
-from friction_estimator import compiled
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.io.node_parameters import SIMULATION_FIELDS
 from friction_estimator.linear_algebra import yaw_from_quaternion
@@ -32,7 +31,7 @@ from friction_estimator.ros.middleware import (
 from friction_estimator.ros.pacing import Lead, Pace
 from friction_estimator.ros.parameters import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.parameters import find_robot_description, read_parameters
-from friction_estimator.ros.spin import Running, await_subscribers, end_if_asked, run
+from friction_estimator.ros.spin import Running, await_subscribers, compile_kernels, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.footsteps import FootPose
 
@@ -84,7 +83,7 @@ class SimulationNode(Node):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Simulate until the scenario ends or the process shall end."""
-        compiled.prepare(lambda done, total: end_if_asked(running))
+        compile_kernels(self, running)
         before = time.perf_counter()
         self._make_publishers(self._make_simulator(0).joint_names)
         self._build_time = time.perf_counter() - before

@@ -28,6 +28,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
+from friction_estimator import compiled
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD
@@ -39,6 +40,7 @@ Running = Callable[[], bool]
 IDLE = 0.1
 """Longest sleep of the loop [s], and so the longest delay after a signal while no message arrives."""
 
+_LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
 _MATCHING = 0.5  # until a subscriber has found all publishers of this process [s]
 
 
@@ -306,16 +308,30 @@ def _clear_security_errors() -> Iterator[None]:
         ) from None
 
 
-def end_if_asked(running: Running) -> None:
-    """Leave the loop from within long work, after the process has received a signal to end.
+def compile_kernels(node: Node, running: Running) -> None:
+    """Compile the numerical kernels before the first message; log one line if that takes long.
 
     Raises
     ------
     ExternalShutdownException
-        :func:`run` ends the node cleanly after it.
+        After a signal to end: :func:`run` ends the node cleanly then.
     """
-    if not running():
-        raise ExternalShutdownException()
+    log, started, logged = node.get_logger(), time.monotonic(), False
+    if not compiled.COMPILED:
+        log.warning(
+            f"{compiled.NOT_COMPILED}: numerical kernels run as slow plain Python. "
+            "The status 'load' in /diagnostics shows the highest possible rate of joint states"
+        )
+
+    def note(done: int, total: int) -> None:
+        nonlocal logged
+        if not logged and time.monotonic() - started > _LONG_COMPILATION:
+            logged = True
+            log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
+        if not running():
+            raise ExternalShutdownException()
+
+    compiled.prepare(note)
 
 
 def freeze() -> None:

@@ -43,6 +43,7 @@ WRONG = {
     "random_robots": ["--robots", "0"],
     "joints": ["no_such_parameters.yaml"],
     "mob_net": ["model.safetensors", "--seconds", "0"],
+    "mob_net_walks": ["walks", "--duration", "0"],
     "rollouts": ["no_such_log.npz", "no_such_robot.urdf"],
     "sigma_coverage": ["--seeds", "0"],
     "sigma_parts": ["--duration", "0"],

@@ -19,7 +19,8 @@ from friction_estimator.estimation.diagnosis_monitor import (
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import JointEstimate, LawEstimate
 from test.feeding import feed

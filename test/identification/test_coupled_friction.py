@@ -14,7 +14,7 @@ from friction_estimator.identification.inverse_dynamics.method import identify_i
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import parameters_sigma
+from friction_estimator.laws.identified import parameters_sigma
 
 from .arm import COULOMB, DRIVE_INERTIA, JOINTS, OFFSET, PAYLOAD, URDF, VISCOUS, as_motion, move, rigid_torque
 

@@ -8,7 +8,7 @@ import pytest
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.laws.joint_laws import parameters_sigma
+from friction_estimator.laws.identified import parameters_sigma
 from test.identification.curves import KNEE, PERIOD, as_motion, coloured, curve
 
 OPTIONS = FrictionCurveOptions(CurveOptions(starts=16))

@@ -23,8 +23,8 @@ from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.identification.scoring import Rows
 from friction_estimator.identification.uncertainty import solve
 from friction_estimator.laws import make_law, make_linear_law
-from friction_estimator.laws.joint_laws import parameters_sigma
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.identified import parameters_sigma
+from friction_estimator.laws.published import LOAD_VELOCITY
 
 from .arm import JOINTS, PAYLOAD, URDF, as_motion, move, rigid_torque
 

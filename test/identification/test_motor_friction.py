@@ -16,7 +16,7 @@ from friction_estimator.identification.curves.friction_curve import identify_fri
 from friction_estimator.identification.curves.motor import MotorOptions, motor_law, offset_shows
 from friction_estimator.identification.curves.stribeck import StribeckExcess, fitted_law
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from test.identification.hand_motion import STRIBECK, as_motion, motor_samples
 
 PARAMETERS = {

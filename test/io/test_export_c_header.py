@@ -13,7 +13,7 @@ from friction_estimator.io.export import ExportedFriction, ExportRequest, export
 from friction_estimator.io.export.c_header import C_LAWS, identifiers
 from friction_estimator.io.identification import identification_of_parameters
 from friction_estimator.laws import make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification
 
 COMPILERS = [("cc", "-std=c99"), ("c++", "-std=c++11")]

@@ -32,7 +32,7 @@ from friction_estimator.io.parameters import (
 )
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws import JointLaws, make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters, check_identified
+from friction_estimator.laws.identified import IdentifiedParameters, check_identified
 from test.known_identification import make_identification
 
 JOINTS = ("hip", "knee", "ankle")

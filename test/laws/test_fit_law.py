@@ -9,7 +9,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws import law_names, linear_law_names, make_law, make_linear_law
 from friction_estimator.laws.fit_law import fit_coulomb_viscous, fit_law_to_curve, with_linear_laws
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from test.biped import suralp_config
 
 KNEE = np.array([0.2, 1.0, 0.2, 0.2, 0.0, 40.0])

@@ -17,5 +17,5 @@ def ideal_walk(suralp: Robot) -> SignalRecording:
 
 
 def recorded(robot: Robot, uncertainty: str, length: float = 1.5) -> SignalRecording:
-    walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")
+    walks = pytest.importorskip("benchmarks.shared.random_walks", reason="MuJoCo is not installed")
     return walks.record_walk(robot, walks.RandomWalks(uncertainty, length=length, exploration=False), 0)

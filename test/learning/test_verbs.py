@@ -1,4 +1,4 @@
-"""simulate --dataset, train and evaluate from the command line."""
+"""train and evaluate from the command line."""
 
 import sys
 
@@ -6,21 +6,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.learning.dataset import Dataset, write_shard
 from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.recording import SignalRecording
-
-
-def test_simulate_writes_a_data_set_or_a_bag_but_not_both(tmp_path, capsys):
-    pytest.importorskip("mujoco", reason="MuJoCo is not installed")
-    folder = str(tmp_path / "walks")
-    options = ["--duration", "0.1", "--jobs", "1", "--uncertainty", "noise"]
-    assert main(["simulate", "--dataset", folder, *options]) == 0
-    assert capsys.readouterr().out == f"{folder}: 60 samples\n"
-    with pytest.raises(SystemExit):
-        main(["simulate", "--dataset", folder, "-o", folder])
-    assert main(["simulate", "--dataset", folder, *options, "--seed", "1"]) == 1
-    assert "another seed: choose another folder" in capsys.readouterr().err
 
 
 def test_without_jax_train_names_the_extra(tmp_path, capsys, monkeypatch):
@@ -45,8 +32,8 @@ def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, mo
     rng = np.random.default_rng(0)
     inputs, residual, external = (rng.standard_normal((10_000, size)).astype(np.float32) for size in (48, 18, 18))
     (tmp_path / "data").mkdir()
-    write_shard(tmp_path / "data" / "0000.npz", SignalRecording(inputs, residual, external, None, np.array([0]), 1e-3))
-    Dataset(tmp_path / "data", RobotIdentity.of(suralp), {}).add("0000.npz", "noise", 10_000)
+    recording = SignalRecording(inputs, residual, external, None, np.array([0]), 1e-3)
+    recording.save(tmp_path / "data" / "0000.npz", RobotIdentity.of(suralp))
     model = str(tmp_path / "model.safetensors")
     assert main(["train", str(tmp_path / "data"), "-o", model, "--epochs", "1", "--hidden", "3"]) == 0
     printed = capsys.readouterr().out

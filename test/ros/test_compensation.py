@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from benchmarks.faults.live import NodeProcess
 from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.ros.middleware import SENSOR_OUTPUT

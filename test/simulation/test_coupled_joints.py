@@ -12,7 +12,7 @@ from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import make_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation import (

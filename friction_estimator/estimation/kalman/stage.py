@@ -34,7 +34,8 @@ from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonit
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.laws.joint_laws import CALIBRATION, IdentifiedParameters, JointLaws, common_rows, laws_of_joints
+from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters, common_rows
+from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (

@@ -11,13 +11,8 @@ from friction_estimator.arrays import allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.laws.joint_laws import (
-    IdentifiedParameters,
-    JointLaws,
-    common_rows,
-    laws_of_joints,
-    regressor_of_motors,
-)
+from friction_estimator.laws.identified import IdentifiedParameters, common_rows
+from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.linear_algebra import LARGEST, bounded, is_covariance
 from friction_estimator.robot.transmission import MotorTable, Transmission

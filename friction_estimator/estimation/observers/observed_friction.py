@@ -25,7 +25,8 @@ from friction_estimator.estimation.observers.identifier import (
 )
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (

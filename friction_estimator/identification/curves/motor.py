@@ -37,7 +37,7 @@ from friction_estimator.identification.result import DriveGain, Finding, Identif
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
+from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
 
 METHOD = "motor"
 

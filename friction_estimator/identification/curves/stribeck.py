@@ -14,8 +14,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws import FrictionLaw, Parameter, Role, make_law
-from friction_estimator.laws.linear import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
-from friction_estimator.laws.nonlinear import ASYMMETRIC_STRIBECK_SCALED
+from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, ASYMMETRIC_STRIBECK_SCALED, STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray
 
 ZERO_SLOPES = {"none": (), "positive": (0,), "negative": (1,), "both": (0, 1)}

@@ -29,9 +29,9 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import load_slope
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
 _SAMPLES, _VELOCITIES = 400, 25

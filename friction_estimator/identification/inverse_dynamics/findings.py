@@ -26,7 +26,7 @@ from friction_estimator.identification.result import Finding, FrictionSamples, J
 from friction_estimator.identification.scoring import RARE, Rows
 from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
 

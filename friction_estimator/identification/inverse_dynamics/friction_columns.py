@@ -12,7 +12,8 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope
-from friction_estimator.laws.linear import OFFSET, SIDES_OF_LOAD, VISCOUS
+from friction_estimator.laws.linear import OFFSET, VISCOUS
+from friction_estimator.laws.published import SIDES_OF_LOAD
 from friction_estimator.types import FloatArray
 
 _EITHER_SIGN = (-math.inf, math.inf)

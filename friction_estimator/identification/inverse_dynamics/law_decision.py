@@ -40,7 +40,7 @@ from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
 from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
 _URDF_SIGMA = 1.0

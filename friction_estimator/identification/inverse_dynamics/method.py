@@ -61,7 +61,7 @@ from friction_estimator.identification.result import (
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import FloatArray
 
 METHOD = "inverse_dynamics"

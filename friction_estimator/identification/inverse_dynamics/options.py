@@ -22,7 +22,7 @@ from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
-from friction_estimator.laws.nonlinear import LOAD_VELOCITY
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 

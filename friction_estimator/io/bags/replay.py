@@ -19,7 +19,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.inputs import InputReader

@@ -8,14 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent, wrap
 
 from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, register_exporter
-from friction_estimator.laws.linear import (
-    SIX_SLOPE,
-    STRIBECK_VELOCITY,
-    TANH_LOAD,
-    THREE_SLOPE,
-    LinearFrictionLaw,
-    Shape,
-)
+from friction_estimator.laws.linear import SIX_SLOPE, TANH_LOAD, THREE_SLOPE, LinearFrictionLaw, Shape
+from friction_estimator.laws.published import STRIBECK_VELOCITY
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 

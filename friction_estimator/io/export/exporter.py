@@ -23,7 +23,7 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
-from friction_estimator.laws.joint_laws import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import FloatArray, IntArray
 
 _BINS = 24

@@ -15,7 +15,8 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman import stage
 from friction_estimator.estimation.kalman.limb_bank import share_out
 from friction_estimator.io.parameters import load_parameters, save_parameters
-from friction_estimator.laws.joint_laws import IdentifiedParameters, JointLaws
+from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.types import JointSample
 from test.biped import suralp_config
 from test.feeding import feed, stacked

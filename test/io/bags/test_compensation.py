@@ -14,7 +14,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.reader import BagReader, jazzy_typestore
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.laws.joint_laws import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.simulated import SensorMessages
 from friction_estimator.types import JointSample

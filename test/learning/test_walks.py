@@ -1,37 +1,28 @@
-"""Data sets: continued where they stopped, mended where they are damaged, refused for another robot."""
+"""Random walks to train with: continued where they stopped; their files are refused for another robot."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import load_robot
-from friction_estimator.learning.dataset import Dataset
 from friction_estimator.learning.network import RobotIdentity
+from friction_estimator.learning.recording import load_signals
 from friction_estimator.robot.model import RobotModel
 
-walks = pytest.importorskip("friction_estimator.learning.walks", reason="MuJoCo is not installed")
+walks = pytest.importorskip("benchmarks.shared.random_walks", reason="MuJoCo is not installed")
 SHORT = walks.RandomWalks(length=0.1)
 
 
-@pytest.fixture
-def folder(tmp_path, suralp):
-    walks.write_walks(tmp_path / "data", suralp, SHORT, 2)
-    return tmp_path / "data"
-
-
-def test_a_longer_data_set_keeps_its_walks_and_a_damaged_one_is_simulated_again(folder, suralp):
-    (first, second), new = sorted(folder.glob("*.npz")), folder / "0002.npz"
-    content, stamp = second.read_bytes(), first.stat().st_mtime_ns
-    second.write_bytes(content[:-10])
-    dataset = walks.write_walks(folder, suralp, SHORT, 3)
-    assert first.stat().st_mtime_ns == stamp
-    assert new.exists()
-    recordings = list(dataset.recordings())
-    assert sum(map(len, recordings)) == dataset.sample_count > 0
-    np.testing.assert_array_equal(recordings[1].inputs, walks.record_walk(suralp, SHORT, 1).inputs)
+def test_a_longer_run_keeps_its_walks_and_adds_the_missing_ones(tmp_path, suralp):
+    assert [reason for _, reason in walks.write_walks(tmp_path, suralp, SHORT, 2)] == ["", ""]
+    first, _ = sorted(tmp_path.glob("*.npz"))
+    stamp = first.stat().st_mtime_ns
+    ((added, _),) = walks.write_walks(tmp_path, suralp, SHORT, 3)
+    assert first.stat().st_mtime_ns == stamp and added.name == "0000_0002.npz"
+    read = load_signals(added, RobotIdentity.of(suralp))
+    np.testing.assert_array_equal(read.inputs, walks.record_walk(suralp, SHORT, 2).inputs)
 
 
 def test_walks_differ_and_those_of_the_same_seed_and_number_do_not(suralp):
@@ -40,32 +31,26 @@ def test_walks_differ_and_those_of_the_same_seed_and_number_do_not(suralp):
     assert not np.array_equal(one, other)
 
 
-def test_damage_other_settings_and_other_robots_are_named(folder, suralp):
-    identity = RobotIdentity.of(suralp)
-    with pytest.raises(LearningError, match="another seed: choose another folder"):
-        walks.write_walks(folder, suralp, dataclasses.replace(SHORT, seed=1), 2)
+def test_damage_and_other_robots_are_named(tmp_path, suralp):
+    identity, path = RobotIdentity.of(suralp), tmp_path / "walk.npz"
+    walks.record_walk(suralp, SHORT, 0).save(path, identity)
     heavier = dataclasses.replace(suralp, urdf_xml=suralp.urdf_xml.replace('mass value="', 'mass value="1', 1))
     with pytest.raises(LearningError, match="not for this robot .*urdf_sha256"):
-        Dataset(folder, RobotIdentity.of(heavier))
+        load_signals(path, RobotIdentity.of(heavier))
     with pytest.raises(LearningError, match="not for this robot .*joint_names"):
-        Dataset(folder, dataclasses.replace(identity, joint_names=identity.joint_names[::-1]))
-    (folder / "0001.npz").write_bytes(b"")
-    with pytest.raises(LearningError, match=r"0001\.npz is missing or damaged"):
-        list(Dataset(folder, identity).recordings())
-    index = json.loads((folder / "index.json").read_text())
-    index["identity"]["version"] = 0
-    (folder / "index.json").write_text(json.dumps(index))
+        load_signals(path, dataclasses.replace(identity, joint_names=identity.joint_names[::-1]))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(LearningError, match=r"walk\.npz is not a recording of signals, or it is damaged"):
+        load_signals(path, identity)
+    walks.record_walk(suralp, SHORT, 0).save(path, dataclasses.replace(identity, version=0))
     with pytest.raises(LearningError, match="has version 0, this program reads version 1"):
-        Dataset(folder, identity)
-    (folder / "index.json").write_text("{")
-    with pytest.raises(LearningError, match="not the index of a data set"):
-        Dataset(folder, identity)
+        load_signals(path, identity)
 
 
-def test_a_walk_that_fails_is_listed_with_the_reason(tmp_path, suralp, monkeypatch):
+def test_a_walk_that_fails_is_left_out_with_the_reason(tmp_path, suralp, monkeypatch):
     monkeypatch.setattr(walks, "LARGEST_STEP", (2.0, 0.0, 0.0))  # no leg reaches so far
-    with pytest.raises(LearningError, match="has no samples: a foot is"):
-        walks.write_walks(tmp_path, suralp, dataclasses.replace(SHORT, length=3.0), 1)
+    ((path, reason),) = walks.write_walks(tmp_path, suralp, dataclasses.replace(SHORT, length=3.0), 1)
+    assert "a foot is" in reason and not path.exists()
 
 
 def test_random_torques_spare_the_standing_leg_only_and_go_on_and_off():

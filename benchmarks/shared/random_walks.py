@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -21,7 +21,6 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.errors import LearningError, SimulationError, choices
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.dataset import Dataset, write_shard
 from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.recording import SignalReader, SignalRecording
 from friction_estimator.robot.model import RobotModel
@@ -190,66 +189,34 @@ def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecordin
 
 
 def write_walks(
-    folder: Path,
-    robot: Robot,
-    walks: RandomWalks,
-    count: int,
-    jobs: int = 1,
-    progress: Callable[[float, float], None] | None = None,
-) -> Dataset:
-    """Write walks 0 to ``count - 1`` as a data set; those that are there already stay.
+    folder: Path, robot: Robot, walks: RandomWalks, count: int, jobs: int = 1
+) -> Iterator[tuple[Path, str]]:
+    """Write walks 0 to ``count - 1``, one ``.npz`` each; files that are there already stay.
 
-    A walk in which the robot falls is listed without samples.
+    Yields each new file as it is written, with the reason in place of the file where the robot falls.
 
     Parameters
     ----------
-    folder : of the data set
+    folder : of the files
     robot : whose URDF is the nominal model
     walks : what to simulate
     count : number of walks
     jobs : walks that are simulated at the same time, each in a process
-    progress : called with the number of walks that are done, and of all
-
-    Raises
-    ------
-    LearningError
-        When the folder holds another data set, or the robot falls in every walk.
     """
-    dataset = Dataset(folder, RobotIdentity.of(robot), dataclasses.asdict(walks))
-    missing = [number for number in range(count) if not dataset.is_complete(_file(number))]
+    paths = [folder / f"{walks.seed:04d}_{number:04d}.npz" for number in range(count)]
+    tasks = [(robot, walks, number, path) for number, path in enumerate(paths) if not path.exists()]
     compiled.prepare()  # once, so that the processes load the kernels from the cache
-    for done, (number, samples, reason) in enumerate(
-        _written(folder, robot, walks, missing, min(jobs, len(missing))), 1 + count - len(missing)
-    ):
-        dataset.add(_file(number), f"random walk {number}", samples, reason)
-        if progress is not None:
-            progress(done, count)
-    if not dataset.sample_count:
-        raise LearningError(f"{folder} has no samples: {next(iter(dataset.shards.values()))['reason']}")
-    return dataset
-
-
-def _file(number: int) -> str:
-    return f"{number:04d}.npz"
-
-
-def _written(
-    folder: Path, robot: Robot, walks: RandomWalks, numbers: Sequence[int], jobs: int
-) -> Iterator[tuple[int, int, str]]:
-    """Results of :func:`_write_walk` as they come, from this process or from several others."""
     if jobs <= 1:
-        yield from (_write_walk(folder, robot, walks, number) for number in numbers)
+        yield from (_write_walk(*task) for task in tasks)
         return
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(_write_walk, folder, robot, walks, number) for number in numbers]):
+    with ProcessPoolExecutor(min(jobs, max(len(tasks), 1)), get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(_write_walk, *task) for task in tasks]):
             yield future.result()
 
 
-def _write_walk(folder: Path, robot: Robot, walks: RandomWalks, number: int) -> tuple[int, int, str]:
-    """Write the shard of a walk; return its number, the number of samples, and why there are none."""
+def _write_walk(robot: Robot, walks: RandomWalks, number: int, path: Path) -> tuple[Path, str]:
     try:
-        recording = record_walk(robot, walks, number)
+        record_walk(robot, walks, number).save(path, RobotIdentity.of(robot))
     except SimulationError as error:
-        return number, 0, str(error)
-    write_shard(folder / _file(number), recording)
-    return number, len(recording), ""
+        return path, str(error)
+    return path, ""

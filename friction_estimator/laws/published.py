@@ -1,4 +1,4 @@
-"""Friction laws with parameters that shape their curve: nonlinear least squares identifies them from a recording."""
+"""Friction laws as published: linear ones, and those whose shape nonlinear least squares finds from a recording."""
 
 from __future__ import annotations
 
@@ -8,21 +8,74 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.laws.law import FrictionLaw, Parameter, Role, register_law, required_load
-from friction_estimator.laws.linear import (
-    ASYMMETRIC_STRIBECK,
-    OFFSET,
-    SIDES_OF_LOAD,
-    VISCOUS,
-    LinearFrictionLaw,
-    Shape,
-    Term,
-)
+from friction_estimator.laws.linear import OFFSET, VISCOUS, LinearFrictionLaw, Shape, Side, Term
 from friction_estimator.types import FloatArray
 
+SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
+STRIBECK_VELOCITY = np.pi / 180.0
+"""The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
 _SLOPE = (0.1, 1e3)
 _STRIBECK_VELOCITY = Parameter("stribeck_velocity", Role.SHAPE, "rad/s", (1e-3, 10.0))
 _VISCOUS_ONLY = Parameter("viscous", Role.VISCOUS, "N m s/rad")
 _FADES = (Shape.FADING, Shape.RISING)
+
+
+ASYMMETRIC = register_law(
+    LinearFrictionLaw(
+        "asymmetric",
+        tuple(
+            term
+            for name, side in (("positive", Side.FORWARD), ("negative", Side.BACKWARD))
+            for term in (
+                Term(f"coulomb_{name}", Shape.SIGN, side=side, coulomb=0.5),
+                Term(f"viscous_{name}", Shape.LINEAR, side=side, unit="N m s/rad", viscous=0.5),
+            )
+        ),
+    )
+)
+"""``F_c+ + F_v+ dq`` for positive velocities, ``-F_c- + F_v- dq`` for negative ones.
+
+Eq. 19 of Guedelha et al. 2017 with the half-axes of its eqs. 27-28 for both of its terms.
+"""
+
+ASYMMETRIC_STRIBECK = register_law(
+    LinearFrictionLaw(
+        "asymmetric_stribeck",
+        (
+            Term("coulomb", Shape.RISING, STRIBECK_VELOCITY, coulomb=1.0),
+            VISCOUS,
+            Term("static_positive", Shape.FADING, STRIBECK_VELOCITY, side=Side.FORWARD),
+            Term("static_negative", Shape.FADING, STRIBECK_VELOCITY, side=Side.BACKWARD),
+        ),
+    )
+)
+"""``K_c sgn(dq) (1 - e) + K_v dq + sigma+- sgn(dq) e`` with ``e = exp(-|dq| / (1 deg/s))``.
+
+Guedelha et al. 2017, section 3.2.2: static friction sigma+ (sigma-) when starting in the positive (negative) direction,
+fading to one Coulomb and viscous friction. This meets the limits of eqs. 23-25, which eqs. 26 and 29-31 with their
+published signs do not: docs/design/equations.md.
+"""
+
+LOAD_QUADRANTS = register_law(
+    LinearFrictionLaw(
+        "load_quadrants",
+        (
+            *(
+                Term(f"{name}_{owner}", Shape.SIGN, 1.0, power, side, unit, prior, coulomb=coulomb)
+                for owner, side in SIDES_OF_LOAD
+                for name, power, unit, prior, coulomb in (("coulomb", 0, "N m", 10.0, 0.5), ("load", 1, "", 0.3, 0.0))
+            ),
+            VISCOUS,
+            OFFSET,
+        ),
+    )
+)
+"""``(alpha |tau| + beta) sgn(dq) + F_v dq + offset`` (Hamon et al. 2010, eqs. 17-20).
+
+alpha and beta take the index m in the two quadrants of (dq, tau) where the load power ``tau dq`` is positive (the motor
+drives), and g in the two where it is negative (it is driven); eq. 26 takes that sign from the motor torque. Without
+load power both halves count, as ``sgn(0) = 0`` makes of the published P.
+"""
 
 
 class Makkar(FrictionLaw):

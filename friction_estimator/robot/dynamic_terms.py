@@ -1,0 +1,128 @@
+"""Compiled: the dynamics of a sample from pinocchio's results, with Jacobian, acceleration and pose of every sole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.arrays import arrays
+from friction_estimator.compiled import kernel
+from friction_estimator.linear_algebra import cross, product, turned
+from friction_estimator.types import Block, Dynamics, FlagTable, FloatArray, Matrix
+
+
+@arrays
+class FeetTable(NamedTuple):
+    """Where the feet are.
+
+    Attributes
+    ----------
+    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
+    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
+    carries : (k, nv) True where a velocity moves the foot
+    floating : True where the first six velocities are those of the base
+    """
+
+    parent_rotation: Block
+    parent_position: Matrix
+    sole_rotation: Block
+    sole_position: Matrix
+    carries: FlagTable
+    floating: bool
+
+
+@kernel("V V V")
+def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, v: FloatArray) -> None:
+    """Write the velocity of the base (first 6 of 6 + n) seen from the IMU at ``imu`` in the base, which is at rest."""
+    away = cross(imu, angular_velocity)
+    for axis in range(3):
+        v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
+
+
+@kernel("M M M M [FeetTable] V [Dynamics]")
+def dynamic_terms(
+    mass: FloatArray,
+    coriolis: FloatArray,
+    jacobian: FloatArray,
+    jacobian_rate: FloatArray,
+    feet: FeetTable,
+    gravity: FloatArray,
+    out: Dynamics,
+) -> None:
+    """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
+
+    Parameters
+    ----------
+    mass : (nv, nv) H, lower triangle
+    coriolis : (nv, nv) transpose of C
+    jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
+    gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
+    """
+    H, f, v, nv = out.mass_matrix, out.specific_force, out.velocity, gravity.size
+    for i in range(nv):
+        for j in range(i + 1):
+            H[i, j] = H[j, i] = mass[i, j]
+    for i in range(nv):
+        g = gravity[i]
+        if feet.floating:
+            g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
+        forward, transposed = 0.0, 0.0
+        for j in range(nv):
+            forward += coriolis[j, i] * v[j]
+            transposed += coriolis[i, j] * v[j]
+        out.bias[i], out.momentum_bias[i] = forward + g, transposed - g
+    for foot in range(feet.parent_position.shape[0]):
+        _foot_terms(jacobian, jacobian_rate, feet, foot, out)
+
+
+@kernel
+def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable, foot: int, out: Dynamics) -> None:
+    """Write Jacobian, acceleration and pose of a sole."""
+    v, parent = out.velocity, feet.parent_rotation[foot]
+    J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
+    J[:], drift[:] = 0.0, 0.0
+    R = product(parent, feet.sole_rotation[foot])
+    p = turned(parent, feet.sole_position[foot])
+    motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
+    start = feet.parent_position[foot]
+    p = p[0] + start[0], p[1] + start[1], p[2] + start[2]
+    for axis in range(3):
+        out.foot_position_in_base[foot, axis] = p[axis]
+        for i in range(3):
+            out.foot_rotation_to_base[foot, axis, i] = R[axis, i]
+    for j in range(v.size):
+        if feet.carries[foot, j]:
+            column = jacobian[j]
+            l0, l1, l2, w0, w1, w2 = column[0], column[1], column[2], column[3], column[4], column[5]
+            for i in range(6):
+                motion[i] += v[j] * column[i]
+                rate[i] += v[j] * jacobian_rate[j, i]
+            l0, l1, l2 = l0 + w1 * p[2] - w2 * p[1], l1 + w2 * p[0] - w0 * p[2], l2 + w0 * p[1] - w1 * p[0]
+            for axis in range(3):
+                J[axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
+                J[3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
+    turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
+    by_turning, by_spin = cross(turning, p), cross(spin, p)
+    centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
+    for i in range(3):
+        linear = rate[i] + by_spin[i] + centripetal[i]
+        for axis in range(3):
+            drift[axis] += R[i, axis] * linear
+            drift[3 + axis] += R[i, axis] * spin[i]
+
+
+@kernel("M T")
+def link_error_columns(regressor: FloatArray, link_errors: FloatArray) -> FloatArray:
+    """Columns (n, n, 4) of the torque regressor's last 10 n columns (n, ...) for link errors of basis (n, 10, 4)."""
+    n = link_errors.shape[0]
+    first = regressor.shape[1] - 10 * n
+    columns = np.zeros((n, n, 4))
+    for i in range(n):
+        for j in range(n):
+            for k in range(10):
+                value = regressor[i, first + 10 * j + k]
+                if value != 0.0:
+                    for error in range(4):
+                        columns[i, j, error] += value * link_errors[j, k, error]
+    return columns
