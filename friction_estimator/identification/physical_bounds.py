@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
+from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from friction_estimator.identification.fixed_base_model import STANDARD_COUNT
@@ -25,12 +26,10 @@ _SMALL_DRIVE = 0.01
 _CONFIDENCE = 0.99
 """Of the chi-square test whether an estimate can be one of real bodies."""
 _PULL_FALLS = 0.1
-_CONVERGED, _ITERATIONS = 1e-3, 50
-"""Newton's method ends when a step would gain less than this share of the pull, or after this number of steps."""
-_SHORTEST = 1e-6
-"""Of a step; shorter, rounding decides."""
-_RIDGE = 1e-12
-"""On the scaled Hessian, which rounding makes indefinite."""
+_CONVERGED = 1e-3
+"""Newton's method ends where the scaled gradient is this share of the pull."""
+_FIRST_STEP, _LONGEST_STEP, _ITERATIONS = 1e3, 1e12, 500
+"""Of the trust region, in scaled parameters."""
 
 _BASIS = np.stack([pin.PseudoInertia.FromDynamicParameters(one).toMatrix() for one in np.eye(STANDARD_COUNT)])
 """(10, 4, 4) pseudo-inertia by standard parameters."""
@@ -134,29 +133,25 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
 
 
 def _newton(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: FloatArray, pull: float) -> FloatArray:
-    """Damped Newton steps (s,) with one pull."""
+    """Minimum (s,) with one pull, by Newton's method within a trust region."""
+    scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))  # units differ by millions
 
-    def cost(candidate: FloatArray) -> float:
-        error = A @ candidate - b
-        return float(0.5 * error @ error + pull * divergence.value(candidate))
+    def cost(z: FloatArray) -> float:
+        error = A @ (scale * z) - b
+        return float(0.5 * error @ error + pull * divergence.value(scale * z))
 
-    for _ in range(_ITERATIONS):
-        first, second = divergence.gradient(standard)
-        gradient = A.T @ (A @ standard - b) + pull * first
-        hessian = A.T @ A + pull * second
-        scale = 1.0 / np.sqrt(np.diagonal(hessian))  # masses and moments of inertia differ by millions
-        scaled = hessian * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
-        step = -scale * np.linalg.solve(scaled, scale * gradient)
-        decrease = -float(gradient @ step)
-        if decrease < _CONVERGED * pull:
-            break
-        length, before = 1.0, cost(standard)
-        while cost(standard + length * step) > before - 0.1 * length * decrease:
-            length *= 0.5
-            if length < _SHORTEST:
-                return standard
-        standard = standard + length * step
-    return standard
+    def gradient(z: FloatArray) -> FloatArray:
+        return scale * (A.T @ (A @ (scale * z) - b) + pull * divergence.gradient(scale * z)[0])
+
+    def hessian(z: FloatArray) -> FloatArray:
+        return np.outer(scale, scale) * (A.T @ A + pull * divergence.gradient(scale * z)[1])
+
+    options = {
+        "gtol": _CONVERGED * pull, "maxiter": _ITERATIONS,
+        "initial_trust_radius": _FIRST_STEP, "max_trust_radius": _LONGEST_STEP,
+    }  # fmt: skip
+    found = minimize(cost, standard / scale, method="trust-exact", jac=gradient, hess=hessian, options=options)
+    return np.asarray(scale * found.x)
 
 
 def _reference_bodies(dynamic: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
@@ -129,74 +129,49 @@ _FACTORS = {
 def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
     """Find columns that may be exchanged, reversed or in another unit.
 
+    Changes over half a swing are compared with integrals over it: they are large against the bits of an encoder, where
+    a derivative is not.
+
     Parameters
     ----------
     log : repaired
     period : between two samples [s]
     """
-    signals = _even(log, period)
-    if signals is None:
-        return
-    found = _Increments(*signals[:2], period)
-    for joint, name in enumerate(log.joint_names):
-        if log.velocity is not None and found.motion[joint] > _MOVES:
-            yield from _velocity_suspicion(found, joint, log.joint_names)
-        if signals[2] is not None and found.motion[joint] > 0.0:
-            yield from _roughness_suspicion(signals[0][:, joint], signals[2][:, joint], name)
-
-
-def _even(log: JointLog, period: float) -> tuple[FloatArray, FloatArray | None, FloatArray | None] | None:
-    """Position, velocity and effort of the longest stretch, on an even grid."""
     stretch = longest_stretch(log.time, period)
     if stretch.stop - stretch.start < _FEWEST:
-        return None
+        return
 
-    def even(signal: FloatArray | None) -> FloatArray | None:
-        return None if signal is None else evenly(np.nan_to_num(signal), log.time, stretch, period, False)
+    def even(signal: FloatArray) -> FloatArray:
+        return evenly(np.nan_to_num(signal), log.time, stretch, period, False)
 
-    position = even(log.position)
-    return None if position is None else (position, even(log.velocity), even(log.effort))
-
-
-class _Increments:
-    """Changes of position and velocity over half a swing, against the integrals of velocity and position over it.
-
-    Differences over a swing are large against the bits of an encoder, where a derivative is not.
-    """
-
-    def __init__(self, position: FloatArray, velocity: FloatArray | None, period: float) -> None:
-        time: FloatArray = period * np.arange(len(position), dtype=float)
-        self.motion = [signal_to_noise(column) for column in position.T]
-        swing = [0.5 / (motion_band(time, column) * period) for column in position.T]
-        self._steps = np.clip(np.rint(swing), 1, max(position.shape[0] // 10, 1)).astype(int)
-        self._position, self._velocity = position, velocity
-        self._travel = self._integral(position - position.mean(axis=0), period)
-        self._walk = None if velocity is None else self._integral(velocity, period)
-
-    @staticmethod
-    def _integral(signal: FloatArray, period: float) -> FloatArray:
+    def integral(signal: FloatArray) -> FloatArray:
         return np.asarray(cumulative_trapezoid(signal, dx=period, axis=0, initial=0.0))
 
-    def velocity_against(self, joint: int, other: int) -> tuple[float, float]:
-        """Correlation of the velocity of a joint with the change of the position of another, and their ratio."""
-        if self._walk is None:
-            return 0.0, 0.0
-        return self._changes(self._walk[:, joint], self._position[:, other], self._steps[joint])
+    position = even(log.position)
+    time: FloatArray = period * np.arange(len(position), dtype=float)
+    travel = integral(position - position.mean(axis=0))
+    for joint, name in enumerate(log.joint_names):
+        motion = signal_to_noise(position[:, joint])
+        if log.velocity is not None and motion > _MOVES:
+            swing = 0.5 / (motion_band(time, position[:, joint]) * period)
+            steps = int(np.clip(np.rint(swing), 1, max(len(position) // 10, 1)))
+            velocity = even(log.velocity[:, joint])
+            walk = integral(velocity)
+            found = [_compare(walk, column, steps) for column in position.T]
+            back = _compare(travel[:, joint], velocity, steps)
+            yield from _velocity_suspicion(found, back, joint, log.joint_names, motion > _MOVES_WELL)
+        if log.effort is not None and motion > 0.0:
+            rough, smooth = _roughness(position[:, joint]), _roughness(even(log.effort[:, joint]))
+            if rough > max(3.0 * smooth, 0.05) and smooth > 0.0:  # a position is an integral of that of the torque
+                yield (
+                    f"position/{name} is rougher than effort/{name} (second differences {rough:.2g} and {smooth:.2g} "
+                    "of the standard deviation): are the two columns exchanged?"
+                )
 
-    def position_against_velocity(self, joint: int) -> tuple[float, float]:
-        """Correlation of the position of a joint with the change of its velocity, and their ratio."""
-        if self._velocity is None:
-            return 0.0, 0.0
-        return self._changes(self._travel[:, joint], self._velocity[:, joint], self._steps[joint])
 
-    @staticmethod
-    def _changes(one: FloatArray, other: FloatArray, steps: int) -> tuple[float, float]:
-        return _compare(one[steps:] - one[:-steps], other[steps:] - other[:-steps])
-
-
-def _compare(a: FloatArray, b: FloatArray) -> tuple[float, float]:
-    """Correlation of a with b, and how many times as large as b it is."""
-    a, b = a - a.mean(), b - b.mean()
+def _compare(one: FloatArray, other: FloatArray, steps: int) -> tuple[float, float]:
+    """Correlation of the changes of two signals over some steps, and how many times as large the first ones are."""
+    a, b = (change - change.mean() for change in (one[steps:] - one[:-steps], other[steps:] - other[:-steps]))
     aa, bb, ab = float(a @ a), float(b @ b), float(a @ b)
     if aa <= 0.0 or bb <= 0.0:
         return 0.0, 0.0
@@ -207,54 +182,34 @@ def _near(value: float, wanted: float, factor: float = _CLOSE) -> bool:
     return wanted / factor < value < wanted * factor
 
 
-def _velocity_suspicion(found: _Increments, joint: int, names: tuple[str, ...]) -> Iterator[str]:
-    name = names[joint]
-    alike, factor = found.velocity_against(joint, joint)
+def _velocity_suspicion(
+    found: Sequence[tuple[float, float]], back: tuple[float, float], joint: int, names: tuple[str, ...], certain: bool
+) -> Iterator[str]:
+    """What a velocity is, by its integral compared with all positions, and by its own position's with itself."""
+    name, (alike, factor) = names[joint], found[joint]
+    back_alike, back_factor = back
     evidence = f"velocity/{name} is {factor:.3g} times the derivative of position/{name} (correlation {alike:.2f})"
-    back, back_factor = found.position_against_velocity(joint)
-    if alike < _UNLIKE and back > _ALIKE and _near(back_factor, 1.0):
+    others = [k for k, (one, ratio) in enumerate(found) if k != joint and one > _ALIKE and _near(ratio, 1.0)]
+    if alike < _UNLIKE and back_alike > _ALIKE and _near(back_factor, 1.0):
         yield (
-            f"position/{name} is the derivative of velocity/{name} (correlation {back:.2f}): are the two columns "
+            f"position/{name} is the derivative of velocity/{name} (correlation {back_alike:.2f}): are the two columns "
             "exchanged?"
         )
     elif alike > _ALIKE and not _near(factor, 1.0, _SCALED):
-        yield f"{evidence}: {_meaning(factor)}"
+        meanings = [meaning for known, meaning in _FACTORS.items() if _near(factor, known)]
+        yield f"{evidence}: {next(iter(meanings), 'are units, time or a gear ratio wrong?')}"
     elif alike < -_ALIKE:
         yield f"{evidence}: does one of them have the wrong sign?"
-    elif alike < _UNLIKE and (other := _other_joint(found, joint, names)):
-        yield other
-    elif alike < _UNLIKE and found.motion[joint] > _MOVES_WELL:
+    elif alike < _UNLIKE and others:
+        other = others[0]
+        yield (
+            f"velocity/{name} is the derivative of position/{names[other]} (correlation {found[other][0]:.2f}), not of "
+            f"position/{name}: are columns of these joints exchanged?"
+        )
+    elif alike < _UNLIKE and certain:
         yield (
             f"velocity/{name} differs from the derivative of position/{name} (correlation {alike:.2f}): check that it "
             "is the right column"
-        )
-
-
-def _meaning(factor: float) -> str:
-    for known, meaning in _FACTORS.items():
-        if _near(factor, known):
-            return meaning
-    return "are units, time or a gear ratio wrong?"
-
-
-def _other_joint(found: _Increments, joint: int, names: tuple[str, ...]) -> str:
-    for other, name in enumerate(names):
-        alike, factor = found.velocity_against(joint, other)
-        if other != joint and alike > _ALIKE and _near(factor, 1.0):
-            return (
-                f"velocity/{names[joint]} is the derivative of position/{name} (correlation {alike:.2f}), not of "
-                f"position/{names[joint]}: are columns of these joints exchanged?"
-            )
-    return ""
-
-
-def _roughness_suspicion(position: FloatArray, effort: FloatArray, name: str) -> Iterator[str]:
-    """A position is an integral of an integral of the torque, hence much the smoother of the two."""
-    rough, smooth = _roughness(position), _roughness(effort)
-    if smooth > 0.0 and rough > 3.0 * smooth and rough > 0.05:
-        yield (
-            f"position/{name} is rougher than effort/{name} (second differences {rough:.2g} and {smooth:.2g} of the "
-            "standard deviation): are the two columns exchanged?"
         )
 
 
@@ -280,17 +235,11 @@ def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray 
     limits = np.full((n, 2), np.nan) if position_limits is None else np.asarray(position_limits, dtype=float)
     if limits.shape != (n, 2):
         raise InputError(f"{log.name}: limits of the positions have the shape {limits.shape}, expected {(n, 2)}")
-    fast = []
     for joint, name in enumerate(log.joint_names):
-        outside = _outside(log.position[:, joint], limits[joint])
-        if outside:
+        if outside := _outside(log.position[:, joint], limits[joint]):
             yield f"position/{name} {outside}"
-            continue
-        speed = _speed(log, joint, period)
-        if np.ptp(log.position[:, joint]) > _WIDE and speed > _FAST:
-            fast.append(f"position/{name} {speed:.3g} rad/s")
-    if fast:
-        yield f"joints turn faster than joints usually do ({', '.join(fast)}): are the positions in degrees?"
+        elif np.ptp(log.position[:, joint]) > _WIDE and (speed := _speed(log, joint, period)) > _FAST:
+            yield f"position/{name}: {speed:.3g} rad/s are faster than joints usually turn: is it in degrees?"
 
 
 def _outside(position: FloatArray, limits: FloatArray) -> str:
