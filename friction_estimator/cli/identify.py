@@ -24,7 +24,7 @@ from friction_estimator.cli.arguments import (
 )
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.drive import DRIVES
-from friction_estimator.identification.curves.stribeck import ZERO_SLOPES
+from friction_estimator.identification.curves.problem import ZERO_SLOPES
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION, LATE, VELOCITIES
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS

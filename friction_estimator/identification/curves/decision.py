@@ -19,7 +19,6 @@ from friction_estimator.identification.curves.problem import (
     further_of,
     time_rows,
 )
-from friction_estimator.identification.curves.stribeck import fitted_law
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of, solve_values
 from friction_estimator.identification.recording import zero_phase as filters
@@ -276,32 +275,23 @@ def _searched(scores: Sequence[Scores]) -> Scores:
 
 def choose_parameters(
     samples: CurveSamples, source: CurveSource, options: FrictionCurveOptions
-) -> tuple[tuple[str, ...], CurveSamples, tuple[Candidate, ...]]:
-    """Which optional parameters predict friction better than none, one by one.
-
-    Returns
-    -------
-    lacking, samples, table : names of the parameters of the law that are left out, the samples with the further
-        columns that are fitted, and all that was compared
-    """
+) -> tuple[CurveSamples, tuple[Candidate, ...]]:
+    """The samples with the further columns that predict friction better than none, one by one, and all candidates."""
     seen = (further_of(samples.used) != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
-    problem, law = curve_rows(source.law, samples, 1.0).problem, source.law
+    problem = curve_rows(source.law, samples, 1.0).problem
     first = problem.W.shape[1] - len(samples.columns)
-    names = [one.name for one in law.parameters]
-    optional = {k: f"{source.joint}/{one.name}" for k, one in enumerate(law.parameters) if one.optional}
     places = enumerate(samples.columns, start=first)
-    optional |= {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}
+    optional = {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}
     if not optional or np.unique(problem.segment).size < 2:
-        return (), samples, ()
+        return samples, ()
     columns = np.arange(problem.W.shape[1])
     weights = solve_values(problem, _solver(options), _nothing(columns.size)).weights
     folded = FoldedProblem(problem, weights, folds_of(problem, options.folds))
     left_out, table = choose_columns(
         problem, lambda tried: folded.held_out_error(tried, _nothing(tried.size)), columns, optional
     )
-    further = [samples.columns[k - first] for k in left_out if k >= first]
-    return tuple(names[k] for k in left_out if k < first), samples.without(further), table
+    return samples.without([samples.columns[k - first] for k in left_out]), table
 
 
 def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions) -> tuple[str, tuple[Candidate, ...]]:
@@ -313,7 +303,7 @@ def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions)
     names.sort(key=lambda name: (name != START_LAW, len(make_law(name).parameters)))
     fit, scores = replace(options.fit, starts=min(options.fit.starts, _STARTS)), []
     for name in names:
-        law = fitted_law(name)
+        law = make_law(name)
         own = samples.without((OFFSET,)) if law.has_offset else samples
         found = fit_curve(law, own, fit)
         scores.append(scores_of(held_out_curve_error(found, own, options.folds), time_rows(own, own.velocity[:, None])))

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import qmc
 
-from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.problem import CurveSamples, CurveShape, gradient_of
-from friction_estimator.identification.linear_problem import LinearFit, SolverOptions, folds_of, solve_values
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.curves.problem import ZERO_SLOPES, CurveSamples, CurveShape, gradient_of
+from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, folds_of, solve_values
 from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.scoring import FoldedProblem
 from friction_estimator.identification.uncertainty import with_uncertainty
@@ -27,6 +27,8 @@ _REFINED = 12
 _ROUNDS = 3
 """Searches of the best shape, each with the robust weights of the one before."""
 _EVALUATIONS = 40, 200
+_NOISE = 0.01
+"""Of the friction, while starts are compared: nothing is known of it yet."""
 _TOLERANCE = 1e-7, 1e-12
 """Of the search of a start, and of the best one."""
 
@@ -39,19 +41,30 @@ class CurveOptions:
     ----------
     robust : outliers count less; False: the plain squares of eq. 6.4
     starts : how many shapes are tried
+    stribeck_velocity, zero_slope : see :class:`CurveShape`
     """
 
     robust: bool = True
     starts: int = 64
+    stribeck_velocity: float | None = None
+    zero_slope: str = "none"
 
     def __post_init__(self) -> None:
         if self.starts < 1:
             raise ConfigError(f"{self.starts} starts: a fit needs at least one start")
+        if self.zero_slope not in ZERO_SLOPES:
+            raise ConfigError(f"unknown zero slope {self.zero_slope!r}; it is one of {choices(ZERO_SLOPES)}")
+        if self.stribeck_velocity is not None and not self.stribeck_velocity > 0.0:
+            raise ConfigError(f"the Stribeck velocity is {self.stribeck_velocity!r} rad/s, it must be above zero")
 
     @property
     def solver(self) -> SolverOptions:
         """Of the linear problem."""
         return SolverOptions(robust=self.robust)
+
+    def form(self, law: FrictionLaw, samples: CurveSamples) -> CurveShape:
+        """Linear problems of these samples."""
+        return CurveShape(law, samples, self.stribeck_velocity, self.zero_slope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,7 @@ class CurveFit:
     names, units : (p) parameters of the law, then of the further columns
     values, covariance : (p,), (p, p)
     linear : of the law about these values, with parameters of the shape counted from there
+    prior : of the parameters of ``linear``
     """
 
     law: FrictionLaw
@@ -74,6 +88,7 @@ class CurveFit:
     values: FloatArray
     covariance: FloatArray
     linear: LinearFit
+    prior: Prior
 
     @property
     def sigma(self) -> FloatArray:
@@ -103,19 +118,22 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     InputError
         When there are not more samples than parameters, or nothing moves.
     """
-    form = CurveShape(law, samples.thinned(_POLISHED))
-    z = _searched(form, CurveShape(law, samples.thinned(_SCREENED)), options) if form.shape.any() else form.low
-    found = solve_values(form.problem(z), options.solver, form.linear_prior)
+    form = options.form(law, samples.thinned(_POLISHED))
+    z = form.low
+    if (form.high > form.low).any():
+        z = _searched(form, options.form(law, samples.thinned(_SCREENED)), options)
+    found = solve_values(form.problem(z), options.solver, form.linear_prior(z))
     values = form.values(z, found.values)
-    about = replace(found, values=np.where(form.shape, 0.0, values), prior=form.prior)
-    linear, slopes = with_uncertainty(form.linearised(values), about), form.slopes(values)
-    return CurveFit(law, form.names, form.units, values, linear.covariance * np.outer(slopes, slopes), linear)
+    prior, slopes = form.prior(values), form.slopes(values)
+    about = replace(found, values=np.where(form.shape, 0.0, values), prior=prior)
+    linear = with_uncertainty(form.linearised(values), about)
+    return CurveFit(law, form.names, form.units, values, linear.covariance * np.outer(slopes, slopes), linear, prior)
 
 
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
     """Parameters (p,) of the same law for other samples, to first order about the fit."""
-    form = CurveShape(fit.law, samples.thinned(_POLISHED))
-    return form.moved(fit.values, solve_values(form.linearised(fit.values), options.solver, form.prior).values)
+    form = options.form(fit.law, samples.thinned(_POLISHED))
+    return form.moved(fit.values, solve_values(form.linearised(fit.values), options.solver, fit.prior).values)
 
 
 def held_out_curve_error(fit: CurveFit, samples: CurveSamples, folds: int) -> FloatArray:
@@ -125,11 +143,10 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, folds: int) -> Fl
     ----------
     samples : of the fit
     """
-    form = CurveShape(fit.law, samples)
-    problem = form.linearised(fit.values)
+    problem = CurveShape(fit.law, samples).linearised(fit.values)
     fold = folds_of(problem, folds)
     folded = FoldedProblem(fit.linear.problem, fit.linear.weights, fold[samples.every(_POLISHED)])
-    return folded.held_out_error(np.arange(fit.values.size), form.prior, problem, fold)
+    return folded.held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
 
 
 def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> FloatArray:
@@ -137,9 +154,9 @@ def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> Fl
     s = form.low.size
     draws = qmc.Sobol(s, seed=0).random_base2(int(np.ceil(np.log2(options.starts))))[: options.starts]
     low, high = coarse.likely
-    starts = sorted(low + draws * (high - low), key=lambda z: _left(coarse, z, None, False))[:_REFINED]
+    starts = sorted(low + draws * (high - low), key=lambda z: _left(coarse, z, False))[:_REFINED]
     rivals = [_refined(coarse, start, options, 1, _EVALUATIONS[0], _TOLERANCE[0]) for start in starts]
-    best = min(rivals, key=lambda z: _left(coarse, z, None, options.robust))
+    best = min(rivals, key=lambda z: _left(coarse, z, options.robust))
     return _refined(form, best, options, _ROUNDS if options.robust else 1, _EVALUATIONS[1], _TOLERANCE[1])
 
 
@@ -148,7 +165,7 @@ def _refined(
 ) -> FloatArray:
     """Coordinates (s,) of the nearest best shape, with the robust weights of the one before."""
     for _ in range(rounds):
-        weights = solve_values(form.problem(z), options.solver, form.linear_prior).weights
+        weights = solve_values(form.problem(z), options.solver, form.linear_prior(z)).weights
         inside = np.clip(z, form.low + 1e-9 * (form.high - form.low), form.high - 1e-9 * (form.high - form.low))
         z = least_squares(
             lambda z, weights=weights: _residual(form, z, weights), inside, bounds=(form.low, form.high),
@@ -157,24 +174,27 @@ def _refined(
     return np.asarray(z)
 
 
-def _residual(form: CurveShape, z: FloatArray, weights: FloatArray | None) -> FloatArray:
+def _residual(form: CurveShape, z: FloatArray, weights: FloatArray) -> FloatArray:
     """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
     problem = form.problem(z)
-    weights = np.ones_like(problem.y) if weights is None else weights
     folded = FoldedProblem(problem, weights, np.zeros_like(problem.joint))
-    chi = folded.values(np.arange(len(problem.names)), form.linear_prior.scaled(0.0))
+    chi = folded.values(np.arange(len(problem.names)), form.linear_prior(z))
     return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
 
 
-def _left(form: CurveShape, z: FloatArray, weights: FloatArray | None, robust: bool) -> float:
-    error = _residual(form, z, weights)
+def _left(form: CurveShape, z: FloatArray, robust: bool) -> float:
+    y = form.problem(z).y
+    error = _residual(form, z, np.full(y.size, 1.0 / np.mean((_NOISE * y) ** 2)))
     return float(np.mean(np.abs(error)) if robust else np.mean(error**2))
 
 
 _VAGUE = 0.3
 """A parameter is known when its standard deviation is below this part of its value,"""
 _NEGLIGIBLE = 0.05
-"""or, where the torque is linear in it, when what is not known of it is below this part of the friction."""
+"""or, where the torque is linear in it, when what is not known of it is below this part of the friction, at standstill
+too."""
+_CREEP = 1e-6
+"""Share of the velocity at which static friction is all that acts."""
 _ONE_WAY = 0.02
 """A joint moves in one direction only when less than this part of its samples shows the other one."""
 _MIXED = 0.9
@@ -186,11 +206,11 @@ def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) 
 
     Viscous friction of a joint that never leaves the Stribeck region is not shown, whatever its standard deviation.
     """
-    backward = replace(samples, velocity=-samples.velocity)
-    effects = [np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in (samples, backward)]
+    tried = [replace(samples, velocity=factor * samples.velocity) for factor in (1.0, -1.0, _CREEP, -_CREEP)]
+    effects = np.max([np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in tried], axis=0)
     roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.further.size]
     linear = np.array([role is not Role.SHAPE for role in roles])
-    small = linear & (fit.sigma * np.maximum(*effects) < _NEGLIGIBLE * samples.torque_rms)
+    small = linear & (fit.sigma * effects < _NEGLIGIBLE * samples.torque_rms)
     vague, top = (fit.sigma > _VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"
     inside = samples.top_speed <= float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
     vague |= inside & np.array([role is Role.VISCOUS for role in roles])

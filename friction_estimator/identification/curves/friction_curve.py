@@ -30,7 +30,6 @@ from friction_estimator.identification.curves.fit import (
     refit,
 )
 from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, torque_of
-from friction_estimator.identification.curves.stribeck import StribeckExcess, fitted_law
 from friction_estimator.identification.joint_log import (
     FRICTION,
     JointLog,
@@ -58,7 +57,7 @@ from friction_estimator.identification.scoring import choice_covariance
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray
 
 METHOD = "friction_curve"
 _DRAWN = 2000
@@ -154,7 +153,7 @@ def _sources(
         raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
     open_joints = chosen_joints(options.joint_laws, names) if options.law == AUTOMATIC else ()
     sources = []
-    for k, (name, law) in enumerate(zip(names, map(fitted_law, law_names), strict=True)):
+    for k, (name, law) in enumerate(zip(names, map(make_law, law_names), strict=True)):
         columns = () if law.has_offset or options.offset is False else (OFFSET,)
         optional = frozenset(columns if options.offset is None else ())
         sources.append(CurveSource(name, law, columns, optional, automatic=k in open_joints))
@@ -193,14 +192,6 @@ class JointCurve:
     identifiable: BoolArray
     reasons: tuple[str, ...]
     error: float
-
-    @property
-    def law(self) -> tuple[str, FloatArray, FloatArray]:
-        """Law of the registry with its parameters (q,) and their covariance (q, q)."""
-        law, friction = self.fit.law, self.fit.friction
-        if isinstance(law, StribeckExcess):
-            return (law.name, *law.registered(friction.values, friction.covariance))
-        return law.name, friction.values, friction.covariance
 
     @property
     def further(self) -> dict[str, float]:
@@ -259,20 +250,17 @@ class Curves:
         rivals : the same motions after treatments that predict as well: what they change is part of the uncertainty
         """
         options, joint = self._options, source.joint
-        start = replace(source, law=_start(source.law))
-        delay, lateness, delays = choose_delay(motions, start, options)
+        delay, lateness, delays = choose_delay(motions, source, options)
         samples, law = source.samples(motions, options, delay), source.law
         reason = _lacking(joint, samples.used, _FEWEST * (len(law.parameters) + len(source.columns)))
         if reason:
             self._left_out.append(reason)
             return
-        lacking, samples, found = choose_parameters(samples, start, options)
+        samples, found = choose_parameters(samples, source, options)
         if source.automatic:
             name, more = choose_law(joint, samples.used, options)
-            law, found = fitted_law(name), (*found, *more)
+            law, found = make_law(name), (*found, *more)
             samples = samples.without((OFFSET,)) if law.has_offset else samples
-        elif isinstance(law, StribeckExcess):  # what is left out may be as large as the friction
-            law = law.without(dict.fromkeys(lacking, samples.used.torque_rms))
         left_out = set(source.columns) - set(samples.columns)
         others = (source.samples(one, options, delay).without(left_out) for one in rivals)
         curve = _joint_curve(joint, law, samples, options, [one.used for one in others])
@@ -282,8 +270,8 @@ class Curves:
         prediction = CurvePrediction(
             joint=joint,
             treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
-            law=curve.law[0],
-            values=tuple(curve.law[1].tolist()),
+            law=law.name,
+            values=tuple(curve.fit.friction.values.tolist()),
             further=curve.further,
             delay=delay,
             dead_zone=options.dead_zone,
@@ -294,10 +282,10 @@ class Curves:
         score = replace(prediction.predicted(samples).scores()[0], model_error=curve.error)
         decisions = [choice for motion in motions for choice in motion.choices]
         data = tuple((motion.name, motion.digest) for motion in motions)
-        name, values, covariance = curve.law
-        residual, noise = _variances(curve)
+        own_law, (residual, noise) = curve.fit.friction, _variances(curve)
+        parameters = [(own_law.values, own_law.covariance)]
         result = Identification(
-            friction=joined([joint], [name], [(values, covariance)], [residual], [noise], [score.samples]),
+            friction=joined([joint], [law.name], parameters, [residual], [noise], [score.samples]),
             parameters=_table(curve),
             scores=(score,),
             samples=(_drawn(curve),),
@@ -323,11 +311,6 @@ class Curves:
         found = merged(self._parts, [Finding(2.0, text) for text in self._left_out])
         choices = (*found.provenance.choices, *self._left_out)
         return replace(found, provenance=replace(found.provenance, choices=choices))
-
-
-def _start(law: FrictionLaw) -> FrictionLaw:
-    """The law with the shape that decisions are made with."""
-    return law.at_published_velocity if isinstance(law, StribeckExcess) else law
 
 
 def _lacking(joint: str, samples: CurveSamples, fewest: int) -> str:
@@ -370,48 +353,16 @@ _CONSTANT = (
 def _findings(curve: JointCurve, useful: bool, found: list[Finding]) -> list[Finding]:
     """Those about the error, and what else is to be found about the curve."""
     found = found + [Finding(1.0, text) for text in curve.reasons if useful]
-    found += [Finding(1.3, text) for text in _about_static_friction(curve)]
     if OFFSET.name in curve.further:
         found.append(Finding(0.9, _CONSTANT.format(curve.joint, curve.further[OFFSET.name])))
     return found
 
 
-def _about_static_friction(curve: JointCurve) -> list[str]:
-    """Static friction and Stribeck velocity that no sample shows, in sentences."""
-    law, (_, values, covariance) = curve.fit.law, curve.law
-    if not isinstance(law, StribeckExcess):
-        return []
-    found = []
-    if law.velocity is None and not float(np.sqrt(covariance[-1, -1])) < 0.5 * values[-1]:
-        spread = float(np.sqrt(covariance[-1, -1]))
-        found.append(
-            f"{curve.joint}: the Stribeck velocity {values[-1]:.2g} rad/s cannot be seen in this motion (sigma "
-            f"{spread:.2g}): take the published one, or move slower and faster"
-        )
-    if not law.unseen:
-        return found
-    sides = " and the ".join(("positive", "negative")[side] for side in sorted(law.unseen))
-    return [
-        *found,
-        f"{curve.joint}: no sample slides slowly enough in the {sides} direction to show static friction, and "
-        "static friction there is taken to be Coulomb friction; move it more slowly",
-    ]
-
-
 def _table(curve: JointCurve) -> ParameterTable:
-    """Parameters of the law as registered, then those of the further columns."""
-    name, own, covariance = curve.law
-    law, q, identifiable = make_law(name), len(curve.fit.law.parameters), curve.identifiable
-    known = dict(zip(curve.fit.names, identifiable.tolist(), strict=True))
-    exact = np.diagonal(covariance) == 0.0  # given, not identified
-    shown = [known.get(one, bool(exact[k])) for k, one in enumerate(law.parameter_names)]
-    return ParameterTable(
-        tuple(f"{curve.joint}/{one}" for one in (*law.parameter_names, *curve.fit.names[q:])),
-        (*law.units, *curve.fit.units[q:]),
-        np.append(own, curve.fit.further),
-        np.append(np.sqrt(np.diagonal(covariance)), curve.fit.sigma[q:]),
-        identifiable=np.append(np.array(shown, dtype=bool), identifiable[q:]),
-    )
+    """Parameters of the law, then those of the further columns."""
+    fit = curve.fit
+    names = tuple(f"{curve.joint}/{name}" for name in fit.names)
+    return ParameterTable(names, fit.units, fit.values, fit.sigma, identifiable=curve.identifiable)
 
 
 def _drawn(curve: JointCurve) -> FrictionSamples:

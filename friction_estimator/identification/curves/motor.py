@@ -29,15 +29,14 @@ from friction_estimator.identification.curves.drive import (
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
 from friction_estimator.identification.curves.problem import further_of, torque_of
-from friction_estimator.identification.curves.stribeck import StribeckExcess
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
-from friction_estimator.laws import FrictionLaw, make_linear_law
+from friction_estimator.laws import FrictionLaw, make_law, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, STRIBECK_VELOCITY
+from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, ASYMMETRIC_STRIBECK_SCALED, STRIBECK_VELOCITY
 
 METHOD = "motor"
 
@@ -85,8 +84,8 @@ class MotorOptions:
 DEFAULTS = MotorOptions()
 
 
-def motor_law(options: MotorOptions) -> FrictionLaw:
-    """The law of every motor, in the form in which it is fitted.
+def motor_law(options: MotorOptions) -> tuple[FrictionLaw, CurveOptions]:
+    """The law of every motor, and how it is fitted.
 
     Raises
     ------
@@ -94,9 +93,12 @@ def motor_law(options: MotorOptions) -> FrictionLaw:
         When it is not known, Stribeck options are given for a law without them, or an offset cannot be separated.
     """
     if options.law == AUTOMATIC:
-        return make_linear_law(START_LAW)
+        return make_linear_law(START_LAW), options.fit
     if options.law == ASYMMETRIC_STRIBECK.name:
-        return StribeckExcess(options.stribeck_velocity, options.zero_slope)
+        published = options.stribeck_velocity == STRIBECK_VELOCITY
+        law = make_law(ASYMMETRIC_STRIBECK.name if published else ASYMMETRIC_STRIBECK_SCALED.name)
+        velocity, slope = options.stribeck_velocity, options.zero_slope
+        return law, replace(options.fit, stribeck_velocity=velocity, zero_slope=slope)
     if options.stribeck_velocity is None:
         raise ConfigError(f"a Stribeck velocity is searched for {ASYMMETRIC_STRIBECK.name!r}, not for {options.law!r}")
     if options.zero_slope != "none" or options.stribeck_velocity != STRIBECK_VELOCITY:
@@ -104,17 +106,17 @@ def motor_law(options: MotorOptions) -> FrictionLaw:
             f"a Stribeck velocity and a zero slope at standstill are for the law {ASYMMETRIC_STRIBECK.name!r}, "
             f"not for {options.law!r}"
         )
-    law = make_linear_law(options.law)
-    if law.depends_on_load and not options.known_gain:
+    linear = make_linear_law(options.law)
+    if linear.depends_on_load and not options.known_gain:
         raise ConfigError(
             f"the law {options.law!r} needs the load, which is the torque of the motor: give its gain (--known-gain), "
             "as losses in proportion to the load cannot be separated from an unknown gain"
         )
-    if options.offset and not offset_shows(law):
+    if options.offset and not offset_shows(linear):
         raise ConfigError(
             f"a constant torque cannot be separated from the friction of {options.law!r}: leave offset out"
         )
-    return law
+    return linear, options.fit
 
 
 def offset_shows(law: FrictionLaw) -> bool:
@@ -123,7 +125,7 @@ def offset_shows(law: FrictionLaw) -> bool:
     p = len(law.parameters)
     velocity = np.tile(np.append(speed, -speed), 2)
     load = np.repeat((1.0, -1.0), velocity.size // 2)
-    columns = torque_gradient(law, np.zeros(p), velocity, load)
+    columns = torque_gradient(law, np.append(np.zeros(p - 1), STRIBECK_VELOCITY), velocity, load)
     ones = np.ones(len(columns))
     return bool(np.linalg.norm(ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]) > 1e-6)
 
@@ -225,18 +227,17 @@ def identify_motor(
     if not free_logs and not driven_logs:
         raise InputError(_NEEDS_LOGS)
     check_names(options, coupling)
-    law = motor_law(options)
+    law, fit = motor_law(options)
     free, driven = ([log.select(coupling.joint_names) for log in logs] for logs in (free_logs, driven_logs))
     kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
     recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
     recording.check(free, driven)
 
     own = FrictionCurveOptions(
-        options.law, fit=options.fit, delay=options.delay, folds=options.folds, cutoff_hz=options.cutoff_hz
+        options.law, fit=fit, delay=options.delay, folds=options.folds, cutoff_hz=options.cutoff_hz
     )
     curves = Curves(METHOD, own, "torque", recording)
-    start = law.at_published_velocity if isinstance(law, StribeckExcess) else law
-    offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(start) and options.offset is not False else set()
+    offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(law) and options.offset is not False else set()
     for number, motor in enumerate(coupling.motor_names):
         part = recording.of(motor)
         columns = {

@@ -13,6 +13,7 @@ from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SIGMA,
 from friction_estimator.identification.linear_problem import LinearProblem, Prior, select_columns
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
+from friction_estimator.laws.published import STRIBECK_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 10.0
@@ -122,23 +123,32 @@ class CurveSamples:
         return self.select(self.every(largest))
 
 
+ZERO_SLOPES = {"none": (), "positive": ("static_positive",), "negative": ("static_negative",)}
+ZERO_SLOPES["both"] = (*ZERO_SLOPES["positive"], *ZERO_SLOPES["negative"])
+"""Static friction of the directions in which friction leaves standstill with zero slope, by the value of the option."""
+_EXACT = 3e-7
+"""Standard deviation of what is zero by definition, in the size of the friction."""
+
+
 class CurveShape:
     """Linear problems of a law with its further columns: at a shape of the curve, and about a solution.
 
-    Coordinates (s,) of the shape are its parameters, or their logarithms where orders of magnitude count.
+    Coordinates (s,) of the shape are its parameters, or their logarithms where orders of magnitude count. Static
+    friction differs from Coulomb friction by the size of the friction: where nothing slides slowly, an extrapolation of
+    ``exp(|dq| / v_s)`` from fast samples would be thousands of newton metres.
 
     Parameters
     ----------
     law : any of the registry
     samples : finite; with a load where the law needs one
+    stribeck_velocity : given [rad/s]; None: as of the law, or searched
+    zero_slope : of :data:`ZERO_SLOPES`; there ``static - coulomb = v_s viscous`` (Guedelha et al. 2017, section 4.1.2)
 
     Attributes
     ----------
     names, units : (p) parameters of the law, then the further columns
     shape : (p) True for parameters that the torque is not linear in
     low, high : (s,) range of the coordinates
-    linear_prior, prior : what is known before of the (p - s,) other parameters, and of all about a solution: no term
-        is larger than ten times the friction, and a shape is anywhere in its range
 
     Raises
     ------
@@ -146,7 +156,13 @@ class CurveShape:
         When there are not more samples than parameters, or nothing moves.
     """
 
-    def __init__(self, law: FrictionLaw, samples: CurveSamples) -> None:
+    def __init__(
+        self,
+        law: FrictionLaw,
+        samples: CurveSamples,
+        stribeck_velocity: float | None = None,
+        zero_slope: str = "none",
+    ) -> None:
         self.names = (*law.parameter_names, *(column.name for column in samples.columns))
         self.units = (*law.units, *(column.unit for column in samples.columns))
         if samples.friction.size <= len(self.names):
@@ -158,7 +174,11 @@ class CurveShape:
         self._law, self._samples = law, samples
         roles = [*(one.role for one in law.parameters), *[Role.OFFSET] * len(samples.columns)]
         self.shape: BoolArray = np.array([role is Role.SHAPE for role in roles])
-        bounds = np.array([one.bounds for one in law.parameters if one.role is Role.SHAPE]).reshape(-1, 2)
+        shapes = [one for one in law.parameters if one.role is Role.SHAPE]
+        given = [stribeck_velocity if one.name == "stribeck_velocity" else None for one in shapes]
+        bounds = np.array(
+            [one.bounds if value is None else (value, value) for one, value in zip(shapes, given, strict=True)]
+        ).reshape(-1, 2)
         self._log = bounds[:, 0] > 0.0
         self.low, self.high = self._coordinates(bounds[:, 0]), self._coordinates(bounds[:, 1])
         self._nonnegative = np.array([*law.nonnegative, *(column.nonnegative for column in samples.columns)])
@@ -166,8 +186,8 @@ class CurveShape:
         both = samples, replace(samples, velocity=-samples.velocity)
         largest = np.max([np.abs(self.linearised(middle, one).W).max(axis=0) for one in both], axis=0)
         size = _LARGEST * np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
-        size[self.shape] = self.high - self.low
-        self.prior, self.linear_prior = Prior.of_std(size), Prior.of_std(size[~self.shape])
+        size[self.shape] = np.where(self.high > self.low, self.high - self.low, 1.0)
+        self._size, self._sloped = size, ZERO_SLOPES[zero_slope]
 
     @property
     def likely(self) -> tuple[FloatArray, FloatArray]:
@@ -193,8 +213,31 @@ class CurveShape:
     def slopes(self, values: FloatArray) -> FloatArray:
         """Derivative (p,) of each parameter by that of :meth:`linearised`."""
         slopes = np.ones_like(values)
-        slopes[self.shape] = np.where(self._log, values[self.shape], 1.0)
+        slopes[self.shape] = np.where(self._log, values[self.shape], 1.0) * (self.high > self.low)
         return slopes
+
+    def prior(self, values: FloatArray) -> Prior:
+        """What is known before of the parameters of :meth:`linearised`.
+
+        No term is larger than ten times the friction, and a shape is anywhere in its range.
+        """
+        prior, names = Prior.of_std(self._size), list(self.names)
+        for k, one in enumerate(self._law.parameters):
+            if one.role is Role.STRIBECK and "coulomb" in names:
+                row, size = np.zeros(values.size), self._samples.torque_rms
+                row[k], row[names.index("coulomb")] = 1.0, -1.0
+                if one.name in self._sloped:
+                    velocity, viscous = values[self.shape][-1:], names.index("viscous")
+                    row[viscous], size = -float(velocity[0]) if velocity.size else -STRIBECK_VELOCITY, _EXACT * size
+                    row[self.shape] = row[viscous] * values[viscous]
+                prior = Prior(prior.mean, prior.precision + np.outer(row, row) / size**2)
+        return prior
+
+    def linear_prior(self, z: FloatArray) -> Prior:
+        """What is known before of the parameters of :meth:`problem`."""
+        linear = np.flatnonzero(~self.shape)
+        whole = self.prior(self.values(z))
+        return Prior(whole.mean[linear], whole.precision[np.ix_(linear, linear)])
 
     def problem(self, z: FloatArray) -> LinearProblem:
         """Rows with the columns that the torque is linear in, at a shape (s,)."""
