@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePath
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from friction_estimator import fleet
-from friction_estimator.cli.arguments import look_ahead, output_console, positive, progress_lines, whole_number
+from friction_estimator.cli.arguments import look_ahead, output_console, positive, progress_bar, whole_number
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.fleet.bag_task import SKIPPED
 from friction_estimator.fleet.page import drift_table
 from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
 from friction_estimator.identification.methods import METHODS
@@ -25,7 +23,6 @@ from friction_estimator.tables import make_table, percent, terminal_table
 
 WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
-_RATE_PERIOD = 86_400.0  # over which the rate is taken for the time left: a bag may take an hour [s]
 _WIDTH = 160
 _ROWS = 40
 """Joints in the table on the terminal, the worst ones."""
@@ -136,8 +133,12 @@ def _run_bags(arguments: argparse.Namespace) -> int:
         work, options = fleet.identify, {**options, "method": arguments.method, "law": arguments.law}
     for name in ("core", "client", "nanny", "scheduler", "worker"):  # what concerns the user is in the results
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
-    with _progress(arguments.action) as (progress, announce):
-        done = work(arguments.bags, arguments.robots, progress=progress, announce=announce, **options)
+    with progress_bar(arguments.action) as bar:
+
+        def announce(address: str) -> None:
+            print(f"Dask's dashboard, where bokeh is installed: {address}", file=sys.stderr)
+
+        done = work(arguments.bags, arguments.robots, progress=partial(_show, bar), announce=announce, **options)
     if done.failed:
         table = make_table("Bags that failed", ("bag", "reason"), ((one.bag, one.reason) for one in done.failed))
         Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH).print(terminal_table(table))
@@ -148,36 +149,6 @@ def _run_bags(arguments: argparse.Namespace) -> int:
     return 1 if done.failed else 0
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[tuple[fleet.Progress, Callable[[str], None]]]:
-    """Bar on stderr with bags, rate and time left; without a terminal a line every few seconds."""
-    console = Console(stderr=True, highlight=False)
-
-    def announce(address: str) -> None:
-        console.print(f"Dask's dashboard, where bokeh is installed: {address}", soft_wrap=True)
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[bags]} bags, {task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    hidden, lines = not sys.stderr.isatty(), progress_lines(title)
-    with Progress(*columns, console=console, transient=True, disable=hidden, speed_estimate_period=_RATE_PERIOD) as bar:
-        task = bar.add_task(title, total=None, bags=0, rate="")
-        worked = before = skipped = 0
-
-        def progress(result: fleet.BagResult, done: int, total: int) -> None:
-            nonlocal worked, before, skipped
-            if result.status == SKIPPED:  # takes no time, so it must not count for the rate
-                skipped += done - before
-            else:
-                worked += 1
-            before = done
-            if hidden:
-                lines(done, total)
-            elapsed = bar.tasks[0].elapsed or 0.0
-            rate = f"{60.0 * worked / elapsed:.1f} bags/min" if elapsed else ""
-            bar.update(task, completed=done - skipped, total=total - skipped, bags=worked, rate=rate)
-
-        yield progress, announce
+def _show(bar: Callable[..., None], result: fleet.BagResult, done: int, total: int) -> None:
+    """Progress by the size of the bags, and the newest of them."""
+    bar(done, total, f"{result.status} {PurePath(result.bag).name}")

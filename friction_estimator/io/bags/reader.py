@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from mcap.records import Channel, Message, Schema
@@ -170,8 +170,8 @@ RawMessage = tuple[str, str, int, bytes]
 _SUFFIXES = (".mcap", ".db3")
 
 
-class Storage(Protocol):
-    """Something that holds messages.
+class WholeStorage:
+    """An undamaged bag (folder with metadata.yaml) or one storage file of it.
 
     Attributes
     ----------
@@ -182,25 +182,8 @@ class Storage(Protocol):
     damage : what is wrong with it, empty when nothing is
     """
 
-    topics: dict[str, str]
-    message_count: int
-    start_ns: int
-    end_ns: int
-    custom_data: dict[str, str]
-    damage: str
-
-    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
-        """Messages of these topics, in recorded order."""
-        ...
-
-
-class WholeStorage:
-    """An undamaged bag (folder with metadata.yaml) or one storage file of it."""
-
-    damage = ""
-
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self.damage = path, ""
         with Reader(path) as reader:
             self.topics = {connection.topic: connection.msgtype for connection in reader.connections}
             self.message_count = reader.message_count
@@ -261,6 +244,25 @@ class DamagedMcap:
                 elif isinstance(record, Message) and record.channel_id in channels:
                     topic, type_name = channels[record.channel_id]
                     yield topic, type_name, record.log_time, record.data
+
+
+class Unreadable:
+    """A file of which nothing can be read."""
+
+    message_count = start_ns = end_ns = 0
+
+    def __init__(self, damage: str) -> None:
+        self.topics: dict[str, str] = {}
+        self.custom_data: dict[str, str] = {}
+        self.damage = damage
+
+    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
+        """None."""
+        return iter(())
+
+
+Storage = WholeStorage | DamagedMcap | Unreadable
+"""What holds messages; all of them have the attributes of :class:`WholeStorage`."""
 
 
 def open_storages(path: Path) -> list[Storage]:
@@ -327,21 +329,7 @@ def _open_file(path: Path) -> Storage:
     except Exception as error:  # as above
         if path.suffix == ".mcap":
             return DamagedMcap(path)
-        return _Unreadable(f"{path} is damaged and cannot be read: {_reason(error)}")
-
-
-class _Unreadable:
-    """A file of which nothing can be read."""
-
-    message_count = start_ns = end_ns = 0
-
-    def __init__(self, damage: str) -> None:
-        self.topics: dict[str, str] = {}
-        self.custom_data: dict[str, str] = {}
-        self.damage = damage
-
-    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
-        return iter(())
+        return Unreadable(f"{path} is damaged and cannot be read: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
