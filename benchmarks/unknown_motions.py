@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.shared.command import command, command_line, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, add_page, table
 from benchmarks.shared.random_walks import ALL_FRICTION, LEG_EXTENSION, NOMINAL_MASS, RandomWalks
+from benchmarks.shared.wrong_bodies import scaled_urdf
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
@@ -35,7 +36,6 @@ from friction_estimator.simulation import (
     Scenario,
     Simulator,
     make_noise,
-    scaled_urdf,
 )
 
 PAGE = DOCS / "results" / "mob_net.md"

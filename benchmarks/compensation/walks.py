@@ -22,7 +22,6 @@ from friction_estimator.simulation import (
     Simulator,
     make_noise,
     make_scenario,
-    with_friction,
 )
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.controller import ControllerGains
@@ -188,7 +187,7 @@ def walk(controller: str, method: str, step_length: float, duration: float) -> W
     scenario = make_scenario("walk_and_stop", duration)
     scenario = dataclasses.replace(scenario, gait=dataclasses.replace(scenario.gait, step_length=step_length))
     if method == NO_FRICTION:
-        scenario = with_friction(scenario, "coulomb_viscous", (0.0, 0.0))
+        scenario = dataclasses.replace(scenario, friction=make_scenario("no_friction").friction)
     gains = controller_gains(robot, controller)
     simulator = Simulator(robot.config, robot.urdf_xml, scenario, make_noise(NOISE), gains=gains)
     compute, torque, judged, fell = make_method(method, robot, NOISE), None, [], ""

@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from benchmarks.shared.estimates import changed_config
+from benchmarks.shared.wrong_bodies import perturbed_urdf
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.simulation import Gait, NoiseLevel, perturbed_urdf
+from friction_estimator.simulation import Gait, NoiseLevel
 from friction_estimator.simulation.biped import Biped
 
 BUILTIN, MUJOCO = SIMULATORS = ("builtin", "mujoco")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.shared.wrong_bodies import scaled_urdf
 from friction_estimator import compiled
 from friction_estimator.errors import LearningError, SimulationError, choices
 from friction_estimator.io.robot import Robot
@@ -35,7 +36,6 @@ from friction_estimator.simulation import (
     Scenario,
     Simulator,
     make_noise,
-    scaled_urdf,
 )
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.types import BoolArray, FloatArray

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.shared.wrong_bodies import perturbed_urdf
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, SimulationError, choices
@@ -19,7 +20,6 @@ from friction_estimator.simulation import (
     Simulator,
     make_noise,
     make_scenario,
-    perturbed_urdf,
     scenario_names,
 )
 from friction_estimator.types import Attitude, BoolArray, ContactPhase, Dynamics, FloatArray, SensorFrame

@@ -1,10 +1,9 @@
 """MuJoCo biped from the robot's own URDF: walk, sensors, injected friction."""
 
-from friction_estimator.simulation.biped import perturbed_urdf, scaled_urdf
 from friction_estimator.simulation.controller import ControllerGains
 from friction_estimator.simulation.footsteps import Gait, Ground
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
-from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names, with_friction
+from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names
 from friction_estimator.simulation.sensors import NoiseLevel, make_noise, noise_names
 from friction_estimator.simulation.simulator import PERIOD_NS, Reference, SimulationSample, Simulator
 
@@ -25,8 +24,5 @@ __all__ = [
     "make_noise",
     "make_scenario",
     "noise_names",
-    "perturbed_urdf",
-    "scaled_urdf",
     "scenario_names",
-    "with_friction",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -205,8 +205,3 @@ def make_scenario(name: str, duration: float = 20.0) -> Scenario:
         raise SimulationError(f"unknown scenario {name!r}; the scenarios are {choices(_SCENARIOS)}")
     fields = _SCENARIOS[name]
     return Scenario(name, duration, **(fields(duration) if callable(fields) else fields))
-
-
-def with_friction(scenario: Scenario, law: str, parameters: tuple[float, ...]) -> Scenario:
-    """The same scenario with one law, with the same parameters, in every leg joint."""
-    return replace(scenario, friction=_alike(law, *parameters))

@@ -4,8 +4,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from benchmarks.shared.wrong_bodies import perturbed_urdf
 from friction_estimator.errors import SimulationError
-from friction_estimator.simulation import perturbed_urdf
 
 SEEDS = range(40)
 

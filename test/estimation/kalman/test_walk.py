@@ -28,7 +28,8 @@ class Run:
 @pytest.fixture(scope="module")
 def runs() -> dict[str, Run]:
     """The same readings seen by the Kalman stage, by printed FBSE, and by the Kalman stage with wrong inertias."""
-    from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario, perturbed_urdf
+    from benchmarks.shared.wrong_bodies import perturbed_urdf
+    from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 
     robot = load_robot("suralp")
 
