@@ -20,7 +20,6 @@ from friction_estimator.identification.linear_problem import (
     LinearFit,
     LinearProblem,
     fold_numbers,
-    held_out_prediction,
     select_columns,
     select_rows,
     solve_values,
@@ -204,9 +203,9 @@ def _products_apart(shared: Estimate) -> LinearFit:
 def _held_out(fit: LinearFit, estimate: Estimate | None) -> FloatArray:
     problem = fit.problem
     prior = None if estimate is None else estimate.prior
-    prediction = held_out_prediction(
-        problem,
-        fold_numbers(problem.segment),
-        lambda rows: solve_values(select_rows(problem, rows), ORDINARY, prior).values,
-    )
-    return problem.y - prediction
+    fold, error = fold_numbers(problem.segment), np.empty_like(problem.y)
+    for number in np.unique(fold):
+        unseen = fold == number
+        values = solve_values(select_rows(problem, ~unseen), ORDINARY, prior).values
+        error[unseen] = problem.y[unseen] - problem.W[unseen] @ values
+    return error

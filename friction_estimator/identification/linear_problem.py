@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -216,24 +216,6 @@ def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
             if np.unique(problem.segment[these]).size > 1:
                 fold[these] = fold_numbers(problem.segment[these], folds)
     return fold if fold.any() else fold_numbers(problem.segment, folds)
-
-
-def held_out_prediction(
-    problem: LinearProblem, fold: IntArray, estimate: Callable[[BoolArray], FloatArray]
-) -> FloatArray:
-    """Prediction (r,) of every row by the parameters of the other folds [N m].
-
-    Parameters
-    ----------
-    problem : all rows
-    fold : (r,) of :func:`fold_numbers`
-    estimate : parameters (p,) from the rows (r,) that are True
-    """
-    prediction = np.empty_like(problem.y)
-    for number in np.unique(fold):
-        held_out = fold == number
-        prediction[held_out] = problem.W[held_out] @ estimate(~held_out)
-    return prediction
 
 
 def rms_by_joint(error: FloatArray, joint: IntArray, joints: int) -> FloatArray:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from friction_estimator.laws import FrictionLaw, linear_law_names, make_law, make_linear_law
+from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import LinearFrictionLaw
@@ -284,21 +284,9 @@ class Finding:
     text: str
 
 
-def judged(
-    scores: Sequence[JointScore], friction: IdentifiedParameters, condition: float, optional: Collection[str] = ()
-) -> list[Finding]:
-    """Findings about errors and parameters of an identification.
-
-    Parameters
-    ----------
-    scores : (n) held-out errors
-    friction : (n) parameters
-    condition : of the column-scaled observation matrix
-    optional : names among those of the parameters whose friction may as well be zero
-    """
+def judged(scores: Sequence[JointScore], condition: float) -> list[Finding]:
+    """Findings about the held-out errors (n) of an identification, and the condition of its columns."""
     findings = [finding for score in scores for finding in about_score(score)]
-    for joint in range(len(friction.joint_names)):
-        findings += _about_parameters(friction, joint, friction.joint_names[joint] in optional)
     if condition > _ILL:
         findings.append(
             Finding(
@@ -348,14 +336,11 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     return found
 
 
-def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool) -> list[Finding]:
-    """Parameters of a linear law that the data do not show; `friction_curve` reports those of other laws."""
-    if friction.law_names[joint] not in linear_law_names() or not friction.samples[joint]:
-        return []
-    law = make_linear_law(friction.law_names[joint])
-    name, values = friction.joint_names[joint], friction.values[joint]
-    sigma = np.sqrt(np.diagonal(friction.covariance[joint]))
-    found = []
+def about_law(
+    name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool
+) -> list[Finding]:
+    """Parameters (p,) of a law that the data do not show; ``optional``: they may as well be zero."""
+    sigma, found = np.sqrt(np.diagonal(covariance)), list[Finding]()
     for k in map(int, np.flatnonzero(law.nonnegative)):
         parameter = law.parameter_names[k]
         if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
@@ -366,27 +351,19 @@ def _about_parameters(friction: IdentifiedParameters, joint: int, optional: bool
         elif values[k] <= 0.0 and not optional:
             text = f"{name}: {parameter} would be negative and was held at zero: check the torque and the model"
             found.append(Finding(1.1, text))
-    return found + _about_sizes(friction, joint, law)
-
-
-def _about_sizes(friction: IdentifiedParameters, joint: int, law: LinearFrictionLaw) -> list[Finding]:
-    """Coulomb and viscous friction that are not known well."""
-    found = []
-    p = len(law.parameter_names)
-    basis = np.eye(p)
+    basis = np.eye(values.size)
     for what, unit, weights in (
         ("Coulomb", "N m", law.coulomb(basis)),
         ("viscous", "N m s/rad", law.viscous(basis)),
     ):
-        value = float(weights @ friction.values[joint, :p])
-        spread = float(np.sqrt(weights @ friction.covariance[joint, :p, :p] @ weights))
+        value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
         if value > 0.0 and _VAGUE * value < spread:
             how = (
                 f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
                 if spread < value
                 else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
             )
-            found.append(Finding(1.05, f"{friction.joint_names[joint]}: {what} friction {how}"))
+            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
     return found
 
 

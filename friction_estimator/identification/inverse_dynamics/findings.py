@@ -7,93 +7,44 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, estimate
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import delay_error
-from friction_estimator.identification.linear_problem import (
-    LinearProblem,
-    Prior,
-    SolverOptions,
-    folds_of,
-    held_out_prediction,
-    rms_by_joint,
-    select_columns,
-    select_rows,
-    solve_values,
-)
-from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, joined
-from friction_estimator.identification.scoring import RARE, Rows
+from friction_estimator.identification.linear_problem import folds_of, rms_by_joint, select_columns
+from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, about_law
+from friction_estimator.identification.scoring import RARE, FoldedProblem, Rows
 from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray
 
 
-def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Rows) -> tuple[JointScore, ...]:
+def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore, ...]:
     """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
-    A row is predicted from the motion and from parameters that its own fold had no part in: friction that depends on
-    the load takes that of the same prediction. What the data decided as a whole (treatment, dead zone, prior, offsets,
-    delays, q_s) is not decided again in every fold.
+    A row is predicted from parameters that its own fold had no part in. What the data decided as a whole (treatment,
+    robust weights, prior, offsets, delays, q_s, the load of the friction) is not decided again in every fold.
 
     Parameters
     ----------
     rows : what the estimate predicts of its own data, which rows count, and the errors of the fit
     """
-    model, problem = solution.model, solution.fit.problem
-    fold = folds_of(problem, folds)
-    plain = model.problem(solution.observations, solution.loads, solution.usable)
-    places = np.flatnonzero(solution.kept >= model.friction_count)
-    rigid = select_columns(plain, solution.kept[places])
-    errors = (
-        _rigid_error(rigid, solution.prior.select(places), fold, solver),
-        _model_error(solution, fold, solver),
-    )
-    scored = rows.scored[rows.usable]
-    joint, n = problem.joint[scored], len(rows.names)
-    rigid_rms, model_rms = (rms_by_joint(error[scored], joint, n) for error in errors)
+    model, kept, n = solution.model, solution.kept, len(rows.names)
+    scored, errors = rows.scored[rows.usable], []
+    for places, values in (
+        (np.flatnonzero(kept >= model.friction_count), None),
+        (np.arange(kept.size), solution.values),
+    ):
+        whole = model.problem(solution.observations, solution.loads, solution.usable, values)
+        problem = select_columns(whole, kept[places])
+        folded = FoldedProblem(problem, solution.fit.weights, folds_of(solution.fit.problem, folds))
+        error = folded.held_out_error(np.arange(places.size), solution.prior.select(places))
+        errors.append(rms_by_joint(error[scored], problem.joint[scored], n))
     return tuple(
-        replace(score, rigid_body_error=float(rigid_rms[k]), model_error=float(model_rms[k]))
+        replace(score, rigid_body_error=float(errors[0][k]), model_error=float(errors[1][k]))
         for k, score in enumerate(rows.scores())
-    )
-
-
-def _model_error(solution: Estimate, fold: IntArray, solver: SolverOptions) -> FloatArray:
-    """Measured minus predicted torque (r,) of rows that the parameters do not know."""
-    problem = solution.fit.problem
-    if not solution.model.depends_on_load:
-        prior = solution.prior
-        return problem.y - held_out_prediction(
-            problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver, prior).values
-        )
-    allowed = np.isin(np.arange(solution.values.size), solution.kept)
-    error = np.empty_like(problem.y)
-    for number in np.unique(fold):
-        held_out = fold == number
-        ends = np.cumsum([int(mask.sum()) for mask in solution.usable])[:-1]
-        train = [mask.copy() for mask in solution.usable]
-        for mask, kept in zip(train, np.split(~held_out, ends), strict=True):
-            mask[mask] = kept
-        values = estimate(
-            solution.model, solution.observations, train, solver, allowed, urdf_sigma=solution.urdf_sigma
-        ).values
-        sides = [one.torque - one.filter.apply(solution.model.torque(one, values)) for one in solution.observations]
-        error[held_out] = _rows(solution, sides)[held_out]
-    return error
-
-
-def _rows(solution: Estimate, sides: Sequence[FloatArray]) -> FloatArray:
-    """The usable rows (r,) of signals (K, n) of every motion, in the order of the problem."""
-    return np.concatenate([side[mask] for side, mask in zip(sides, solution.usable, strict=True)])
-
-
-def _rigid_error(problem: LinearProblem, prior: Prior, fold: IntArray, solver: SolverOptions) -> FloatArray:
-    if not problem.names:
-        return problem.y
-    return problem.y - held_out_prediction(
-        problem, fold, lambda rows: solve_values(select_rows(problem, rows), solver, prior).values
     )
 
 
@@ -304,37 +255,18 @@ def about_projection(
     return [Finding(1.06, PROJECTED.format(names, "adds" if len(added) == 1 else "add", " and ".join(lost)))]
 
 
-def friction_for_diagnosis(
-    solution: Estimate, live: IdentifiedParameters
-) -> tuple[IdentifiedParameters, tuple[str, ...]]:
-    """Friction that the findings are about, and the names of which may be zero.
+def about_friction(solution: Estimate) -> list[Finding]:
+    """Parameters of friction that the data do not show, at joints, and at motors that add to the friction of several.
 
-    Where motors add to the friction of joints, joints and motors have separate rows: the live law of such a joint also
-    holds the friction of the motor, as well as one law can, and its error is no fault of the data.
-
-    Parameters
-    ----------
-    live : one law a joint
+    Friction of such a joint may as well be zero.
     """
-    friction = solution.model.friction
-    if not added_motors(friction):
-        return live, ()
-    ends = np.cumsum([len(site.law.parameter_names) for site in friction.sites])
-    parts = [slice(end - len(site.law.parameter_names), end) for end, site in zip(ends, friction.sites, strict=True)]
-    parameters = [(solution.values[part], solution.covariance[part, part]) for part in parts]
+    friction, first, found = solution.model.friction, 0, list[Finding]()
     rows = sum(mask.sum(axis=0) for mask in solution.usable)
-    samples = [(rows * (site.direction != 0.0)).max() for site in friction.sites]
-    names, optional = _names_apart(friction)
-    none = np.zeros(len(parts))
-    return joined(names, [site.law.name for site in friction.sites], parameters, none, none, samples), optional
-
-
-def _names_apart(friction: FrictionColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of all sites, joints without the motors that add to them, and of these joints alone."""
-    added = added_motors(friction)
-    names = list(friction.joint_names)
-    for joint, name in enumerate(friction.joint_names):
-        others = [motor.name for motor in added if motor.direction[joint] != 0.0]
-        names[joint] = f"{name} without {', '.join(others)}" if others else name
-    optional = tuple(name for name in names if name not in friction.joint_names)
-    return (*names, *(motor.name for motor in added)), optional
+    for site in friction.sites:
+        part = slice(first, first := first + len(site.law.parameters))
+        others = [motor.name for motor in added_motors(friction) if (motor.direction * site.direction).any()]
+        own = site.name in friction.joint_names and others
+        name = f"{site.name} without {', '.join(others)}" if own else site.name
+        if (rows * (site.direction != 0.0)).any():
+            found += about_law(name, site.law, solution.values[part], solution.covariance[part, part], bool(own))
+    return found

@@ -23,9 +23,9 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
 )
 from friction_estimator.identification.inverse_dynamics.findings import (
+    about_friction,
     about_joints_of_motors,
     about_projection,
-    friction_for_diagnosis,
     inverse_dynamics_findings,
     joint_scores,
 )
@@ -265,13 +265,12 @@ def _identify_part(
     friction = live_parameters(solution, laws)
     prediction = _prediction(solution, options, motions)
     rows = prediction.rows(motions, model)
-    scores = joint_scores(solution, options.solver, options.folds, rows)
+    scores = joint_scores(solution, options.folds, rows)
     samples = friction_samples(solution)
     findings = inverse_dynamics_findings(solution, bodies, plausible, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
-    diagnosed, optional = friction_for_diagnosis(solution, friction)
     findings += about_projection(samples, added_motors(solution.model.friction), friction)
-    findings += judged(scores, diagnosed, solution.fit.condition, optional)
+    findings += judged(scores, solution.fit.condition) + about_friction(solution)
     found = Identification(
         friction=friction,
         parameters=parameter_table(solution),
