@@ -172,7 +172,7 @@ def identify(study: Study, driven: bool = True, **changes: Any) -> Identificatio
     """The method on the recordings of one limb, inertia given."""
     known = dict(zip(study.mechanism.coupling.motor_names, study.mechanism.inertia.tolist(), strict=True))
     options = replace(MotorOptions(inertia=known), **changes)
-    return identify_motor([study.free], [study.driven] if driven else [], study.mechanism.coupling, options)
+    return identify_motor([study.free, *([study.driven] if driven else [])], study.mechanism.coupling, options)
 
 
 def _truth(mechanism: Mechanism) -> dict[str, float]:

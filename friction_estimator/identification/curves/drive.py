@@ -94,6 +94,8 @@ DAMPING = Column("drive_damping", "N m s/rad", nonnegative=True)
 """Of a motor that is driven, beyond its friction without drive: back EMF of a winding that is closed then only."""
 FREE_OFFSET, DRIVE_OFFSET = Column("free_offset", "N m"), Column("drive_offset", "N m")
 DRIVE_GAIN = "drive_gain"
+_HOLES = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
+"""What driven samples of a free log have in place of their torque and drive."""
 LEFT_OUT = "it counts as free, without these samples"
 UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
@@ -149,14 +151,8 @@ class DriveRecording:
             When a joint, its torque or its drive was not recorded.
         """
         free, driven = (list(logs), []) if self.gain else separated(logs)[:2]
-        return self.of_logs(free, driven, treatment, folds)
-
-    def of_logs(
-        self, free: Sequence[JointLog], driven: Sequence[JointLog], treatment: Treatment, folds: int
-    ) -> list[Motion]:
-        """As :meth:`motions`, of logs without and with a drive."""
-        logs = [log.select(self.coupling.joint_names) for log in (*free, *driven)]
-        made = to_motions(logs, treatment, folds)
+        chosen = [log.select(self.coupling.joint_names) for log in (*free, *driven)]
+        made = to_motions(chosen, treatment, folds)
         return [self._at_motors(motion, is_driven=k >= len(free)) for k, motion in enumerate(made)]
 
     def _at_motors(self, motion: Motion, is_driven: bool) -> Motion:
@@ -219,25 +215,6 @@ class DriveRecording:
                     "has"
                 )
 
-    def check(self, free: Sequence[JointLog], driven: Sequence[JointLog]) -> None:
-        """Refuse free logs of motors that are driven, whose gain is not known.
-
-        Raises
-        ------
-        InputError
-            With the motor.
-        """
-        for k, motor in enumerate(self.coupling.motor_names):
-            largest, limit = (
-                max((_largest(log, self.drive, k) for log in logs), default=0.0) for logs in (free, driven)
-            )
-            if motor not in self.gain and largest > UNDRIVEN * limit:
-                raise InputError(
-                    f"the motor {motor!r} is driven in the free logs ({self.drive} up to {largest:g}): record it with "
-                    "PWM = 0, state that the "
-                    "log is free (--free), give its known gain, or pass the file with the driven logs"
-                )
-
 
 def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
     """Torques (N, n) of the motors [N m], NaN where that of one of their joints is missing.
@@ -289,16 +266,27 @@ def drive_kind(logs: Sequence[JointLog], wanted: str | None) -> str:
 
 def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog], list[str]]:
     """Logs without and with a drive, and why; a few driven samples of a free log lose their torque."""
-    largest = {kind: max(_largest(log, kind) for log in logs) for kind in DRIVES}
+    drives = [{kind: np.abs(np.nan_to_num(log.inputs[kind])) for kind in DRIVES if kind in log.inputs} for log in logs]
+    largest = {kind: max(float(one[kind].max(initial=0.0)) for one in drives if kind in one)
+               for kind in DRIVES if any(kind in one for one in drives)}  # fmt: skip
     free, driven, reasons = [], [], []
-    for log in logs:
-        rows = _driven_rows(log, largest)
+    for log, own in zip(logs, drives, strict=True):
+        rows: BoolArray = np.zeros(log.time.size, dtype=bool)
+        for kind, drive in own.items():
+            rows |= (drive > UNDRIVEN * largest[kind]).any(axis=1) & (largest[kind] > 0.0)
+        sizes = ", ".join(f"{kind} up to {drive.max(initial=0.0):.3g}" for kind, drive in own.items() if drive.any())
+        when = f"the first one {log.time[np.argmax(rows)] - log.time[0]:.3f} s after its start"
+        why = f"{sizes}; {np.count_nonzero(rows)} of {rows.size} samples have a drive, {when}"
         if rows.mean() >= _FEW:
             driven.append(log)
-            reasons.append(_why_driven(log, rows))
+            reasons.append(f"{log.name} counts as driven: {why}")
+        elif rows.any():
+            holes = {kind: hole for kind, hole in _HOLES.items() if kind in log.inputs}
+            without = {kind: np.where(rows[:, None], hole, log.inputs[kind]) for kind, hole in holes.items()}
+            free.append(replace(log, inputs={**log.inputs, **without}))
+            reasons.append(f"{log.name}: {why}: {LEFT_OUT}")
         else:
-            free.append(_without(log, rows) if rows.any() else log)
-            reasons += [f"{_drive_of(log, rows)}: {LEFT_OUT}"] if rows.any() else []
+            free.append(log)
     return free, driven, reasons
 
 
@@ -332,39 +320,3 @@ def _names(text: str, log: JointLog) -> bool:
     """Whether a text is the name of a log, or ends as the path of its file does."""
     own, path = PurePath(log.name).parts, PurePath(text)
     return own in (path.parts[-len(own) :], (*path.parent.parts, path.stem)[-len(own) :])
-
-
-def _without(log: JointLog, rows: BoolArray) -> JointLog:
-    """The log without torque and drive at these samples (N,)."""
-    holes = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
-    return log.changed(lambda kind, signal: np.where(rows[:, None] & (kind in holes), holes.get(kind, 0.0), signal))
-
-
-def _largest(log: JointLog, kind: str, motor: int | None = None) -> float:
-    """Largest size of a drive, of one motor or of all."""
-    if kind not in log.inputs:
-        return 0.0
-    drive = log.inputs[kind] if motor is None else log.inputs[kind][:, motor]
-    return float(np.nanmax(np.abs(drive), initial=0.0))
-
-
-def _driven_rows(log: JointLog, largest: Mapping[str, float]) -> BoolArray:
-    """Where (N,) a PWM or current is above a hundredth of the largest one of all logs."""
-    driven: BoolArray = np.zeros(log.time.size, dtype=bool)
-    for kind in DRIVES:
-        if kind in log.inputs and largest[kind] > 0.0:
-            driven |= (np.abs(np.nan_to_num(log.inputs[kind])) > UNDRIVEN * largest[kind]).any(axis=1)
-    return driven
-
-
-def _why_driven(log: JointLog, driven: BoolArray) -> str:
-    return f"{log.name} counts as driven: {_drive_of(log, driven).partition(': ')[2]}"
-
-
-def _drive_of(log: JointLog, driven: BoolArray) -> str:
-    size = ", ".join(f"{kind} up to {_largest(log, kind):.3g}" for kind in DRIVES if _largest(log, kind) > 0.0)
-    since = log.time[np.argmax(driven)] - log.time[0]
-    return (
-        f"{log.name}: {size}; {np.count_nonzero(driven)} of {driven.size} samples have a drive, the "
-        f"first one {since:.3f} s after its start"
-    )

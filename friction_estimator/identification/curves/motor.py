@@ -147,9 +147,6 @@ def check_names(options: MotorOptions, coupling: Coupling) -> None:
             raise ConfigError(f"{name} names {choices(unknown)}; the motors are {choices(coupling.motor_names)}")
 
 
-_NEEDS_LOGS = f"the method {METHOD!r} needs logs of joints that are moved, from outside with PWM = 0 or by their motors"
-
-
 def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
     """Whether the torque behind the transmission was recorded, and the reason in a sentence."""
     if all(TORQUE in log.inputs for log in logs):
@@ -164,54 +161,29 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Find out which logs are driven, and identify friction and drive gains.
+    """:func:`identify_motor` with the coupling of the options; the robot is not used."""
+    return identify_motor(logs, options.coupling or uncoupled(logs[0].joint_names), options, progress, warn)
+
+
+def identify_motor(
+    logs: Sequence[JointLog],
+    coupling: Coupling,
+    options: MotorOptions = DEFAULTS,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Identification:
+    """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
 
     With known gains all logs show friction, whether they are driven or not, and no gain is identified.
 
     Parameters
     ----------
-    logs : one an experiment, of the same joints
-    robot : not used
-    progress : called with the number of compared velocities, and of all
-    warn : called where a log is driven in a few samples only
-
-    Raises
-    ------
-    ConfigError, InputError
-        As :func:`identify_motor`; also when a known gain is given and it is not clear which column it multiplies, or
-        no log has the name of a free one.
-    """
-    logs, stated = without_drive(logs, options.free)
-    coupling = options.coupling or uncoupled(logs[0].joint_names)
-    if options.known_gain:
-        kind = drive_kind([log for log in logs if set(DRIVES) & set(log.inputs)], options.drive)
-        found = identify_motor(logs, [], coupling, replace(options, drive=kind), progress)
-        return replace(found, provenance=replace(found.provenance, choices=(*stated, *found.provenance.choices)))
-    free, driven, reasons = separated(logs)
-    for reason in reasons:
-        if warn is not None and reason.endswith(LEFT_OUT):
-            warn(reason)
-    found = identify_motor(free, driven, coupling, options, progress)
-    return replace(found, provenance=replace(found.provenance, choices=(*stated, *reasons, *found.provenance.choices)))
-
-
-def identify_motor(
-    free_logs: Sequence[JointLog],
-    driven_logs: Sequence[JointLog],
-    coupling: Coupling,
-    options: MotorOptions = DEFAULTS,
-    progress: Progress | None = None,
-) -> Identification:
-    """Friction, drive gain and offset of motors that move joints through a coupling (Guedelha et al. 2017, section 3).
-
-    Parameters
-    ----------
-    free_logs : joints moved from outside with PWM = 0; the input ``joint_torque`` is the torque that the transmission
-        passes on to the joint's child link [N m]
-    driven_logs : with the input ``pwm`` or ``current`` as well, the k-th joint's column that of the k-th motor; none:
-        friction only
+    logs : one an experiment, of joints that are moved from outside with PWM = 0, or by their motors; the input
+        ``joint_torque`` is the torque that the transmission passes on to the joint's child link [N m]; of a log with
+        ``pwm`` or ``current``, the k-th joint's column is that of the k-th motor
     coupling : of the motors and joints to identify; the logs may have more joints
-    progress : called with the number of compared velocities, and of all
+    progress : called with the number of finished motors, and of all
+    warn : called where a log is driven in a few samples only
 
     Returns
     -------
@@ -220,50 +192,50 @@ def identify_motor(
     Raises
     ------
     ConfigError
-        When an option is unknown, or names a motor that the coupling lacks.
+        When an option is unknown, or names a motor that the coupling or a log that the recordings lack.
     InputError
-        When the logs lack a signal, motors hardly slide, or the free logs are driven.
+        When the logs lack a signal, or motors hardly slide.
     """
-    if not free_logs and not driven_logs:
-        raise InputError(_NEEDS_LOGS)
+    if not logs:
+        raise InputError(f"the method {METHOD!r} needs logs of joints that are moved, from outside or by their motors")
     check_names(options, coupling)
     law, fit = motor_law(options)
-    free, driven = ([log.select(coupling.joint_names) for log in logs] for logs in (free_logs, driven_logs))
-    kind = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0]
+    logs, notes = without_drive([log.select(coupling.joint_names) for log in logs], options.free)
+    free, driven, reasons = separated(logs)
+    if options.known_gain:
+        kind = drive_kind([log for log in logs if set(DRIVES) & set(log.inputs)], options.drive)
+        if driven and (missing := set(coupling.motor_names).difference(options.known_gain)):
+            raise InputError(f"{driven[0].name} is driven: give the known gain of {choices(missing)}, too")
+        free, driven = logs, []
+    else:
+        kind, notes = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0], [*notes, *reasons]
+        for reason in reasons:
+            if warn is not None and reason.endswith(LEFT_OUT):
+                warn(reason)
     recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
-    recording.check(free, driven)
-
     own = FrictionCurveOptions(
         options.law, fit=fit, delay=options.delay, folds=options.folds, cutoff_hz=options.cutoff_hz
     )
     curves = Curves(METHOD, own, "torque", recording)
     offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(law) and options.offset is not False else set()
+    columns = {*offset, *([recording.gain_column] if driven else [])}
+    columns |= {DRIVE_OFFSET, DAMPING} if free and driven else set()
+    optional = frozenset({DAMPING} | (set() if options.offset else offset))
     for number, motor in enumerate(coupling.motor_names):
         part = recording.of(motor)
-        columns = {
-            *offset,
-            *([part.gain_column] if driven else []),
-            *([DRIVE_OFFSET, DAMPING] if free and driven else []),
-        }
-        if options.identify_inertia and motor not in options.inertia:
-            columns.add(INERTIA)
-        optional = {DAMPING} | (set() if options.offset else offset)
-        source = CurveSource(
-            motor,
-            law,
-            tuple(one for one in part.columns if one in columns),
-            frozenset(optional),
-            unfiltered=False,
-            automatic=options.law == AUTOMATIC,
-        )
+        own_columns = columns | ({INERTIA} if options.identify_inertia and motor not in options.inertia else set())
+        kept = tuple(one for one in part.columns if one in own_columns)
+        automatic = options.law == AUTOMATIC
+        source = CurveSource(motor, law, kept, optional, unfiltered=False, automatic=automatic)
 
         def made(treatment: Treatment, part: DriveRecording = part) -> list[Motion]:
-            return part.of_logs(free, driven, treatment, options.folds)
+            return part.motions(logs, treatment, options.folds)
 
         curves.add_treated([*free, *driven], made, source)
         if progress is not None:
             progress(number + 1, len(coupling.motor_names))
-    return _with_drives(curves, recording, bool(free), bool(driven))
+    found = _with_drives(curves, recording, bool(free), bool(driven))
+    return replace(found, provenance=replace(found.provenance, choices=(*notes, *found.provenance.choices)))
 
 
 _LEAST = 30
