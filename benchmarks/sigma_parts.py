@@ -21,8 +21,8 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.frame import FrameOutput
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel

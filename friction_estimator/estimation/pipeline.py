@@ -13,9 +13,9 @@ from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.joint_motion import JointMotionFilter
-from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
+from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws

@@ -25,10 +25,10 @@ from friction_estimator.estimation.kalman.joint_friction import (
     frame_friction,
     law_at_motion,
 )
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import Limb
 from friction_estimator.estimation.kalman.windows import write_sample
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import (
     Inputs,
     ResidualTable,

@@ -12,9 +12,9 @@ import numpy as np
 
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import stick_probability
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import MotorTable

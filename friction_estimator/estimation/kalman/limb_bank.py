@@ -2,14 +2,14 @@
 
     window ─► UnloadedFeet │ WindowDynamics │ wrong links │ limbs, group by group ─► LimbEstimates      │ the next frame
 
-The limbs take turns so that no frame bears the work of all of them (:class:`LimbSchedule`). Their estimates are
+The limbs take turns so that no frame bears the work of all of them (``limb_schedule.py``). Their estimates are
 published together, after the last one, so that their order does not matter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -34,16 +34,16 @@ from friction_estimator.estimation.kalman.limb_state import (
     lay_out,
     sensor_errors,
 )
-from friction_estimator.estimation.kalman.sensor_monitor import UnloadedFeet
-from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, LinkColumns, WindowDynamics, WindowTerms
+from friction_estimator.estimation.kalman.link_errors import LinkColumns
+from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
+from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
+from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 
-_SHARED_PARTS = 5
-"""Parts of the work of a window besides the limbs: feet, robot model, wrong links, what was learned, publication."""
 _RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
 _RIPPLE_PART = 0.25
@@ -298,6 +298,57 @@ class LimbBank:
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
 
+    def calibration(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Errors of model and torque sensor of every joint, :data:`CALIBRATION`: (n, c) and covariance (n, c, c).
+
+        With the number of windows that each joint has learned from (n,).
+        """
+        n, c = self._shape[0], len(CALIBRATION)
+        values, covariance, windows = np.zeros((n, c)), np.zeros((n, c, c)), np.zeros(n)
+        for limb, one in zip(self.limbs, self.filters, strict=True):
+            windows[limb.joints] = one.windows
+            for row, joint in enumerate(limb.joints.tolist()):
+                states = one.layout.calibration_of(row)
+                values[joint], covariance[joint] = one.state[states], one.covariance[np.ix_(states, states)]
+        return values, covariance, windows
+
+    def restore(
+        self,
+        identified: IdentifiedParameters,
+        here: Sequence[int],
+        there: Sequence[int],
+        parameters: int,
+        added: Mapping[str, slice],
+    ) -> None:
+        """Start from saved parameters.
+
+        Parameters
+        ----------
+        here, there : motors, and their rows among the saved ones
+        parameters : of a law, without the terms that the data have added
+        added : columns of these terms
+        """
+        row_of, width = dict(zip(here, there, strict=True)), min(parameters, identified.values.shape[1])
+        for limb, one in zip(self.limbs, self.filters, strict=True):
+            law, model_error = one.layout.law.start, one.layout.model_error.start
+            states = joint_state_indices(law, model_error, limb.joints.size, self._shape[1])
+            for row, joint in enumerate(limb.joints.tolist()):
+                if (saved := row_of.get(joint)) is None:
+                    continue
+                values, covariance = identified.values[saved], identified.covariance[saved]
+                one.replace(states[row, :width], values[:width], covariance[:width, :width])
+                for kind, columns in added.items():
+                    known = identified.added(kind, saved)
+                    if known is not None and columns.start < columns.stop:
+                        one.replace(states[row, columns], *known)
+                if (calibration := identified.added("calibration", saved)) is not None:
+                    errors = one.layout.calibration_of(row)
+                    free = one.layout.prior_std[errors] > 0.0
+                    one.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
+                one.windows = max(one.windows, int(identified.samples[saved]))
+                one.memory.model_error_variance[row] = identified.residual_variance[saved]
+        self.visited.restore(identified, here, there)
+
     def checkpoint(self, age: float) -> None:
         """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
         self._held = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
@@ -391,79 +442,3 @@ class LimbBank:
         for index, one in enumerate(self.filters):
             if limbs >> index & 1:
                 one.inflate_law_covariance()
-
-
-def share_out(costs: Sequence[float]) -> list[list[int]]:
-    """Groups of tasks of which none costs more than the largest task: each goes into the first group with room."""
-    groups: list[list[int]] = []
-    room: list[float] = []
-    for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
-        place = next((place for place, left in enumerate(room) if left >= costs[index]), len(groups))
-        if place == len(groups):
-            groups.append([])
-            room.append(max(costs))
-        groups[place].append(index)
-        room[place] -= costs[index]
-    return groups
-
-
-class LimbSchedule:
-    """Spreads the work of a window over the frames after it.
-
-    First come the feet, the robot model at its end, and the torques of wrong links, then one group of limbs a frame,
-    then what all limbs have learned, last its publication. The largest limb alone is a group. A group of smaller limbs
-    costs at most as much as the largest. Where a window has fewer samples than that, each frame does more.
-
-    Parameters
-    ----------
-    bank : of the filters
-    """
-
-    def __init__(self, bank: LimbBank) -> None:
-        self._bank = bank
-        self._groups = share_out([limb_filter.layout.size**2 for limb_filter in bank.filters])
-        self._frozen, self._stride = False, 1
-        self.reset()
-
-    def reset(self) -> None:
-        """Drop the window that waits to be used."""
-        self._work: Iterator[None] | None = None
-
-    def open(self, window: Window, usable: bool) -> None:
-        """A window is complete; every :meth:`step` from now on does a part of its work."""
-        self._work = self._parts(window, usable)
-        self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
-
-    def step(self, frozen: bool) -> bool:
-        """Do the next part of the work, if any is left; True when the estimates are new."""
-        if self._work is None:
-            return False
-        self._frozen = frozen
-        for _ in range(self._stride):
-            if next(self._work, True):
-                self._work = None
-                self._bank.publish()
-                return True
-        return False
-
-    def finish(self, frozen: bool) -> bool:
-        """Do all the work that is left; True when the estimates are new."""
-        new = False
-        while self._work is not None:
-            new = self.step(frozen)
-        return new
-
-    def _parts(self, window: Window, usable: bool) -> Iterator[None]:
-        bank = self._bank
-        bank.open(window)
-        yield
-        terms = bank.evaluate(window)
-        yield
-        links = bank.link_columns()
-        for group in self._groups:
-            yield
-            for limb in group:
-                bank.use(limb, terms, links, usable, self._frozen)
-        yield
-        bank.gather(window.time)
-        yield

@@ -22,19 +22,21 @@ from scipy.linalg import solve_discrete_lyapunov
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.joint_motion import (
-    TRANSITION,
-    WHITE_JERK,
+from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
     MotionBank,
-    MotionModels,
     advance_bank,
     empty_motion,
-    reading_noise,
-    stationary_covariance,
     weighted_motion,
 )
-from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.motion.stationary_filters import (
+    TRANSITION,
+    WHITE_JERK,
+    MotionModels,
+    reading_noise,
+    stationary_covariance,
+)
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Protocol
 
 import numpy as np
 
@@ -25,16 +24,18 @@ from friction_estimator.estimation.kalman.instant import (
     correct_by_instant,
 )
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
-from friction_estimator.estimation.kalman.joint_motion import JointMotion, JointMotionFilter
-from friction_estimator.estimation.kalman.limb_bank import LimbBank, LimbSchedule
-from friction_estimator.estimation.kalman.limb_state import find_limbs, joint_state_indices, stick_probability
+from friction_estimator.estimation.kalman.limb_bank import LimbBank
+from friction_estimator.estimation.kalman.limb_schedule import LimbSchedule
+from friction_estimator.estimation.kalman.limb_state import find_limbs, stick_probability
 from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
 from friction_estimator.estimation.kalman.ripple import RippleSearch
-from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
+from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource
+from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
+from friction_estimator.estimation.motion.stamp_clock import StampClock
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters, common_rows
+from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.robot.model import RobotModel
@@ -75,22 +76,6 @@ def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: Floa
     phi = laws.regressor(speed, load) - laws.regressor(speed, np.zeros(load.size))
     by_load = np.asarray((phi * parameters).sum(axis=1))
     return (_LOAD_PRESLIDING * by_load) ** 2
-
-
-class MotionSource(Protocol):
-    """Where the stage gets the motion of the joints from: a filter, or the smoother of a recording."""
-
-    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """Motion at the newest reading of positions and velocities (n,)."""
-        ...
-
-    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
-        """Use this noise and these resolutions (n,) of the encoders from now on."""
-        ...
-
-    def reset(self) -> None:
-        """Begin anew with the next reading."""
-        ...
 
 
 class KalmanFriction:
@@ -387,20 +372,14 @@ class KalmanFriction:
         """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
         self.finish_pending_updates()
         estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
-        samples, added = np.zeros(n), dict[str, FloatArray]()
+        added = dict[str, FloatArray]()
         for kind, columns in self.terms.added.items():
             s, values = len(ADDED_TERMS[kind]), estimates.parameters[:, columns]
             if values.size:
                 added |= {kind: values, f"{kind}_covariance": estimates.covariance[:, columns, columns]}
             elif kind == "presliding":  # the data have shown that there is none
                 added |= {kind: np.zeros((n, s)), f"{kind}_covariance": np.zeros((n, s, s))}
-        c = len(CALIBRATION)
-        calibration, spread = np.zeros((n, c)), np.zeros((n, c, c))
-        for limb, one in zip(self.bank.limbs, self.bank.filters, strict=True):
-            samples[limb.joints] = one.windows
-            for row, joint in enumerate(limb.joints.tolist()):
-                states = one.layout.calibration_of(row)
-                calibration[joint], spread[joint] = one.state[states], one.covariance[np.ix_(states, states)]
+        calibration, spread, samples = self.bank.calibration()
         return IdentifiedParameters(
             joint_names=self._motors.names,
             law_names=self.laws.law_names,
@@ -460,35 +439,8 @@ class KalmanFriction:
         if (identified.has_presliding and not self._distances) or not np.array_equal(ripples, self.ripples):
             self._start_filters(ripples, identified.has_presliding or not self._presliding_known)
             self.reset()
-        row_of = dict(zip(here, there, strict=True))
-        p, spread = self.laws.parameter_count, identified.presliding_covariance
-        width = min(p, identified.values.shape[1])
-        for limb, limb_filter in zip(self.bank.limbs, self.bank.filters, strict=True):
-            states = joint_state_indices(
-                limb_filter.layout.law.start,
-                limb_filter.layout.model_error.start,
-                limb.joints.size,
-                self.terms.parameter_count,
-            )
-            for row, joint in enumerate(limb.joints.tolist()):
-                if joint in row_of:
-                    saved = row_of[joint]
-                    limb_filter.replace(
-                        states[row, :width],
-                        identified.values[saved, :width],
-                        identified.covariance[saved, :width, :width],
-                    )
-                    for kind, columns in self.terms.added.items():
-                        known = identified.added(kind, saved)
-                        if known is not None and columns.start < columns.stop:
-                            limb_filter.replace(states[row, columns], *known)
-                    if (calibration := identified.added("calibration", saved)) is not None:
-                        errors = limb_filter.layout.calibration_of(row)
-                        free = limb_filter.layout.prior_std[errors] > 0.0
-                        limb_filter.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
-                    limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
-                    limb_filter.memory.model_error_variance[row] = identified.residual_variance[saved]
-        self.bank.visited.restore(identified, here, there)
+        self.bank.restore(identified, here, there, self.laws.parameter_count, self.terms.added)
+        spread = identified.presliding_covariance
         everywhere = self._distances and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():
             self._leave_presliding()

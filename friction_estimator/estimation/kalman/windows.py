@@ -19,8 +19,8 @@ import numpy as np
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.local_motion import LocalMotion, LocalMotionFit
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer, write_sample
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.types import Attitude, Dynamics, SensorFrame
 

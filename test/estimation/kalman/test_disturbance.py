@@ -23,8 +23,8 @@ from friction_estimator.estimation.kalman.joint_friction import (
     combine_law_and_model_error,
     frame_friction,
 )
-from friction_estimator.estimation.kalman.joint_motion import JointMotion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
 from friction_estimator.types import Dynamics
 

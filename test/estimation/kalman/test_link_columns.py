@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise, config_from_parameters
-from friction_estimator.estimation.kalman.window_dynamics import LinkErrors
+from friction_estimator.estimation.kalman.link_errors import LinkErrors
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, SensorFrame

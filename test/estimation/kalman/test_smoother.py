@@ -9,8 +9,9 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.joint_motion import TRANSITION, WHITE_JERK, JointMotionFilter
 from friction_estimator.estimation.kalman.smoother import MotionSmoother
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
+from friction_estimator.estimation.motion.stationary_filters import TRANSITION, WHITE_JERK
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import SensorNoise
-from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
+from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.types import SensorFrame
 
 TOLD = SensorNoise(

@@ -9,12 +9,11 @@ import pytest
 from scipy.linalg import solve_discrete_are
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.joint_motion import (
+from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter
+from friction_estimator.estimation.motion.stationary_filters import (
     TRANSITION,
     WHITE_ACCELERATION,
     WHITE_JERK,
-    JointMotion,
-    JointMotionFilter,
     MotionModels,
     reading_noise,
     stationary_covariance,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.encoders import encoder_step
-from friction_estimator.estimation.kalman.joint_motion import JointMotionFilter
-from friction_estimator.estimation.kalman.sensor_monitor import SensorNoiseMonitor
+from friction_estimator.estimation.motion.encoders import encoder_step
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
+from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.types import FloatArray, SensorFrame
 
 DT = 1e-3

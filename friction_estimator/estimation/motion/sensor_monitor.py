@@ -1,4 +1,4 @@
-"""What the readings show of the sensors: noise, late velocities, noisy stamps, and the bias of unloaded force sensors.
+"""What the readings show of the sensors: noise, late velocities, and the resolution of encoders.
 
 White noise: third differences of a smooth signal vanish, those of white noise have twenty times its variance. The
 median of their size over a fifth of a second does not mind impacts, and the smallest of several such blocks does not
@@ -10,13 +10,6 @@ mention it. The delay shows as a part of the acceleration in their difference to
 Rounded positions: readings of an encoder lie on a grid, and its distance is the greatest common divisor of their
 differences. Third differences do not show this noise, because the readings of a slow joint hardly change. Velocities
 that are rough where rounded positions are rough are differentiated positions.
-
-Noisy stamps: a driver that samples evenly but stamps when it finds the time makes positions seem to jump by velocity
-times the error of the stamp. Where the sampling is as uneven as the stamps, third differences of the positions are
-those of the stamps times the velocity; where it is even, they have nothing in common. A regression over all joints
-decides, with readings of coarse encoders, too.
-
-Unloaded feet: a force sensor of a foot in the air reads its bias.
 """
 
 from __future__ import annotations
@@ -29,12 +22,11 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
-from friction_estimator.estimation.kalman.encoders import COARSE, add_roughness, encoder_step
-from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.estimation.motion.encoders import COARSE, add_roughness, encoder_step
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
-_BLOCK, _SENSOR_BLOCK = 200, 100
+BLOCK, _SENSOR_BLOCK = 200, 100
 """Readings of the joints in a block, and of each other sensor."""
 _BLOCKS = 16
 _PATIENCE = 5
@@ -45,35 +37,23 @@ _WORSE = 1.5
 """Only noise that is this many times larger than that of the datasheet counts."""
 _SLIGHTLY_WORSE = 1.02
 """The noise of rounding is exact, and counts when it is this many times larger."""
-_UNEVEN = 0.05
+UNEVEN = 0.05
 """Intervals that differ by more than this part of their period are uneven, and spoil differences."""
 _LATE = 0.6
 """Velocities later than this part of the period count as filtered; half of it is the sampling."""
 _SURE = 6.0
 """A delay counts only if it is at least this many times its standard deviation."""
-_STRIDE = 5
+STRIDE = 5
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
 _GYROSCOPE, _FORCE, _MOMENT, _UNUSED = 2, 3, 4, 5
 """Kinds of the columns of other sensors: places in the fields; vibration is no noise of the accelerometer."""
-_FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
+FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
 """Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
-_EVEN_SAMPLING, _ENOUGH = 0.5, 100.0
-"""Part of the stamps' unevenness that the positions show, below which the sampling is even; and the least inverse
-variance of this part with which it is judged."""
-_KEPT = 0.8
-"""Part of the regression that is kept when a block of readings is added."""
 _ROUGH = 0.4
 """Correlation of the roughness of velocities and rounded positions above which velocities are differentiated positions.
 White noise of an independent velocity has none; a first-order filter behind the differences has 0.9."""
 _SAME_STEP = 0.99
 """A resolution above this part of the one before is that one, or a multiple of it."""
-_SPAN = 10
-"""Number of intervals over which the period of noisy stamps is measured: only the stamps at both ends add noise."""
-_MISSING = 1.7
-"""An interval counts as two periods only beyond this many: a late stamp is likelier than a missing sample."""
-_FOLLOW = 0.03
-"""Part of its distance to the stamps that the clock makes good in a sample."""
-_SMOOTH = 0.2
 
 
 @kernel("M i8 T I V V M")
@@ -129,7 +109,7 @@ def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: F
     period : of the samples [s]
     sums : (3,) in place: error times acceleration, acceleration squared, error squared
     """
-    h = _STRIDE
+    h = STRIDE
     for i in range(h, len(block) - h):
         slope = (block[i + 1, joint] - block[i - 1, joint]) / (2.0 * period)
         acceleration = (block[i + h, joints + joint] - block[i - h, joints + joint]) / (2.0 * h * period)
@@ -180,11 +160,11 @@ class SensorNoiseMonitor:
             [*range(2), *([_GYROSCOPE, _UNUSED] + [_FORCE, _MOMENT] * k)], [n, n, *[3] * (2 + 2 * k)]
         )
         columns = self._kinds.size
-        self._block, self._full = np.empty((_BLOCK, 2 * n)), np.empty((_BLOCK, 2 * n))
+        self._block, self._full = np.empty((BLOCK, 2 * n)), np.empty((BLOCK, 2 * n))
         self._sensors, self._full_sensors = np.empty((1 + k, _SENSOR_BLOCK, 6)), np.empty((1 + k, _SENSOR_BLOCK, 6))
-        self._times = np.empty(_BLOCK)
+        self._times = np.empty(BLOCK)
         self._sizes, self._blocks = np.full((_BLOCKS, columns), np.inf), np.zeros(columns, dtype=np.intp)
-        self._stride = math.ceil(2 * columns / _BLOCK)
+        self._stride = math.ceil(2 * columns / BLOCK)
         self._joints = n
         self._delay_sums, self._delay_count, self._rough_sums = np.zeros(3), 0, np.zeros(3)
         self.encoder_step: FloatArray = np.zeros(n)
@@ -211,7 +191,7 @@ class SensorNoiseMonitor:
             return True
         if full:
             self._open_sensors()
-        if self._row == _BLOCK:
+        if self._row == BLOCK:
             self._open_joints()
         elif self._columns:
             return self._evaluate()
@@ -232,7 +212,7 @@ class SensorNoiseMonitor:
         self._row = 0
         self._joint_blocks += 1
         self.ready = self._joint_blocks >= _PATIENCE or bool((self._known | (self._counts == 0)).all())
-        if np.ptp(steps) <= _UNEVEN * self._period:
+        if np.ptp(steps) <= UNEVEN * self._period:
             self._block, self._full = self._full, self._block
             self._columns.extend(range(2 * self._joints))
 
@@ -260,7 +240,7 @@ class SensorNoiseMonitor:
         self._find_step(joint)
         if self.noise.velocity_cutoff == 0.0:
             add_delay(self._full, self._joints, joint, self._period, self._delay_sums)
-            self._delay_count += _BLOCK - 2 * _STRIDE
+            self._delay_count += BLOCK - 2 * STRIDE
             if self.encoder_step[joint] > COARSE:
                 add_roughness(self._full, self._joints, joint, self._rough_sums)
 
@@ -301,7 +281,7 @@ class SensorNoiseMonitor:
         sums, counts = np.zeros((2, 1 + len(_FIELDS)))
         add_smallest_squares(self._sizes, self._kinds, sums, counts)
         worse = {}
-        for name, finest, total, count in zip(_FIELDS, _FINEST, sums.tolist(), counts.tolist(), strict=False):
+        for name, finest, total, count in zip(_FIELDS, FINEST, sums.tolist(), counts.tolist(), strict=False):
             measured = _TO_STD * math.sqrt(total / count) if count else 0.0
             if measured > _WORSE * max(getattr(self.noise, name), finest):
                 worse[name] = measured
@@ -312,143 +292,3 @@ class SensorNoiseMonitor:
         if worse:
             self.noise = dataclasses.replace(self.noise, **worse)
         return bool(worse)
-
-
-class StampClock:
-    """Replaces intervals by whole periods while stamps are found to be noisy.
-
-    Parameters
-    ----------
-    joints : n
-    """
-
-    def __init__(self, joints: int) -> None:
-        self._positions = np.empty((_BLOCK, joints))
-        self._steps = np.empty(_BLOCK)
-        self._shown, self._information = 0.0, 0.0
-        self._even_sampling = True
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin a new block; until it is full, stamps are used as they are."""
-        self._row = 0
-        self._period = self._behind = 0.0
-
-    def interval(self, dt: float, position: FloatArray) -> float:
-        """Interval to use [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
-        if dt <= 0.0:
-            return dt
-        self._positions[self._row], self._steps[self._row] = position, dt
-        self._row += 1
-        if self._row == _BLOCK:
-            self._row = 0
-            self._judge()
-        if self._period == 0.0:
-            return dt
-        behind = self._behind + dt
-        periods = 1 if behind < _MISSING * self._period else round(behind / self._period)
-        interval = self._period * periods + _FOLLOW * self._behind
-        self._behind = behind - interval
-        return interval
-
-    def _judge(self) -> None:
-        """Set the period when stamps are uneven but the sampling is not."""
-        if np.ptp(self._steps) <= _UNEVEN * self._steps.mean():
-            self._period = 0.0
-            return
-        period = self._usual_period()
-        self._regress(period)
-        if self._information > _ENOUGH:
-            self._even_sampling = self._shown < _EVEN_SAMPLING * self._information
-        if not self._even_sampling:
-            self._period = 0.0
-        elif self._period == 0.0:
-            self._period, self._behind = period, 0.0
-        else:
-            self._period += _SMOOTH * (period - self._period)
-
-    def _regress(self, period: float) -> None:
-        """Add a block to the regression of the positions' third differences on those of the stamps times velocity."""
-        width = 2 * _STRIDE + 3
-        velocity = (self._positions[width:] - self._positions[:-width]) / (width * period)
-        third = np.diff(self._positions, n=3, axis=0)[_STRIDE:-_STRIDE]
-        whole = self._steps < _MISSING * period
-        stamps = np.diff(self._steps, n=2)[1 + _STRIDE : -_STRIDE]
-        usable = (whole[1:-2] & whole[2:-1] & whole[3:])[_STRIDE:-_STRIDE]
-        expected = np.where(usable[:, None], velocity * stamps[:, None], 0.0)
-        weight = 1.0 / np.maximum((third**2).mean(axis=0), _FINEST[0] ** 2)
-        self._shown = _KEPT * self._shown + float((weight * expected * third).sum())
-        self._information = _KEPT * self._information + float((weight * expected**2).sum())
-
-    def _usual_period(self) -> float:
-        """Period of the intervals: from spans without a missing sample, which would make them longer."""
-        shortest = _MISSING * float(np.median(self._steps))
-        stamps, gaps = np.cumsum(self._steps), np.cumsum(self._steps > shortest)
-        whole = gaps[_SPAN:] == gaps[:-_SPAN]
-        if whole.any():
-            spans: FloatArray = stamps[_SPAN:] - stamps[:-_SPAN]
-            return float(np.median(spans[whole])) / _SPAN
-        return float(self._steps[self._steps <= shortest].mean())
-
-
-_WINDOWS = 7
-"""A foot is in the air when the force was small and steady for this many windows; the middle one gives the bias."""
-_STEADY = 6.0
-"""Range of the windows' mean forces, in standard deviations of one mean."""
-
-
-class UnloadedFeet:
-    """Finds feet in the air, and what their sensors read there.
-
-    Such a foot carries next to nothing along any axis, and less than a foot that stands. Whether a force is small does
-    not depend on the bias found so far: a bias identified too early, while the foot was still leaving the ground, would
-    otherwise hide every later reading.
-
-    Parameters
-    ----------
-    foot_count : k
-    force_std : white noise of the force sensors [N]
-    bias_std : of their bias, before any data [N]
-    firm_force : a foot that carries more than this stands firmly [N]
-
-    Attributes
-    ----------
-    unloaded : k, True where the foot has carried nothing in all of the last windows
-    contact_transition : k, True where it is neither in the air nor firmly on the ground: it lands, lifts off, slips
-    """
-
-    def __init__(self, foot_count: int, force_std: float, bias_std: float, firm_force: float) -> None:
-        self._count = foot_count
-        self._bias_std, self._firm_force = bias_std, firm_force
-        self.retune(force_std)
-        self.reset()
-
-    def retune(self, force_std: float) -> None:
-        """Use the limits of this noise from now on."""
-        self._force_std = force_std
-        self._small = min(4.0 * force_std + 3.0 * self._bias_std, self._firm_force)
-
-    def reset(self) -> None:
-        """Nothing is known."""
-        self._last: deque[FloatArray] = deque(maxlen=_WINDOWS)
-        self._small_windows = [0] * self._count
-        self.unloaded = [False] * self._count
-        self.contact_transition = [True] * self._count
-
-    def step(self, window: Window) -> FloatArray:
-        """Judge a window; return the mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
-        self._last.append(window.wrenches)
-        lowest, highest = window.normal_force.tolist()
-        for foot, fresh in enumerate(window.wrench_fresh.tolist()):
-            small = -self._small < lowest[foot] and highest[foot] < self._small and fresh
-            small = small and float(np.abs(window.wrenches[foot, :2]).max()) < self._small
-            self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
-            unloaded = self._small_windows[foot] >= _WINDOWS and self._steady(foot, window.readings[1 + foot])
-            self.unloaded[foot] = unloaded
-            self.contact_transition[foot] = not unloaded and lowest[foot] < self._firm_force
-        return self._last[len(self._last) // 2]
-
-    def _steady(self, foot: int, readings: float) -> bool:
-        """Whether the mean normal forces of the last windows differ by their noise only."""
-        means = [wrenches[foot, 2] for wrenches in self._last]
-        return bool(max(means) - min(means) <= _STEADY * self._force_std / math.sqrt(max(readings, 1.0)))
