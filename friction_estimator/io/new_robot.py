@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
@@ -130,19 +131,9 @@ class _Tree:
                 for key in ("xyz", "rpy")
             )
             step = np.eye(4)
-            step[:3, :3], step[:3, 3] = _rotation(*rpy), xyz
+            step[:3, :3], step[:3, 3] = Rotation.from_euler("xyz", rpy).as_matrix(), xyz
             place = step @ place
         return place
-
-
-def _rotation(roll: float, pitch: float, yaw: float) -> FloatArray:
-    (a, b, c), (x, y, z) = np.cos((roll, pitch, yaw)), np.sin((roll, pitch, yaw))
-    matrix: FloatArray = (
-        np.array([[c, -z, 0], [z, c, 0], [0, 0, 1]])
-        @ np.array([[b, 0, y], [0, 1, 0], [-y, 0, b]])
-        @ np.array([[1, 0, 0], [0, a, -x], [0, x, a]])
-    )
-    return matrix
 
 
 def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:

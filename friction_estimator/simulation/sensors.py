@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from friction_estimator.config import SensorNoise
 from friction_estimator.errors import SimulationError, choices
@@ -101,17 +102,7 @@ def _with(name: str, position_std: float = 1e-7, velocity_std: float = 2e-3, **f
 _LEVELS = {
     level.name: level
     for level in (
-        NoiseLevel(
-            "clean",
-            SensorNoise(
-                position_std=0.0,
-                velocity_std=0.0,
-                specific_force_std=0.0,
-                angular_velocity_std=0.0,
-                force_std=0.0,
-                moment_std=0.0,
-            ),
-        ),
+        NoiseLevel("clean", SensorNoise(*7 * [0.0])),  # white noise of all signals
         # Lim et al. 2024, Table 3, as published: variances.
         NoiseLevel(
             "paper",
@@ -206,7 +197,10 @@ class SensorModel:
         self._gain = 1.0 + gain_std * self._rng.standard_normal(self._std.size)
         self._noise: FloatArray = np.empty((0, self._std.size))
         self._row = 0
-        self._tilt = _rotation(level.imu_tilt, self._rng) if level.imu_tilt else None
+        self._tilt: FloatArray | None = None
+        if level.imu_tilt:
+            axis = self._rng.standard_normal(3)
+            self._tilt = Rotation.from_rotvec(level.imu_tilt * axis / np.linalg.norm(axis)).as_matrix()
         timing = level.timing
         delays = self._per_channel(0.0, 0.0, timing.effort_delay, 0.0, 0.0, timing.wrench_delay, timing.wrench_delay)
         self._age: IntArray = np.rint(delays / period).astype(np.intp)
@@ -299,11 +293,3 @@ class SensorModel:
         position, velocity, effort, specific_force, rate, force, moment = values
         joints = [position] * self._n + [velocity] * self._n + [effort] * self._n
         return np.array(joints + [specific_force] * 3 + [rate] * 3 + ([force] * 3 + [moment] * 3) * self._k)
-
-
-def _rotation(angle: float, rng: np.random.Generator) -> FloatArray:
-    """Rotation (3, 3) by an angle [rad] about a random axis (Rodrigues' formula)."""
-    axis = rng.standard_normal(3)
-    x, y, z = axis / np.linalg.norm(axis)
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
