@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent, wrap
 
 from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, register_exporter
-from friction_estimator.laws.linear import SIX_SLOPE, TANH_LOAD, THREE_SLOPE, LinearFrictionLaw, Shape
-from friction_estimator.laws.published import STRIBECK_VELOCITY
+from friction_estimator.laws.linear import LinearFrictionLaw, Shape, Side, linear_law_names, make_linear_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
@@ -214,36 +213,41 @@ def identifiers(names: Sequence[str]) -> list[str]:
     return list(taken)
 
 
-def _tangents(law: LinearFrictionLaw) -> str:
-    """The parameters times the tangents of a law that do not depend on the load, and the viscous friction."""
-    tangents = [term for term in law.terms if term.shape == Shape.TANH and not term.load_power]
-    names = identifiers(tuple(term.name for term in tangents))
-    terms = [f"p->{name} * tanh(velocity / {term.scale!r})" for name, term in zip(names, tangents, strict=True)]
-    return "\n    + ".join(("return p->viscous * velocity", *terms))
+_SHAPES = {
+    Shape.SIGN: "friction_sign(velocity)",
+    Shape.TANH: "tanh(velocity / {0!r})",
+    Shape.LINEAR: "velocity",
+    Shape.CONSTANT: "1.0",
+    Shape.FADING: "friction_sign(velocity) * exp(-fabs(velocity) / {0!r})",
+    Shape.RISING: "friction_sign(velocity) * (1.0 - exp(-fabs(velocity) / {0!r}))",
+}
+_SIDES = {
+    Side.BOTH: "",
+    Side.FORWARD: " * (velocity > 0.0)",
+    Side.BACKWARD: " * (velocity < 0.0)",
+    Side.DRIVING: " * driving",
+    Side.DRIVEN: " * (1.0 - driving)",
+}
 
 
-def _load(velocity: float) -> str:
-    """Dry friction that grows with the load, from this velocity on [rad/s]."""
-    factor = "fabs(load) * (p->load_linear + p->load_quadratic * fabs(load))"
-    return f"\n    + tanh(velocity / {velocity!r}) * {factor}"
+def _sum_of_terms(law: LinearFrictionLaw) -> tuple[str, ...]:
+    """Body of the function of a linear law: each shape of the velocity once, then the sum of its terms."""
+    shapes: dict[str, str] = {}
+    terms = []
+    for name, term in zip(identifiers(law.parameter_names), law.terms, strict=True):
+        shape = _SHAPES[term.shape].format(float(term.scale))
+        value = shapes.setdefault(shape, f"shape_{len(shapes) + 1}") if "(" in shape else shape
+        terms.append(f"p->{name} * {value}{_SIDES[term.side]}{' * fabs(load)' * term.load_power}")
+    driving = "const double driving = 0.5 * (1.0 + friction_sign(load) * friction_sign(velocity));"
+    return (
+        *(f"const double {value} = {shape};" for shape, value in shapes.items()),
+        *((driving,) if any("driving" in term for term in terms) else ()),
+        "return " + "\n    + ".join(terms) + ";",
+    )
 
-
-_SIX_SLOPE = _tangents(SIX_SLOPE)
-_LOAD_SCALE = TANH_LOAD.terms[-1].scale
 
 C_LAWS: Mapping[str, tuple[str, ...]] = {
-    "coulomb_viscous": ("return p->coulomb * friction_sign(velocity) + p->viscous * velocity;",),
-    "three_slope": (f"{_tangents(THREE_SLOPE)};",),
-    "tanh_load": (f"{_tangents(TANH_LOAD)}{_load(_LOAD_SCALE)};",),
-    "six_slope": (f"{_SIX_SLOPE};",),
-    "six_slope_load": (f"{_SIX_SLOPE}{_load(_LOAD_SCALE)};",),
-    "load_quadrants": (
-        "const double direction = friction_sign(velocity);",
-        "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",
-        "const double dry = driving * (p->coulomb_motor + p->load_motor * fabs(load))",
-        "    + (1.0 - driving) * (p->coulomb_generator + p->load_generator * fabs(load));",
-        "return direction * dry + p->viscous * velocity + p->offset;",
-    ),
+    **{name: _sum_of_terms(make_linear_law(name)) for name in linear_law_names()},
     "load_velocity": (
         "const double direction = friction_sign(velocity);",
         "const double driving = 0.5 * (1.0 + friction_sign(load) * direction);",
@@ -254,17 +258,6 @@ C_LAWS: Mapping[str, tuple[str, ...]] = {
             for side in ("motor", "generator")
         ),
         "return direction * (driving * motor + (1.0 - driving) * generator) + p->viscous * velocity + p->offset;",
-    ),
-    "asymmetric": (
-        "if (velocity > 0.0) return p->coulomb_positive + p->viscous_positive * velocity;",
-        "if (velocity < 0.0) return -p->coulomb_negative + p->viscous_negative * velocity;",
-        "return velocity;",
-    ),
-    "asymmetric_stribeck": (
-        "const double direction = friction_sign(velocity);",
-        f"const double fading = exp(-fabs(velocity) / {float(STRIBECK_VELOCITY)!r});",
-        "const double starting = velocity > 0.0 ? p->static_positive : p->static_negative;",
-        "return direction * (p->coulomb * (1.0 - fading) + starting * fading) + p->viscous * velocity;",
     ),
     "tanh_stribeck": (
         "const double relative = velocity / p->stribeck_velocity;",
@@ -281,4 +274,4 @@ C_LAWS: Mapping[str, tuple[str, ...]] = {
         "return friction_sign(velocity) * dry + p->viscous * velocity;",
     ),
 }
-"""Friction laws in C, from the numbers of the Python law; a law without an entry is exported as Coulomb-viscous."""
+"""Friction laws in C; linear ones from their terms. A law without an entry is exported as Coulomb-viscous."""
