@@ -43,6 +43,14 @@ class Series:
     time: FloatArray
     values: FloatArray
 
+    def at(self, time: FloatArray) -> FloatArray:
+        """Values (k, n) at these times (k,), interpolated, NaN outside."""
+        return np.stack([np.interp(time, self.time, column, np.nan, np.nan) for column in self.values.T], axis=1)
+
+    def held(self, time: FloatArray) -> FloatArray:
+        """Values (k, n) at these times (k,): each holds until the next one, and the first one before it, too."""
+        return np.asarray(self.values[np.maximum(np.searchsorted(self.time, time, side="right") - 1, 0)])
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseInterval:
@@ -179,8 +187,8 @@ class RecordingBuilder:
         stamps_ns, rows = np.unique(np.array(stamps), return_index=True)
         start_ns = int(stamps_ns[0])
         time = (stamps_ns - start_ns) * 1e-9
-        measured = self._held(topics.MEASURED, start_ns, time)
-        sigma = self._interpolated(topics.SIGMA, start_ns, time)
+        measured, sigma = self._series(topics.MEASURED, start_ns), self._series(topics.SIGMA, start_ns)
+        truth = self._series(topics.TRUE_FRICTION, start_ns)
         nothing = np.full((time.size, len(self._joint_names)), np.nan)
         return Recording(
             joint_names=self._joint_names,
@@ -188,9 +196,9 @@ class RecordingBuilder:
             position=np.array([state[0] for state in self._states])[rows],
             velocity=np.array([state[1] for state in self._states])[rows],
             friction=np.array(self._efforts[topics.FRICTION.name])[rows],
-            sigma=nothing if sigma is None else sigma,
-            measured=np.ones(nothing.shape, dtype=bool) if measured is None else measured > 0.5,
-            truth=self._interpolated(topics.TRUE_FRICTION, start_ns, time),
+            sigma=nothing if sigma is None else sigma.at(time),
+            measured=np.ones(nothing.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
+            truth=None if truth is None else truth.at(time),
             phases=self._phases(topics.CONTACT_PHASE, topics.FRICTION, start_ns, time[-1]),
             true_phases=self._phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION, start_ns, time[-1]),
             model=self._series(topics.MODEL, start_ns),
@@ -227,20 +235,6 @@ class RecordingBuilder:
             return None
         stamps, rows = np.unique(np.array(self._stamps[topic.name]), return_index=True)
         return Series((stamps - start_ns) * 1e-9, np.array(self._efforts[topic.name])[rows])
-
-    def _interpolated(self, topic: topics.Topic, start_ns: int, time: FloatArray) -> FloatArray | None:
-        series = self._series(topic, start_ns)
-        if series is None:
-            return None
-        columns = [np.interp(time, series.time, column, np.nan, np.nan) for column in series.values.T]
-        return np.stack(columns, axis=1)
-
-    def _held(self, topic: topics.Topic, start_ns: int, time: FloatArray) -> FloatArray | None:
-        """Each value holds from its stamp until the next."""
-        series = self._series(topic, start_ns)
-        if series is None:
-            return None
-        return series.values[np.maximum(np.searchsorted(series.time, time, side="right") - 1, 0)]
 
     def _phases(self, topic: topics.Topic, clock: topics.Topic, start_ns: int, end: float) -> tuple[PhaseInterval, ...]:
         """Intervals of equal names; the messages have no stamp, so stamps are interpolated by their recording times."""

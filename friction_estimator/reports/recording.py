@@ -84,9 +84,7 @@ def _residuals(recording: Recording) -> tuple[FloatArray | None, str]:
         return recording.friction - recording.truth, "estimate minus truth"
     if recording.model is None:
         return None, ""
-    law = recording.model
-    columns = [np.interp(recording.time, law.time, column, np.nan, np.nan) for column in law.values.T]
-    return recording.friction - np.stack(columns, axis=1), "estimate minus law"
+    return recording.friction - recording.model.at(recording.time), "estimate minus law"
 
 
 def _add_residual(
