@@ -229,6 +229,7 @@ def _learned(knee: str) -> list[Fault]:
         ("torque_saturated", "torques are cut to 20 N m", streams.clipped(20.0), knee),
         ("torque_flipped", "all torques have the opposite sign", scale(JOINTS, -1.0, "effort"), knee),
         ("torque_flipped_knee", torque, scale(JOINTS, -1.0, "effort", joint=KNEE), knee),
+        ("brake", "a brake drags at the left knee, 12 N m more friction", streams.brake(KNEE, 12.0), knee),
     ]
     expected = {"error": math.inf, "recovery": _LEARNED, "seconds": _WRONG}
     return [*_faults(sensors, status="sensors", **expected), *_faults(joints, status="friction diagnosis", **expected)]

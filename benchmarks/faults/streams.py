@@ -23,6 +23,8 @@ MS = 1_000_000
 """A millisecond [ns]."""
 SECOND = 1000 * MS
 """[ns]"""
+_DRY_SPEED = 0.02
+"""Speed above which dry friction of a brake has its full size [rad/s]."""
 JOINTS, IMU, WRENCHES = (JointSample,), (ImuSample,), (WrenchSample,)
 ALL = (JointSample, ImuSample, WrenchSample)
 
@@ -284,6 +286,19 @@ def no_efforts() -> Change:
 def clipped(limit: float) -> Change:
     """Torques saturate [N m]."""
     return map_field(JOINTS, "effort", lambda effort: np.clip(effort, -limit, limit))
+
+
+def brake(joint: int, size: float) -> Change:
+    """Dry friction of one joint is larger by this [N m]; its motor moves it as before."""
+
+    def drag(one: Reading) -> Reading:
+        sample = one.sample
+        if not isinstance(sample, JointSample) or sample.velocity is None:
+            return one
+        more = _with(np.zeros_like(one.friction), joint, size * np.tanh(sample.velocity[joint] / _DRY_SPEED))
+        return replace(one.changed(effort=sample.effort + more), friction=one.friction + more)
+
+    return each(JOINTS, drag)
 
 
 def _with(values: FloatArray, place: int, value: float) -> FloatArray:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.speed.live_nodes import RELAYED
+from benchmarks.speed.live_nodes import LATENESS, RELAYED
 from benchmarks.speed.rows import BenchmarkError, Figure, Progress, Run
 from benchmarks.speed.waiting import WaitedProcesses, children
 from benchmarks.speed.yardsticks import spread
@@ -80,7 +80,7 @@ def node(run: Run, progress: Progress) -> list[Figure]:
                     "lateness of the robot [ms]": live.late[place],
                 },
             )
-            for place, (name, must, aim) in enumerate((("p50", 1.0, 0.7), ("p99", 5.0, 3.0)))
+            for place, (name, must, aim) in enumerate((("p50", 1.0, 0.7), ("p99", 5.0, 3.0), ("longest", None, 1.0)))
         ),
     ]
 
@@ -117,6 +117,7 @@ def fast(run: Run, progress: Progress) -> list[Figure]:
                 "node [cores]": live.cores["node"],
                 "age of the estimates at a subscriber, p50 [ms]": live.age[0],
                 "p99 [ms]": live.age[1],
+                "longest [ms]": live.age[2],
             },
         )
     ]
@@ -130,16 +131,16 @@ class _Live:
     ----------
     cores : CPU time by name of the node, divided by real time
     lost : joint samples without an estimate
-    age, relay_age, base_age, late : p50 and p99 of the ages of the estimates, of the yardstick node's messages and of
-        the base states at the listener, and of how late the robot sent [ms]
+    age, relay_age, base_age, late : p50, p99 and maximum of the ages of the estimates, of the yardstick node's messages
+        and of the base states at the listener, and of how late the robot sent [ms]
     """
 
     cores: dict[str, float]
     lost: int
-    age: tuple[float, float]
-    relay_age: tuple[float, float]
-    base_age: tuple[float, float]
-    late: tuple[float, float]
+    age: tuple[float, ...]
+    relay_age: tuple[float, ...]
+    base_age: tuple[float, ...]
+    late: tuple[float, ...]
 
 
 def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str], rate: int = 1000) -> _Live:
@@ -177,7 +178,7 @@ def _measure(run: Run, progress: Progress, name: str, nodes: dict[str, str], rat
         _ages(heard[topic], window) for topic in (topics.FRICTION.name, RELAYED, topics.BASE_STATE.name)
     )
     lost = round(rate * seconds) - len(ages)
-    return _Live(cores, lost, _p50_p99(ages), _p50_p99(relayed_ages), _p50_p99(base_ages), (late[0], late[1]))
+    return _Live(cores, lost, _quantiles(ages), _quantiles(relayed_ages), _quantiles(base_ages), tuple(late))
 
 
 def views(run: Run, progress: Progress) -> list[Figure]:
@@ -211,7 +212,7 @@ def views(run: Run, progress: Progress) -> list[Figure]:
             progress(number + 1, len(turns))
         processes.end(listener)
     heard = np.load(folder / "heard.npz")[topics.FRICTION.name]
-    ages = [_p50_p99(_ages(heard, window)) for window in windows]
+    ages = [_quantiles(_ages(heard, window)) for window in windows]
     figures = []
     for during, name in zip(range(1, len(turns), 2), names, strict=True):
         without = 0.5 * (cores[during - 1]["node"] + cores[during + 1]["node"])
@@ -345,11 +346,9 @@ def _ages(heard: IntArray, window: IntArray) -> FloatArray:
     return ages
 
 
-def _p50_p99(ages: FloatArray) -> tuple[float, float]:
-    if not ages.size:
-        return float("nan"), float("nan")
-    p50, p99 = np.quantile(ages, (0.5, 0.99)).tolist()
-    return p50, p99
+def _quantiles(ages: FloatArray) -> tuple[float, ...]:
+    """The p50, p99 and maximum."""
+    return tuple(np.quantile(ages, LATENESS).tolist()) if ages.size else (math.nan,) * len(LATENESS)
 
 
 def demo(run: Run, progress: Progress) -> list[Figure]:

@@ -28,6 +28,8 @@ from friction_estimator.types import FloatArray
 
 RELAYED = "relayed_joint_states"
 """Topic of the yardstick node."""
+LATENESS = 0.5, 0.99, 1.0
+"""Quantiles of ages and of lateness that are shown."""
 _LEAD_NS = 10_000_000
 
 
@@ -83,7 +85,7 @@ class RobotNode(Node):
         time.sleep(0.5)  # the last samples are still being sent
 
     def _write(self, start_ns: int, late: FloatArray) -> None:
-        quantiles = np.quantile(late, (0.5, 0.99)).tolist() if late.size else None
+        quantiles = np.quantile(late, LATENESS).tolist() if late.size else None
         part = self._report.with_suffix(".part")
         part.write_text(json.dumps({"start_ns": start_ns, "sent": late.size, "late_ms": quantiles}))
         part.replace(self._report)
