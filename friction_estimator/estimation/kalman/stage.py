@@ -100,13 +100,7 @@ class KalmanFriction:
     ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
     """
 
-    def __init__(
-        self,
-        config: Config,
-        robot: RobotModel,
-        health: Health,
-        motion: MotionSource | None = None,
-    ) -> None:
+    def __init__(self, config: Config, robot: RobotModel, health: Health, motion: MotionSource | None = None) -> None:
         self._config, self._robot, self._health = config, robot, health
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
@@ -284,12 +278,8 @@ class KalmanFriction:
         if window is not None:
             self._note_unmodelled_torque(window)
             motors = self._motors
-            self.bank.visited.visit(
-                out.regressor,
-                motors.velocity(motion.velocity),
-                motors.velocity_std(motion.velocity_std),
-                self._window,
-            )
+            speed, speed_std = motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
+            self.bank.visited.visit(out.regressor, speed, speed_std, self._window)
             self._window_length = max(self._window, window.duration)
             self.finish_pending_updates()
             self._schedule.open(window, self._noise.ready)
