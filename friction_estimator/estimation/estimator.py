@@ -74,8 +74,9 @@ class Estimator:
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         model = self._pipeline.robot
         self._door = SampleChecks(config, model, self._health)
-        calibration = self._pipeline.friction.sensor_calibration
-        self._checks = SensorChecks(config, model, self._health, self._synchronizer, calibration)
+        self._checks = SensorChecks(
+            config, model, self._health, self._synchronizer, lambda: self._pipeline.friction.sensor_calibration()
+        )
         laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
+from friction_estimator.arrays import buffer_of, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.health import Health
@@ -209,9 +210,9 @@ class SmoothedMotions:
         self._smoother.retune(noise)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """The motion that was put in."""
+        """A copy of the motion that was put in: a stage widens its standard deviation, and two stages use it."""
         assert self.motion is not None
-        return self.motion
+        return view(JointMotion, buffer_of(self.motion).copy())
 
 
 @dataclass(frozen=True, slots=True)
