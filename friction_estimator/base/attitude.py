@@ -58,6 +58,7 @@ _BROKEN, _SOUND, _CONTRADICTED = range(3)
 """Results of :func:`advance_attitude`."""
 _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
+_EMPTY = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 
 
 @arrays
@@ -355,13 +356,9 @@ class AttitudeEstimator:
         first_std = math.hypot(config.acceleration_std, VIBRATION_STD)
         self._first_stds = first_std, config.acceleration_std, ACCELERATION_BIAS_STD, config.gyro_bias_std
         tuning = AttitudeTuning(
-            rotation_imu_to_base,
-            config.acceleration_std,
-            noise.specific_force_std**2 + VIBRATION_STD**2,
-            noise.angular_velocity_std,
-            GYRO_BIAS_WALK,
-            config.angular_acceleration_cutoff,
-        )
+            rotation_imu_to_base, config.acceleration_std, noise.specific_force_std**2 + VIBRATION_STD**2,
+            noise.angular_velocity_std, GYRO_BIAS_WALK, config.angular_acceleration_cutoff,
+        )  # fmt: skip
         self._tuning_buffer, self._tuning = pack(tuning)
         self.reset()
 
@@ -394,8 +391,8 @@ class AttitudeEstimator:
             When the state is no longer finite; :meth:`reset` mends it.
         """
         self.contradicted = False
+        buffer, out = _EMPTY.new()
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
-            buffer, out = _EMPTY.new()
             result = advance_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
             self.contradicted = result == _CONTRADICTED
             if not self.contradicted:
@@ -415,7 +412,11 @@ class AttitudeEstimator:
                 variance += math.atan2(np.linalg.norm(np.cross(up, specific_force)), up @ specific_force) ** 2
                 bias[:] = 0.0
             self._start(gyro, specific_force, bias, yaw_from_quaternion(state.quaternion), variance)
-        return self._output(gyro, specific_force)
+        silent = self._silent_variance()
+        sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
+        if not self._running:
+            out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
+        return _checked(sound, out)
 
     def _start(
         self, gyro: FloatArray, specific_force: FloatArray, gyro_bias: FloatArray, yaw: float, yaw_variance: float
@@ -434,22 +435,11 @@ class AttitudeEstimator:
     def _silent_variance(self) -> float:
         return (IMU_GAP_RATE * self._silent_for) ** 2
 
-    def _output(self, gyro: FloatArray, specific_force: FloatArray) -> Attitude:
-        buffer, out = _EMPTY.new()
-        silent = self._silent_variance()
-        sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
-        if not self._running:
-            out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        return _checked(sound, out)
-
 
 def _initial_state() -> tuple[FloatArray, AttitudeState]:
     buffer, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
     state.quaternion[0] = 1.0
     return buffer, state
-
-
-_EMPTY = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 
 
 def _checked(sound: bool, attitude: Attitude) -> Attitude:
