@@ -215,9 +215,12 @@ def _check(arguments: argparse.Namespace) -> None:
     robot = given.pop("robot")
     if robot is None:
         raise ConfigError("--check needs the robot that is simulated: --robot")
-    if given.pop("payloads") or given.pop("coupling") or given.pop("namespace"):
-        raise ConfigError("--check takes no --payload, --coupling or --namespace")
-    given.pop("wrenches")
+    unused = {
+        "--payload": given.pop("payloads"), "--coupling": given.pop("coupling"), "--namespace": given.pop("namespace"),
+        "--wrench": given.pop("wrenches"), "--method": arguments.method, "--report": arguments.report,
+    }  # fmt: skip
+    if any(unused.values()):
+        raise ConfigError(f"--check takes no {choices(name for name, value in unused.items() if value)}: leave it out")
     checks = check_motion(arguments.data, robot, **given, **_laws(arguments.law), **_options(arguments))
     output_console().print(terminal_table(check_table(checks)))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
@@ -310,9 +311,8 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
         return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
     found = []
     if not score.torque_rms > 0.0:
-        return [
-            Finding(2.0, f"{joint}: its {quantity} is zero in all samples; use its friction only if it has no motor")
-        ]
+        text = f"its {quantity} is zero in all samples; use its friction only if it has no motor"
+        return [Finding(2.0, f"{joint}: {text}")]
     quality = (
         f"its {quantity} is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
     )
@@ -331,9 +331,30 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
             )
         )
     if np.isfinite(score.rigid_body_error) and score.model_error > score.rigid_body_error:
-        text = f"{joint}: friction does not improve the prediction, the rigid body alone is better: check the torque"
-        found.append(Finding(1.8, text))
+        text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
+        found.append(Finding(1.8, f"{joint}: {text}"))
     return found
+
+
+WRONG_SHAPE = (
+    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has "
+    "another shape{}, or the torque is late or contains something else; look at the residuals"
+)
+_WRONG_SHAPE = 0.05
+"""Share of the friction that goes with the velocity and is in no law."""
+_FLEXIBLE = "six_slope"
+"""Law without load that follows most shapes."""
+
+
+def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
+    """The finding that a law does not have the shape of the friction; none where it has."""
+    velocity, friction, fitted = seen.velocity[seen.used], seen.friction[seen.used], seen.fitted[seen.used]
+    size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
+    left = velocity_dependent_rms(velocity, friction - fitted)
+    if not left > _WRONG_SHAPE * size > 0.0:
+        return []
+    other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r})"
+    return [Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
 
 
 def about_law(
@@ -349,7 +370,10 @@ def about_law(
             )
             found.append(Finding(1.5, text))
         elif values[k] <= 0.0 and not optional:
-            text = f"{name}: {parameter} would be negative and was held at zero: check the torque and the model"
+            text = (
+                f"{name}: {parameter} would be negative and was held at zero: check the torque and the model; a drive "
+                "that acts on older readings than its recorded torque lowers viscous friction by kp times their age"
+            )
             found.append(Finding(1.1, text))
     basis = np.eye(values.size)
     for what, unit, weights in (

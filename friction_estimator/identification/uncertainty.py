@@ -234,7 +234,7 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
     """
     problem, covariance = fit.problem, fit.covariance
     for condition in conditions:
-        weights = _believed(fit, condition)
+        weights = believed(fit, condition)
         blocks = range_blocks(problem, condition, _RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         covariance = _widened(covariance, spread)
@@ -252,7 +252,7 @@ def range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> 
     return blocks
 
 
-def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
+def believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
     """Weights (r,) of the fit, with those of a usual row wherever rows of the range are rejected again and again."""
     rejected = fit.weights == 0.0
     if not rejected.any():
@@ -299,6 +299,8 @@ def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
     inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]
     white = inverse @ inverse.T * variance  # eq. 15
     sampling = block_jackknife(problem, weights, residual_blocks(problem, residual), prior, white)
+    if (problem.nonnegative & (values == 0.0)).any():  # what a bound changes, the model or the torque has wrong
+        sampling = sampling + np.outer(moved := values - inverse @ triangle.z, moved)
     norm = float(np.linalg.norm(problem.y))
     return LinearFit(
         problem=problem,

@@ -38,7 +38,7 @@ from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
-_MOST_SAMPLES = 1000
+_MOST_SAMPLES = 400
 """Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
 _COLUMNS = {
     "name": "names", "unit": "units", "value": "values", "sigma": "sigma", "reference": "reference",
@@ -134,7 +134,7 @@ def _samples_text(samples: FrictionSamples, most: int) -> str:
     text = io.StringIO()
     columns = np.column_stack([getattr(samples, name) for name in _SAMPLE_COLUMNS])
     columns = columns[:: max(1, -(-len(columns) // max(most, 1)))]
-    np.savetxt(text, columns, fmt="%.6g", header=" ".join(_SAMPLE_COLUMNS), comments="")
+    np.savetxt(text, columns, fmt="%.4g", header=" ".join(_SAMPLE_COLUMNS), comments="")
     return text.getvalue()
 
 

@@ -59,6 +59,9 @@ def test_the_command_line_prints_what_a_motion_can_show(arm, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "What this motion can show" in out and "shoulder/coulomb" in out and "shown" in out
     assert "shoulder/viscous" in out and "elbow/viscous" not in out
+    unused = ["--method", "inverse_dynamics", "--report", str(tmp_path / "r.html")]
+    assert main(["identify", str(tmp_path / "plan.npz"), "--robot", str(arm), "--check", *unused]) == 1
+    assert "--check takes no '--method', '--report': leave it out" in capsys.readouterr().err
 
 
 def test_a_walking_robot_is_refused():

@@ -144,3 +144,10 @@ def test_the_law_of_every_joint_is_the_simplest_of_those_that_predict_best(curve
     assert {"coulomb_viscous", "tanh_stribeck", "load_quadrants"} <= compared
     kept = identify_friction_curve([as_motion(both)], "auto", replace(options, joint_laws=("knee=coulomb_viscous",)))
     assert kept.friction.law_names == ("coulomb_viscous", "coulomb_viscous")
+
+
+def test_friction_of_another_shape_than_its_law_is_named():
+    motion = as_motion({"knee": curve("six_slope", (0.0, 1.5, 0.0, 0.0, -1.0, 0.0, 0.1), 1.0, 0.02)})
+    plain, flexible = (identify_friction_curve([motion], law, OPTIONS) for law in ("coulomb_viscous", "six_slope"))
+    assert any(text.startswith("knee: the law 'coulomb_viscous' leaves") for text in plain.verdicts)
+    assert not any("that depend on the velocity" in text for text in flexible.verdicts)

@@ -132,3 +132,16 @@ def test_blas_has_one_thread_meanwhile_and_its_own_number_again_after_an_error()
     assert counts() == before
     for library, symbol, threads in libraries:
         getattr(library, symbol.format("set"))(threads)
+
+
+def test_what_a_bound_changes_is_in_the_sigma():
+    """A parameter that is held at zero though the data have it below shifts the others: model or torque are wrong."""
+    problem = make_problem(0.01 * coloured(np.random.default_rng(3), 0.9), np.random.default_rng(4))
+    held = LinearProblem(
+        problem.names, problem.units, problem.W, problem.y, problem.joint, problem.segment,
+        np.array([False, True, False]), problem.instant,
+    )  # fmt: skip
+    free, bound = solve(problem), solve(held)
+    assert bound.values[1] == 0.0
+    moved = np.abs(bound.values - free.values)
+    assert (np.sqrt(np.diagonal(bound.covariance)) > 0.9 * moved).all() and moved[1] == pytest.approx(0.5, abs=0.05)

@@ -50,6 +50,7 @@ from friction_estimator.identification.result import (
     Part,
     Provenance,
     about_score,
+    about_shape,
     joined,
     merged,
 )
@@ -353,6 +354,8 @@ _CONSTANT = (
 def _findings(curve: JointCurve, useful: bool, found: list[Finding]) -> list[Finding]:
     """Those about the error, and what else is to be found about the curve."""
     found = found + [Finding(1.0, text) for text in curve.reasons if useful]
+    scored = replace(curve.samples, usable=curve.samples.scored)
+    found += about_shape(_drawn(replace(curve, samples=scored)), curve.fit.law.name)
     if OFFSET.name in curve.further:
         found.append(Finding(0.9, _CONSTANT.format(curve.joint, curve.further[OFFSET.name])))
     return found

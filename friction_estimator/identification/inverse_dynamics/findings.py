@@ -10,11 +10,18 @@ import numpy as np
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
-from friction_estimator.identification.inverse_dynamics.refinement import delay_error
+from friction_estimator.identification.inverse_dynamics.refinement import conditions, delay_error
 from friction_estimator.identification.linear_problem import folds_of, rms_by_joint, select_columns
-from friction_estimator.identification.result import Finding, FrictionSamples, JointLaw, JointScore, about_law
+from friction_estimator.identification.result import (
+    Finding,
+    FrictionSamples,
+    JointLaw,
+    JointScore,
+    about_law,
+    about_shape,
+)
 from friction_estimator.identification.scoring import RARE, FoldedProblem, Rows
-from friction_estimator.identification.uncertainty import velocity_dependent_rms, without_velocity
+from friction_estimator.identification.uncertainty import believed, velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
@@ -49,11 +56,10 @@ def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore
 
 
 def outlier_shares(solution: Estimate) -> FloatArray:
-    """Share (n,) of every joint's rows that the robust fit rejects."""
-    n = len(solution.observations[0].motion.joint_names)
-    joint = solution.fit.problem.joint
-    count = np.bincount(joint, minlength=n)
-    return np.asarray(np.bincount(joint, solution.fit.weights == 0.0, n) / np.maximum(count, 1))
+    """Share (n,) of every joint's rows that the robust fit rejects, and not at the same speed again and again."""
+    n, joint = len(solution.observations[0].motion.joint_names), solution.fit.problem.joint
+    rejected = believed(solution.fit, conditions(solution)[0]) == 0.0
+    return np.asarray(np.bincount(joint, rejected, n) / np.maximum(np.bincount(joint, minlength=n), 1))
 
 
 IMPOSSIBLE = (
@@ -69,10 +75,6 @@ OTHER_MASS = (
     "of the torque"
 )
 LEFT_OVER = "a constant torque that is no part of the law was found; check the zero of the torque and gravity: {}"
-WRONG_SHAPE = (
-    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has "
-    "another shape{}, or the torque is late or contains something else; look at the residuals"
-)
 LATE = (
     "the torque was {} ms late compared with the positions (early where negative) and was moved back, "
     "because the delay would count as viscous friction"
@@ -93,14 +95,10 @@ _SURE = 3.0
 """Standard deviations from zero of a delay that is named."""
 _VAGUE = 0.1
 """Share of a parameter that its sigma may be."""
-_WRONG_SHAPE = 0.05
-"""Share of the friction that goes with the velocity and is in no law."""
 _SCALE = 5.0
 """Factor from the URDF's inertia that no wrong URDF explains."""
 _OTHER_MASS = 1.5
 """Factor that rounded masses of a URDF do not explain."""
-_FLEXIBLE = "six_slope"
-"""Law without load that follows most shapes."""
 
 
 def inverse_dynamics_findings(
@@ -127,6 +125,7 @@ def inverse_dynamics_findings(
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))
     elif not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
         found.append(Finding(1.0, OTHER_MASS.format(scale)))
+    shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
     names = solution.observations[0].motion.joint_names
     for name, share in zip(names, outlier_shares(solution), strict=True):
         if share > _MANY_OUTLIERS:
@@ -134,7 +133,7 @@ def inverse_dynamics_findings(
             found.append(
                 Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
             )
-    return [*found, *_about_delay(solution), *_about_shape(samples, laws), *_about_constants(solution, names, laws)]
+    return [*found, *_about_delay(solution), *shapes, *_about_constants(solution, names, laws)]
 
 
 def _scale(solution: Estimate) -> float:
@@ -168,19 +167,6 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     return found + [
         Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)) for joint in dict.fromkeys(joints)
     ]
-
-
-def _about_shape(samples: Sequence[FrictionSamples], laws: Sequence[str]) -> list[Finding]:
-    """Laws that do not have the shape of the friction."""
-    found = []
-    for seen, law in zip(samples, laws, strict=True):
-        velocity, friction, fitted = seen.velocity[seen.used], seen.friction[seen.used], seen.fitted[seen.used]
-        size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
-        left = velocity_dependent_rms(velocity, friction - fitted)
-        if left > _WRONG_SHAPE * size > 0.0:
-            other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r})"
-            found.append(Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other)))
-    return found
 
 
 def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Sequence[str]) -> list[Finding]:

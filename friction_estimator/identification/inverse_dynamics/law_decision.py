@@ -127,7 +127,9 @@ def decided(
     solution, notes = _best(tried, options, "shape") if len(tried) > 1 else tried[0]
     if of_drive:
         shaped = replace(options, harmonics=solution.model.friction.harmonics)
+        of_shape = [one for one in solution.candidates if one.decision == "shape"]
         others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
+        others = [(replace(one, candidates=(*one.candidates, *of_shape)), own) for one, own in others]
         solution, notes = _best([(solution, notes), *others], options, "drive", _INDISTINCT)
     return solution, notes
 
@@ -188,7 +190,7 @@ def _best(
     late = _delay_spread(solution, [tried[k][0] for k in rivals if k != chosen], options)
     return replace(
         solution,
-        candidates=(*tried[0][0].candidates, *table),
+        candidates=(*solution.candidates, *table),
         spread=spread,
         delay_covariance=solution.delay_covariance + (late if len(solution.delay_covariance) > 1 else late.mean()),
     ), notes
