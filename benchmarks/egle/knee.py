@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 from scipy.signal import butter, savgol_filter, sosfiltfilt
@@ -13,6 +12,7 @@ from scipy.signal import butter, savgol_filter, sosfiltfilt
 from benchmarks.egle.walks import central, centred, column, friction_from, substeps, torque_weight
 from benchmarks.shared import figures
 from benchmarks.shared.walks import PERIOD, SimulatedRun
+from benchmarks.shared.wrong_bodies import scaled_urdf
 from friction_estimator.io.robot import Robot
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
@@ -89,18 +89,6 @@ def scaled(robot: Robot, run: SimulatedRun, mass: float, inertia: float) -> Knee
     run = centred(run, torque_weight(substeps(robot, run)))
     model = RobotModel(robot.config, scaled_urdf(robot.urdf_xml, mass, inertia))
     return _curve(robot, run, model, central(run))
-
-
-def scaled_urdf(urdf_xml: str, mass: float, inertia: float) -> str:
-    """All masses and all moments of inertia of a URDF times a factor."""
-    root = ElementTree.fromstring(urdf_xml)
-    for inertial in root.iter("inertial"):
-        for tag, factor in (("mass", mass), ("inertia", inertia)):
-            element = inertial.find(tag)
-            if element is not None:
-                for key, value in element.attrib.items():
-                    element.set(key, repr(factor * float(value)))
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _curve(robot: Robot, run: SimulatedRun, model: RobotModel, acceleration: FloatArray) -> KneeCurve:

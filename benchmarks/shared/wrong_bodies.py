@@ -44,23 +44,25 @@ def perturbed_urdf(urdf_xml: str, mass_std: float = 0.10, com_std: float = 0.005
         errors = np.clip(rng.standard_normal(4), -_MAX_DEVIATION, _MAX_DEVIATION)
         inertial = link.find("inertial")
         if inertial is not None:
-            _perturb(inertial, 1.0 + mass_std * float(errors[0]), com_std * errors[1:])
+            factor = 1.0 + mass_std * float(errors[0])
+            _perturb(inertial, factor, factor, com_std * errors[1:])
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def scaled_urdf(urdf_xml: str, factor: float) -> str:
-    """Copy of a URDF with mass and inertia of every link multiplied by a factor.
+def scaled_urdf(urdf_xml: str, mass: float, inertia: float | None = None) -> str:
+    """Copy of a URDF with mass and inertia of every link multiplied by a factor each; None: that of the mass.
 
     Raises
     ------
     SimulationError
-        When the factor is not positive or the text is not a URDF.
+        When a factor is not positive or the text is not a URDF.
     """
-    if not 0.0 < factor < np.inf:
-        raise SimulationError(f"masses can only be multiplied by a positive number, got {factor}")
+    factors = (mass, mass if inertia is None else inertia)
+    if not all(0.0 < factor < np.inf for factor in factors):
+        raise SimulationError(f"masses and inertias can only be multiplied by positive numbers, got {factors}")
     root = _parsed(urdf_xml)
     for inertial in root.iter("inertial"):
-        _perturb(inertial, factor, np.zeros(3))
+        _perturb(inertial, *factors, np.zeros(3))
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -71,14 +73,14 @@ def _parsed(urdf_xml: str) -> ElementTree.Element:
         raise SimulationError(f"the URDF is not valid XML: {error}") from None
 
 
-def _perturb(inertial: ElementTree.Element, mass_factor: float, shift: FloatArray) -> None:
+def _perturb(inertial: ElementTree.Element, mass_factor: float, inertia_factor: float, shift: FloatArray) -> None:
     """Scale mass and inertia, and shift the centre of mass, in link axes."""
     mass, inertia, origin = (inertial.find(tag) for tag in ("mass", "inertia", "origin"))
     if mass is None or float(mass.get("value", "0")) <= 0.0:
         return
     _scale(mass, ("value",), mass_factor)
     if inertia is not None:
-        _scale(inertia, _INERTIAS, mass_factor)
+        _scale(inertia, _INERTIAS, inertia_factor)
     if origin is None:
         origin = ElementTree.SubElement(inertial, "origin")
     place = np.array([float(value) for value in origin.get("xyz", "0 0 0").split()])

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from benchmarks.egle.fits import fit_legs
-from benchmarks.egle.knee import KNEE, KneeCurve, scaled, scaled_urdf
+from benchmarks.egle.knee import KNEE, KneeCurve, scaled
 from benchmarks.egle.walks import (
     TARGETS,
     central,
@@ -17,6 +17,7 @@ from benchmarks.egle.walks import (
     torque_weight,
     walks,
 )
+from benchmarks.shared.wrong_bodies import scaled_urdf
 
 
 @pytest.fixture(scope="module")
