@@ -55,13 +55,13 @@ ADVICE = {
     "consistency": "innovations are larger than predicted: check robot model, stamps and noise (`sensors.*`)",
     "uncertainty": "sigma is large against the friction: move the joint faster, or use better encoders and sensors",
     "calibration": "errors of model and sensors explain more torque than friction, and the estimate accounts for them",
-    "drift": "friction has changed since the start, and the estimate has followed: check gear and temperature",
+    "drift": "the friction law has changed since the start, and the innovations agree with it: check gear, temperature "
+    "and calibration",
 }
 """What each kind of problem or note means, and what to do about it; first what explains the others."""
 
-INCONSISTENT = "consistency"
 NOTES = frozenset(("calibration", "drift"))
-"""Kinds that are information and no doubt: the estimate accounts for them."""
+"""Kinds that are information and no doubt, of joints without a problem: the estimate accounts for them."""
 
 _SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
 
@@ -83,6 +83,8 @@ class DiagnosisFigures:
     disturbed : (n,) share of the time in which a push at this joint stopped the identification
     consistency : (n,) mean normalised innovation squared, one for a right model
     consistency_limit : (n,) upper end of the chi-square band of that mean
+    excess : (n,) size of the innovations of its limb in the last second, in standard deviations, where they are
+        inconsistent; else one
     drift : (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
     drift_sigma : (n,) standard deviation of that change [N m]
     law : (n,) RMS of the law's torque at the same velocities [N m]
@@ -100,6 +102,7 @@ class DiagnosisFigures:
     disturbed: FloatArray
     consistency: FloatArray
     consistency_limit: FloatArray
+    excess: FloatArray
     drift: FloatArray
     drift_sigma: FloatArray
     law: FloatArray
@@ -154,8 +157,8 @@ def diagnose(figures: DiagnosisFigures, joint_names: Sequence[str]) -> tuple[Joi
     diagnoses = []
     for row, joint in enumerate(joint_names):
         all_found = [Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row]]
-        problems, notes = ([one for one in all_found if (one.kind in NOTES) == noted] for noted in (False, True))
-        diagnoses.append(JointDiagnosis(joint, tuple(problems), tuple(notes)))
+        problems = tuple(one for one in all_found if one.kind not in NOTES)
+        diagnoses.append(JointDiagnosis(joint, problems, () if problems else tuple(all_found)))
     return tuple(diagnoses)
 
 
@@ -190,10 +193,11 @@ def _find_problems(figures: DiagnosisFigures) -> Iterator[tuple[str, BoolArray]]
     yield "passivity", figures.driving > _DRIVING_SHARE
     harmful = (figures.consistency > _HARMLESS) | ~(figures.law_error < _RIGHT_LAW)
     inconsistent = (figures.consistency > figures.consistency_limit) & harmful  # not accounted for
-    yield INCONSISTENT, inconsistent
-    yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction) & ~inconsistent
+    yield "consistency", inconsistent
+    accounted = ~(figures.excess > 1.0)
+    yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction) & accounted
     large = figures.drift > _DRIFT_RATIO * figures.law
-    yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma) & ~inconsistent
+    yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma) & accounted
     yield "disturbance", figures.disturbed > _DISTURBED_SHARE
     yield "law", moved & (figures.law_error > _LAW_ERROR)
     yield "uncertainty", moved & ~unknown & (figures.uncertainty > _UNCERTAIN)

@@ -215,7 +215,7 @@ class DiagnosisMonitor:
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
-        self._innovations = Innovations(n)
+        self._innovations, self._lately = Innovations(n), Innovations(n)
         self._drift.restart()
         self._stamp_ns: int | None = None
 
@@ -233,6 +233,7 @@ class DiagnosisMonitor:
         self._add_motion(estimate, moving & ~estimate.disturbed, keep)
         self._add_phases(estimate, moving, keep)
         self._innovations.add(estimate.consistency, keep)
+        self._lately.add(estimate.consistency, math.exp(-elapsed / EVIDENCE))
         self._drift.add(estimate, moving & ~estimate.disturbed, self._known_at_start, keep)
         self._parameters_sigma = estimate.law.parameters_sigma
 
@@ -276,6 +277,14 @@ class DiagnosisMonitor:
         smallest = np.where(np.isfinite(ratio), ratio, np.inf).min(axis=1)
         return np.where(np.isfinite(smallest), smallest, np.nan)
 
+    def _excess(self) -> FloatArray:
+        """Size (n,) of the innovations of the last second: the largest of each limb that is inconsistent, else one."""
+        nis, limit = self._lately.mean_and_limit()
+        excess = np.sqrt(np.where(nis > limit, nis, 1.0))
+        for limb in () if self._limb is None else self._limb:
+            excess[limb] = excess[limb].max(initial=1.0)
+        return excess
+
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
         fewest = EVIDENCE / self._period
@@ -305,6 +314,7 @@ class DiagnosisMonitor:
             disturbed=enough(self._always.mean, self._always.weight)[0],
             consistency=consistency,
             consistency_limit=limit,
+            excess=self._excess(),
             drift=np.sqrt(drift),
             drift_sigma=np.sqrt(drift_variance),
             law=np.sqrt(law),

@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis import INCONSISTENT, JointDiagnosis, advice, diagnose, notes
+from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.inputs import SampleChecks
@@ -269,9 +269,8 @@ class Estimator:
     def _judge(self) -> None:
         figures, wrong = self.monitor.figures(), self._health.doubts
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
-        diagnoses, doubts = self.diagnose(), []
-        excess = figures.consistency[[INCONSISTENT in joint.kinds for joint in diagnoses]]
-        self._health.innovation_excess = math.sqrt(float(excess.max(initial=1.0)))
+        diagnoses, doubts = diagnose(figures, self.joint_names), []
+        self._health.innovation_excess = float(figures.excess.max())
         for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
             problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
             doubts.append(wrong.get(joint.joint, problem))

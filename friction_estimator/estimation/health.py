@@ -53,7 +53,7 @@ class Health:
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     sensors_wrong : True where the estimate does not account for all findings
     doubts : joints that depend on readings that are known to be wrong, with the finding
-    innovation_excess : size of the innovations, in standard deviations, where joints have the problem ``consistency``
+    innovation_excess : size of the innovations of the last second, in standard deviations, where they are inconsistent
     delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
     events : newest events, oldest first
     event_count : number of events since the start
