@@ -34,6 +34,7 @@ from friction_estimator.identification.result import (
     JointScore,
     thinned_out,
 )
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 RARE = 0.05
@@ -110,7 +111,9 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
     return replace(
         identification,
         scores=scores,
-        samples=tuple(_samples(identification, part, joint) for part in rows for joint in range(len(part.names))),
+        samples=tuple(
+            samples_of(identification.friction, part, joint) for part in rows for joint in range(len(part.names))
+        ),
         verdicts=(*_about_gains(rows), *(_verdict(score, before.get(score.joint)) for score in scores)),
         provenance=replace(
             identification.provenance,
@@ -120,12 +123,11 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
     )
 
 
-def _samples(identification: Identification, rows: Rows, joint: int) -> FrictionSamples:
-    """Friction over velocity, thinned out for figures."""
+def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> FrictionSamples:
+    """Friction of a joint over velocity, thinned out for figures."""
     kept = thinned_out(len(rows.velocity))
     velocity, load = rows.velocity[kept, joint], rows.load[kept, joint]
-    known = rows.names[joint] in identification.friction.joint_names
-    law = JointLaw.of(identification.friction, rows.names[joint]) if known else None
+    law = JointLaw.of(friction, rows.names[joint]) if rows.names[joint] in friction.joint_names else None
     return FrictionSamples(
         joint=rows.names[joint],
         velocity=velocity,
@@ -210,7 +212,7 @@ class Scores:
 
 
 def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, errors: float = 1.0
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
     """The simplest candidate within one standard error of the best; candidates are in the order of simplicity.
 
@@ -218,6 +220,7 @@ def choose(
     ----------
     decision, settings : words for the table
     slack : difference of the logarithms of the errors that counts as none, even where it is certain
+    errors : standard errors that a difference must exceed
 
     Returns
     -------
@@ -231,7 +234,7 @@ def choose(
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + _FLOOR)
+    rivals = np.flatnonzero(excess <= np.maximum(errors * spread, slack) + _FLOOR)
     chosen = int(rivals[0])
     table = tuple(
         Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)

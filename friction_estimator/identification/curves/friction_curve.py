@@ -54,14 +54,13 @@ from friction_estimator.identification.result import (
     joined,
     merged,
 )
-from friction_estimator.identification.scoring import choice_covariance
+from friction_estimator.identification.scoring import choice_covariance, samples_of
 from friction_estimator.laws import FrictionLaw, laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray
 
 METHOD = "friction_curve"
-_DRAWN = 2000
 _FEWEST = 10
 """Samples a parameter below which a joint is left out."""
 
@@ -280,23 +279,28 @@ class Curves:
             coupling=coupling,
             drive=own,
         )
-        score = replace(prediction.predicted(samples).scores()[0], model_error=curve.error)
+        rows = prediction.predicted(samples)
+        score = replace(rows.scores()[0], model_error=curve.error)
         decisions = [choice for motion in motions for choice in motion.choices]
         data = tuple((motion.name, motion.digest) for motion in motions)
         own_law, (residual, noise) = curve.fit.friction, _variances(curve)
         parameters = [(own_law.values, own_law.covariance)]
+        friction = joined([joint], [law.name], parameters, [residual], [noise], [score.samples])
+        seen = samples_of(friction, rows, 0)
         result = Identification(
-            friction=joined([joint], [law.name], parameters, [residual], [noise], [score.samples]),
+            friction=friction,
             parameters=_table(curve),
             scores=(score,),
-            samples=(_drawn(curve),),
+            samples=(seen,),
             condition=curve.fit.linear.condition,
             verdicts=(),
             provenance=Provenance(self._method, data, tuple(dict.fromkeys((*decisions, lateness)))),
             predictions=(prediction,),
             candidates=(*table, *delays, *found),
         )
-        self._parts.append((result, _findings(curve, score.relative_error < 1.0, about_score(score, self._quantity))))
+        self._parts.append(
+            (result, _findings(curve, seen, score.relative_error < 1.0, about_score(score, self._quantity)))
+        )
 
     @property
     def identification(self) -> Identification:
@@ -351,11 +355,10 @@ _CONSTANT = (
 )
 
 
-def _findings(curve: JointCurve, useful: bool, found: list[Finding]) -> list[Finding]:
+def _findings(curve: JointCurve, seen: FrictionSamples, useful: bool, found: list[Finding]) -> list[Finding]:
     """Those about the error, and what else is to be found about the curve."""
     found = found + [Finding(1.0, text) for text in curve.reasons if useful]
-    scored = replace(curve.samples, usable=curve.samples.scored)
-    found += about_shape(_drawn(replace(curve, samples=scored)), curve.fit.law.name)
+    found += about_shape(seen, curve.fit.law.name)
     if OFFSET.name in curve.further:
         found.append(Finding(0.9, _CONSTANT.format(curve.joint, curve.further[OFFSET.name])))
     return found
@@ -366,14 +369,3 @@ def _table(curve: JointCurve) -> ParameterTable:
     fit = curve.fit
     names = tuple(f"{curve.joint}/{name}" for name in fit.names)
     return ParameterTable(names, fit.units, fit.values, fit.sigma, identifiable=curve.identifiable)
-
-
-def _drawn(curve: JointCurve) -> FrictionSamples:
-    """Friction over velocity, less the further columns, thinned out for figures."""
-    few = curve.samples.thinned(_DRAWN)
-    load = np.full(few.velocity.size, np.nan) if few.load is None else few.load
-    usable = np.ones(few.velocity.size, dtype=bool) if few.usable is None else few.usable
-    friction = few.friction - few.beyond(curve.further)
-    return FrictionSamples(
-        curve.joint, few.velocity, friction, load, *curve.fit.friction.predict(few.velocity, few.load), usable
-    )

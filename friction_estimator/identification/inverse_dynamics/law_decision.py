@@ -130,15 +130,15 @@ def decided(
         of_shape = [one for one in solution.candidates if one.decision == "shape"]
         others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
         others = [(replace(one, candidates=(*one.candidates, *of_shape)), own) for one, own in others]
-        solution, notes = _best([(solution, notes), *others], options, "drive", _INDISTINCT)
+        solution, notes = _best([(solution, notes), *others], options, "drive", _SURE)
     return solution, notes
 
 
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
-_INDISTINCT = 0.1
-"""Difference of the logarithms of errors below which timings predict alike. Feedback that is late by d adds kp d to the
-viscous friction and kd d to the inertia: only what is of second order in d differs, which other errors hide."""
+_SURE = 3.0
+"""Standard errors beyond which one timing predicts better. Feedback that is late by d adds kp d to the viscous friction
+and kd d to the inertia: only what is of second order in d differs, which other errors hide."""
 
 
 def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
@@ -166,7 +166,7 @@ def _estimated(
 
 
 def _best(
-    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, slack: float = 0.0
+    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, errors: float = 1.0
 ) -> tuple[Estimate, list[str]]:
     """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
     usable = [np.concatenate(one.usable) for one, _ in tried]
@@ -178,7 +178,7 @@ def _best(
         held = f", and held for {2e3 * one.hold:.3g} ms" * bool(one.hold)
         words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
         scores.append(scores_of(_held_out(one, options)[these], same))
-    chosen, rivals, table = choose(decision, words, scores, slack)
+    chosen, rivals, table = choose(decision, words, scores, errors=errors)
     solution, notes = tried[chosen]
     names = [list(one.model.names) for one, _ in tried]
     values = [

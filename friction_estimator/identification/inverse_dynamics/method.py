@@ -129,6 +129,10 @@ def run(
     return merged(parts)
 
 
+_EXPLAINED = 0.5
+"""Relative error of torques that any fixed base explains."""
+
+
 def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
     """Refuse torques of several limbs, most of which no fixed base explains: the robot walks, or stands on them.
 
@@ -138,10 +142,10 @@ def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
         With what to do.
     """
     scores = [score for part, _ in parts for score in part.scores if score.samples]
-    bad = [score.joint for score in scores if not score.relative_error < 1.0]
+    bad = [score.joint for score in scores if not score.relative_error < _EXPLAINED]
     if limbs > 1 and 2 * len(bad) > len(scores):
         raise InputError(
-            f"torques of {choices(bad)} are predicted no better than by zero: the base of this robot is not fixed, or "
+            f"half and more of the torques of {choices(bad)} is not predicted: the base of this robot is not fixed, or "
             "its limbs touch something. Friction of a walking robot needs its YAML and a bag with IMU and foot "
             "wrenches (friction_curve)"
         )
