@@ -337,18 +337,18 @@ def assert_same_identification(a: Identification, b: Identification) -> None:
     assert (a.scores, a.condition) == (b.scores, b.condition)
     assert [one.joint for one in a.samples] == [one.joint for one in b.samples]
     for first, whole in zip(a.samples, b.samples, strict=True):
-        assert first.velocity.size >= 200  # a file of all joints has a thousand
-        columns = ("velocity", "friction", "load", "fitted", "sigma", "used")
-        step = -(-whole.velocity.size // (1000 // len(b.samples)))
-        second = replace(whole, **{name: getattr(whole, name)[::step] for name in columns})
-        np.testing.assert_array_equal(first.used, second.used)
-        for name in ("velocity", "friction", "load", "fitted", "sigma"):
-            np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=5e-6)
+        assert first.velocity.size >= 100  # a file of all joints has 400
+        step = -(-whole.velocity.size // (400 // len(b.samples)))
+        columns = ("velocity", "friction", "load", "fitted", "sigma")
+        written = {name: np.array([float(f"{x:.4g}") for x in getattr(whole, name)[::step]]) for name in columns}
+        second = replace(whole, used=whole.used[::step], **written)
+        for name in (*columns, "used"):
+            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
         assert operating_range(first) == operating_range(second)
     assert (a.verdicts, a.provenance) == (b.verdicts, b.provenance)
 
 
-def test_a_whole_identification_comes_back_bit_by_bit_and_its_samples_with_six_digits(tmp_path: Path) -> None:
+def test_a_whole_identification_comes_back_bit_by_bit_and_its_samples_with_four_digits(tmp_path: Path) -> None:
     identification = make_identification()
     save_identification(tmp_path / "friction.yaml", identification)
     assert_same_identification(load_identification(tmp_path / "friction.yaml"), identification)
