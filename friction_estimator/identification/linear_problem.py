@@ -378,6 +378,11 @@ def triangle_of(problem: LinearProblem, weights: FloatArray, prior: Prior | None
     return Triangle(R / scale, z, scale)
 
 
+def weighted_values(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> FloatArray:
+    """Parameters (p,) by least squares with these weights (r,), within their bounds."""
+    return _solution(triangle_of(problem, weights, prior), problem.nonnegative)
+
+
 def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
     values = np.linalg.lstsq(triangle.R, triangle.z, rcond=None)[0]
     if (nonnegative & (values < 0.0)).any():

@@ -215,6 +215,8 @@ _RANGES = 6
 """Ranges of a condition that are left out, one at a time."""
 _FINE = 10
 """Ranges in which outliers are looked for."""
+_FEW_RANGES = 0.5
+"""Share of the ranges in which a wrong model rejects rows; what happens in more of them depends on something else."""
 _RECURRING = 0.1
 """Share of the rows of a range that chance, or a push, does not call outliers in both halves of the data."""
 
@@ -234,7 +236,7 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
     """
     problem, covariance = fit.problem, fit.covariance
     for condition in conditions:
-        weights = believed(fit, condition)
+        weights = _believed(fit, condition)
         blocks = range_blocks(problem, condition, _RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         covariance = _widened(covariance, spread)
@@ -252,7 +254,7 @@ def range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> 
     return blocks
 
 
-def believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
+def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
     """Weights (r,) of the fit, with those of a usual row wherever rows of the range are rejected again and again."""
     rejected = fit.weights == 0.0
     if not rejected.any():
@@ -264,6 +266,17 @@ def believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
         rows = fit.problem.joint == joint
         usual[rows] = fit.weights[rows].max()
     return np.where(again[blocks] & rejected, usual, fit.weights)
+
+
+def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
+    """Rejected rows (r,), without those of a few ranges of a condition in which it happens again and again."""
+    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _FINE)
+    again = _recurring(fit.problem, rejected, blocks)
+    for joint in np.unique(fit.problem.joint):
+        rows = fit.problem.joint == joint
+        if again[np.unique(blocks[rows])].mean() < _FEW_RANGES:
+            rejected[rows] &= ~again[blocks[rows]]
+    return np.asarray(rejected)
 
 
 def _recurring(problem: LinearProblem, rejected: BoolArray, blocks: IntArray) -> BoolArray:

@@ -213,12 +213,12 @@ def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
     solution, _ = estimate(motions, law="load_quadrants")
     count = solution.usable[0].shape
     every = Rows(JOINTS, *np.zeros((5, *count)), solution.usable[0], np.full(2, np.inf))
-    plain = joint_scores(solution, 2, every)
+    plain = joint_scores(solution, SolverOptions(), 2, every)
     row = solution.observations[0]
     noise = 20.0 * np.random.default_rng(4).normal(size=row.torque.shape)
     noise[row.segment >= np.median(row.segment)] = 0.0
     changed = replace(solution, observations=(replace(row, torque=row.torque + noise),))
-    for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, 2, every), strict=True)):
+    for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, SolverOptions(), 2, every), strict=True)):
         added = np.sqrt(np.mean(noise[solution.usable[0][:, joint], joint] ** 2))
         assert np.sqrt(two.model_error**2 - one.model_error**2) > 0.98 * added
 

@@ -11,7 +11,14 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import conditions, delay_error
-from friction_estimator.identification.linear_problem import folds_of, rms_by_joint, select_columns
+from friction_estimator.identification.linear_problem import (
+    SolverOptions,
+    folds_of,
+    rms_by_joint,
+    select_columns,
+    select_rows,
+    weighted_values,
+)
 from friction_estimator.identification.result import (
     Finding,
     FrictionSamples,
@@ -20,15 +27,15 @@ from friction_estimator.identification.result import (
     about_law,
     about_shape,
 )
-from friction_estimator.identification.scoring import RARE, FoldedProblem, Rows
-from friction_estimator.identification.uncertainty import believed, velocity_dependent_rms, without_velocity
+from friction_estimator.identification.scoring import RARE, Rows
+from friction_estimator.identification.uncertainty import outliers, velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
 
-def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore, ...]:
+def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Rows) -> tuple[JointScore, ...]:
     """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
     A row is predicted from parameters that its own fold had no part in. What the data decided as a whole (treatment,
@@ -39,6 +46,9 @@ def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore
     rows : what the estimate predicts of its own data, which rows count, and the errors of the fit
     """
     model, kept, n = solution.model, solution.kept, len(rows.names)
+    known = solution.prior
+    if not solver.weighted:  # as in the fit, compared with rows in N m
+        known = known.scaled(max(float(np.std(solution.fit.residual)), np.finfo(float).tiny))
     scored, errors = rows.scored[rows.usable], []
     for places, values in (
         (np.flatnonzero(kept >= model.friction_count), None),
@@ -46,8 +56,11 @@ def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore
     ):
         whole = model.problem(solution.observations, solution.loads, solution.usable, values)
         problem = select_columns(whole, kept[places])
-        folded = FoldedProblem(problem, solution.fit.weights, folds_of(solution.fit.problem, folds))
-        error = folded.held_out_error(np.arange(places.size), solution.prior.select(places))
+        fold, prior, error = folds_of(solution.fit.problem, folds), known.select(places), problem.y.copy()
+        for number in np.unique(fold) if places.size else ():
+            unseen = fold == number
+            found = weighted_values(select_rows(problem, ~unseen), solution.fit.weights[~unseen], prior)
+            error[unseen] -= problem.W[unseen] @ found
         errors.append(rms_by_joint(error[scored], problem.joint[scored], n))
     return tuple(
         replace(score, rigid_body_error=float(errors[0][k]), model_error=float(errors[1][k]))
@@ -58,7 +71,7 @@ def joint_scores(solution: Estimate, folds: int, rows: Rows) -> tuple[JointScore
 def outlier_shares(solution: Estimate) -> FloatArray:
     """Share (n,) of every joint's rows that the robust fit rejects, and not at the same speed again and again."""
     n, joint = len(solution.observations[0].motion.joint_names), solution.fit.problem.joint
-    rejected = believed(solution.fit, conditions(solution)[0]) == 0.0
+    rejected = outliers(solution.fit, conditions(solution)[0])
     return np.asarray(np.bincount(joint, rejected, n) / np.maximum(np.bincount(joint, minlength=n), 1))
 
 

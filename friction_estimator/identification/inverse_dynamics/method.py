@@ -269,7 +269,7 @@ def _identify_part(
     friction = live_parameters(solution, laws)
     prediction = _prediction(solution, options, motions)
     rows = prediction.rows(motions, model)
-    scores = joint_scores(solution, options.folds, rows)
+    scores = joint_scores(solution, options.solver, options.folds, rows)
     samples = friction_samples(solution)
     findings = inverse_dynamics_findings(solution, bodies, plausible, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
