@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("mujoco", reason="the runs of the study are simulated")
 
 from benchmarks.kalman.variants import VARIANTS
-from friction_estimator.io.robot import load_robot
+from benchmarks.shared.estimates import changed_config
 
 
 def test_every_variant_is_a_valid_configuration() -> None:
     for variant in VARIANTS:
-        load_robot("suralp", variant.changes)
+        changed_config("suralp", variant.changes)
