@@ -31,9 +31,10 @@ _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
 _OFFSET_PART = 0.005
 """Standard deviation of a torque sensor's constant error, over the effort limit: that of usual strain gauges."""
-_ARMATURE_TIME, _ARMATURE_PART = 1e-4, 0.1
+_ARMATURE_TIME, _ARMATURE_PART = 3e-4, 0.1
 """Standard deviations of a rotor inertia that the configuration lacks, over the effort limit [s^2], and of one that it
-gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2."""
+gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2, and the first is the root
+mean square over all powers of ten in between."""
 _DEFLECTION = 0.0075
 """Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
 _LEVER = 0.3

@@ -79,7 +79,7 @@ def test_offsets_rotor_inertias_and_deflections_are_as_large_as_the_motor_is_str
     robot = RobotModel(suralp_config(), urdf_xml)
     priors = MotorPriors.of(robot)
     np.testing.assert_allclose(priors.offset_std, 0.005 * robot.effort_limit)
-    np.testing.assert_allclose(priors.armature_std, 1e-4 * robot.effort_limit)
+    np.testing.assert_allclose(priors.armature_std, 3e-4 * robot.effort_limit)
     np.testing.assert_allclose(priors.compliance_std * robot.effort_limit, 0.0075)
     names = list(robot.joint_names)
     config = suralp_config(robot__joints=names, robot__armature=[0.02] * 12)
