@@ -72,7 +72,7 @@ def stationary_smoothers(
         A = np.linalg.solve(P_predicted, TRANSITION @ P).T
         smoothed = solve_discrete_lyapunov(A, P - A @ P_predicted @ A.T)
         gains.append(A)
-        variances.append(smoothed[1, 1] * position_std**2)
+        variances.append(max(float(smoothed[1, 1]), 0.0) * position_std**2)  # below zero by rounding: exact readings
     return StationarySmoothers(np.array(gains), np.array(variances))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.smoother import MotionSmoother, SmoothedMotions
+from friction_estimator.estimation.kalman.smoother import MotionSmoother, SmoothedMotions, stationary_smoothers
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, empty_motion
 from friction_estimator.estimation.motion.stationary_filters import TRANSITION, WHITE_JERK
 from friction_estimator.estimation.smoothing import SmoothedEstimator
@@ -129,3 +129,9 @@ def test_a_stage_that_widens_the_standard_deviation_of_a_velocity_leaves_the_smo
     _, source.motion = empty_motion(3)
     source.step(np.zeros(3), np.zeros(3), 1e-3).velocity_std[:] = 1.0
     np.testing.assert_array_equal(source.motion.velocity_std, 0.0)
+
+
+@pytest.mark.parametrize("velocity_std", [0.0, 1e-9, 1e-3])
+def test_smoothers_of_exact_readings_have_no_negative_variance(velocity_std: float) -> None:
+    densities = np.array(KalmanConfig().jerk_densities)
+    assert (stationary_smoothers(densities, 1e-7, velocity_std, 1e-3).velocity_variance >= 0.0).all()
