@@ -32,9 +32,9 @@ _LEAST_BIAS_VARIANCE = 1e-12
 MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
 _MODEL_ERROR_FLOOR = 0.1
-"""Lower bound on the adapted model-error standard deviation, over ``kalman.model_error_std``: no law is exact."""
+"""Lower bound on the adapted model-error standard deviation, over ``KalmanConfig.model_error_std``: no law is exact."""
 _MODEL_ERROR_PART = 0.02
-"""Another lower bound, over the root mean square of the law's torque, up to ``kalman.model_error_std``."""
+"""Another lower bound, over the root mean square of the law's torque, up to ``KalmanConfig.model_error_std``."""
 _PRESLIDING_PART, _CLEARLY = 0.08, 2.0
 """And one over what is clearly a torque of presliding, by this many sigma: two presliding distances represent others to
 this part."""
