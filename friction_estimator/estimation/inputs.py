@@ -51,7 +51,7 @@ _ALIVE_NS = 1_000_000_000
 _PERIODS = 3
 """Usual periods without a sample of the first publisher, after which a jump of the positions is believed."""
 _PATIENCE_NS = 100_000_000
-"""The same where two streams have begun together [ns]."""
+"""Time without a sample after which either of two streams has ended that have begun together [ns]."""
 _SAME = 10
 """Samples with the same bits in a row, after which the publisher whose positions change is the right one."""
 
@@ -165,7 +165,7 @@ class JointStreams:
             position, self._positions, self._velocities, self._stamps, stamp, _ACCELERATION, _FARTHEST, self._joints,
             self._distances,
         )  # fmt: skip
-        if self._counts[1] and abs(stamp - int(self._stamps[1])) > _ALIVE_NS:
+        if self._counts[1] and abs(stamp - int(self._stamps[1])) > (_PATIENCE_NS if self._undecided else _ALIVE_NS):
             self._counts[1], self._undecided = 0, False
         counts, same, (excess, difference) = self._counts, self._same, self._distances
         stream = 0 if excess[0] <= 0.0 and not (counts[1] and difference[1] < difference[0]) else 1

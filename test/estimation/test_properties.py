@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, target
+from hypothesis import example, given, target
 from hypothesis import strategies as st
 
 from friction_estimator.arrays import KINDS, leaves, number_of, view
@@ -205,6 +205,7 @@ def size(estimator: Estimator) -> int:
 
 @pytest.mark.parametrize("observer", OBSERVERS)
 @given(spoiling=st.lists(faults, min_size=1, max_size=5))
+@example(spoiling=[Fault("set", JointSample, 0, 2, 0, None, 0.0, 0)])  # two wrong samples soon after the start
 def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(observer, spoiling):
     estimator = new_estimator(observer)
     estimates = feed(estimator, messages(0, WARM))
