@@ -76,10 +76,9 @@ _SCALED = 2.0
 """Beyond this factor a torque or velocity has another unit or gear ratio."""
 _SURE = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
-_LEAST_TORQUE, _LEAST_LEVER = 2.0, 0.02
-"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]; and the
-lever of the robot's weight of which it is at least the torque [m]: twice the usual error of a centre of mass, which may
-be taken for half of a smaller torque."""
+_LEAST_TORQUE, _LEAST_ERRORS = 2.0, 4.0
+"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]; and in
+standard deviations of the centres of mass: an error of two of them is half of that torque."""
 _LEAST_PART = 0.3
 """The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
 _LEAST_SWAY = 0.1
@@ -651,7 +650,7 @@ class SensorChecks:
         mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
         if self._floating:
             stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
-            least = max(_LEAST_TORQUE, _LEAST_LEVER * self._robot.weight)
+            least = max(_LEAST_TORQUE, _LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight)
             shown = (mean > least**2) & self._robot.limb[stands].any(axis=0)
         else:
             shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)

@@ -29,7 +29,7 @@ _MEMORY = 1.0
 
 @arrays
 class LinkColumns(NamedTuple):
-    """Torques per error of links and positions, and accelerations, as means over a window.
+    """Torques per error of links and positions, and accelerations, over a window.
 
     Attributes
     ----------
@@ -44,7 +44,9 @@ class LinkColumns(NamedTuple):
 
 
 class LinkErrors:
-    """Torque that errors of the links have added over a window, the mean of its start and its end, and of positions.
+    """Finds the torques that errors of links and positions have added over a window.
+
+    Those of links are the mean of both ends of the window, those of positions are taken at its end.
 
     Parameters
     ----------

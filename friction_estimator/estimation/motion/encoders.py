@@ -1,11 +1,11 @@
 """Coarse encoders: the resolution found from the readings, and a motion filter for rounded positions.
 
 A rounded position is no position with white noise. While a joint creeps from one step of its encoder to the next, the
-reading stands still and its error is a ramp; but the moment of the change tells the position to a fraction of a step.
+reading stands still and its error is a ramp; but the moment of the change shows the position to a fraction of a step.
 So the reading bounds the position: it lies within half a step. A filter with a normal density uses this bound by the
 mean and variance of the density truncated to the bound (density truncation: Simon & Simon 2010), which is exact for
-readings without further noise. The filters of one joint interact as those of :mod:`joint_motion` do, with covariances
-of their own because the bound matters now and then only.
+readings without further noise. The filters of one joint interact as those of :mod:`joint_motion` do; each has a
+covariance, because the bound matters now and then only.
 """
 
 from __future__ import annotations

@@ -5,9 +5,7 @@ too noisy for the first or too slow for the second. Here several run side by sid
 interacting multiple models (Bar-Shalom, Li & Kirubarajan 2001, section 11.6.6). A joint now and then changes its
 motion, so that no model is ever ruled out; each filter starts a period from the mean of all models.
 
-A moving joint has an acceleration that lasts: white jerk. A joint that dry friction holds back, near rest, keeps its
-velocity: white acceleration, and no acceleration to estimate, so that the same readings determine its velocity better
-(constant-acceleration and constant-velocity models: sections 6.2.2 and 6.2.3 there).
+The models are those of :mod:`stationary_filters`: white jerk for a moving joint, white acceleration near rest.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ def empty_motion(joints: int) -> tuple[FloatArray, JointMotion]:
 
 
 _COARSE = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
-"""Models for coarse encoders: fewer, because their readings tell less of the motion and cost more. None is as dense as
+"""Models for coarse encoders: fewer, because their readings show less of the motion and cost more. None is as dense as
 the densest one for fine encoders: coarse readings do not rule it out within milliseconds, and its small probability
 alone would leave the velocity uncertain by 6 mrad/s."""
 

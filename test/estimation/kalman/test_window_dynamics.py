@@ -35,8 +35,8 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
     )  # fmt: skip
 
 
-def said(urdf_xml: str, window: Window) -> LimbWindow:
-    """What it says of the first leg, with sensors that have noise in the forces of the feet only."""
+def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
+    """Balance of momentum of the first leg, with sensors that have noise in the forces of the feet only."""
     noise = {"force_std": FORCE_STD, "moment_std": 0.0, "effort_std": 0.0, "specific_force_std": 0.0}
     config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
     robot = RobotModel(config, urdf_xml)
@@ -54,9 +54,11 @@ def said(urdf_xml: str, window: Window) -> LimbWindow:
 
 @pytest.mark.parametrize("duration", LENGTHS)
 def test_noise_of_a_moving_joint_is_averaged_over_the_window_and_lasts_for_a_tenth_of_a_second(urdf_xml, duration):
-    one = said(urdf_xml, window(0.001))
+    one = balance_of_leg(urdf_xml, window(0.001))
     np.testing.assert_allclose(
-        said(urdf_xml, window(duration)).force_variance * duration**2, one.force_variance * 0.001**2, atol=1e-12
+        balance_of_leg(urdf_xml, window(duration)).force_variance * duration**2,
+        one.force_variance * 0.001**2,
+        atol=1e-12,
     )
 
 
@@ -69,14 +71,16 @@ def test_noise_of_a_joint_at_rest_is_white():
 @pytest.mark.parametrize("duration", LENGTHS)
 def test_what_shakes_counts_as_an_error_that_stays_for_a_tenth_of_a_second(urdf_xml, duration):
     """Its variance times its time is that of white noise from window to window."""
-    quiet, shaken = (said(urdf_xml, window(duration, wrench_roughness=rough)) for rough in (FORCE_STD**2, 100.0))
+    quiet, shaken = (
+        balance_of_leg(urdf_xml, window(duration, wrench_roughness=rough)) for rough in (FORCE_STD**2, 100.0)
+    )
     per_reading = quiet.force_variance * round(duration / 1e-3) / FORCE_STD**2
     np.testing.assert_allclose(shaken.force_variance, per_reading * 100.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
 def test_friction_at_an_uncertain_velocity_is_as_uncertain_for_a_tenth_of_a_second(urdf_xml, duration):
-    sure, unsure = (said(urdf_xml, window(duration, law_variance=variance)) for variance in (0.0, 0.25))
+    sure, unsure = (balance_of_leg(urdf_xml, window(duration, law_variance=variance)) for variance in (0.0, 0.25))
     more = unsure.force_variance - sure.force_variance
     np.testing.assert_allclose(more, 0.25 * 0.1 / duration * np.eye(6), atol=1e-9)
 
@@ -110,8 +114,8 @@ def test_a_gear_that_deflects_adds_the_torque_of_another_position(urdf_xml):
     )
     compliance = np.where(np.arange(12) < 6, rng.uniform(0.0, 2e-6, 12), 0.0)
     deflected = readings.end.position - compliance * readings.effort
-    by_readings = said(urdf_xml, readings)
-    truth = said(urdf_xml, readings._replace(end=readings.end._replace(position=deflected)))
+    by_readings = balance_of_leg(urdf_xml, readings)
+    truth = balance_of_leg(urdf_xml, readings._replace(end=readings.end._replace(position=deflected)))
     states = by_readings.force_columns[:, -6:]
     error = by_readings.force - truth.force
     assert np.abs(error).max() > 0.01
