@@ -283,7 +283,7 @@ def _live_start(law_names: tuple[str, ...]) -> str:
 
 
 def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
-    """What the live node must know to use the friction of motors."""
+    """What the live node needs for the friction of motors."""
     if not motors:
         return ()
     return (

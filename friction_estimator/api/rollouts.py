@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import OptimizeResult, least_squares
+from scipy.optimize import least_squares
 
 from friction_estimator.errors import ConfigError, InputError, SimulationError, choices
 from friction_estimator.identification.inverse_dynamics.options import (
@@ -220,8 +220,8 @@ class _Limb:
         ahead = [self.errors(values + _CHANGE * axis).ravel() for axis in np.eye(values.size)]
         return (np.column_stack(ahead) - self.errors(values).reshape(-1, 1)) / _CHANGE
 
-    def fitted(self) -> OptimizeResult:
-        """The best of several least-squares fits."""
+    def fitted(self) -> FloatArray:
+        """Parameters (4 n + 1,) of the best of several least-squares fits."""
         n, weight = self.coulomb.size, 1.0 / np.sqrt(sum(log.position.size for log in self.logs))
         lower = np.where(np.arange(4 * n + 1) // n == 3, -np.inf, 0.0)
         fits = []
@@ -238,7 +238,7 @@ class _Limb:
                     max_nfev=_EVALUATIONS,
                 )
             )
-        return min(fits, key=lambda one: float(one.cost))
+        return np.asarray(min(fits, key=lambda one: float(one.cost)).x)
 
     def covariance(self, values: FloatArray) -> FloatArray:
         """Covariance (4 n + 1, 4 n + 1) in SI units, of blocks of time as long as errors remember.
@@ -314,7 +314,7 @@ def fit_rollouts(
         known = _known(found)
         coulomb = np.array([known[f"{name}/coulomb"] for name in limb.joints])
         part = _Limb(bodies, own, drives, coulomb)
-        values = part.fitted().x
+        values = part.fitted()
         found = _refined(found, limb, values * part.scale, part.covariance(values), own)
         if progress is not None:
             progress(number + 1, len(limbs))

@@ -27,7 +27,7 @@ class DrivenJoints:
 
     Attributes
     ----------
-    locked : joints that were not recorded and mimic none that was: they stand at zero, or where their mimic tag says
+    locked : joints that were not recorded and mimic none that was: they stand at zero, or at the offset of their tag
 
     Raises
     ------

@@ -208,7 +208,7 @@ class Motion:
     payload : what the robot carried
     digest : of the file
     choices : how it was filtered and why, in sentences
-    treatment : how it was made of a recording; None: in another way
+    treatment : how it was made of a recording; None: by other means
     """
 
     name: str

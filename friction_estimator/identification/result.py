@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.identified import SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.linear import LinearFrictionLaw
 from friction_estimator.types import BoolArray, Brief, FloatArray
@@ -160,7 +160,7 @@ class Identification(Brief):
     Attributes
     ----------
     friction : law and parameters of every joint, as the live node starts from them
-    parameters : everything that was estimated, also what the live node does not know (inertia, drive gain)
+    parameters : everything that was estimated, also what the live node does not use (inertia, drive gain)
     scores : (n) one a joint
     samples : (n) one a joint
     condition : condition number of the column-scaled observation matrix
@@ -289,13 +289,11 @@ def judged(scores: Sequence[JointScore], condition: float) -> list[Finding]:
     """Findings about the held-out errors (n) of an identification, and the condition of its columns."""
     findings = [finding for score in scores for finding in about_score(score)]
     if condition > _ILL:
-        findings.append(
-            Finding(
-                0.9,
-                f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): "
-                "single inertial parameters are uncertain, friction usually is not",
-            )
+        text = (
+            f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): "
+            "single inertial parameters are uncertain, friction usually is not"
         )
+        findings.append(Finding(0.9, text))
     return findings
 
 
@@ -309,7 +307,6 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     joint, relative = score.joint, score.relative_error
     if not score.samples:
         return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
-    found = []
     if not score.torque_rms > 0.0:
         text = f"its {quantity} is zero in all samples; use its friction only if it has no motor"
         return [Finding(2.0, f"{joint}: {text}")]
@@ -317,19 +314,17 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
         f"its {quantity} is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
     )
     if not relative < 1.0:
-        found.append(Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it"))
+        found = [Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it")]
     elif relative > _GOOD:
-        found.append(Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD:.0f} % is good"))
+        found = [Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD:.0f} % is good")]
     else:
-        found.append(Finding(0.1 + relative, f"{joint}: {quality}"))
+        found = [Finding(0.1 + relative, f"{joint}: {quality}")]
     if score.model_error > _OVERFIT * score.fit_error > 0.0:
-        found.append(
-            Finding(
-                1.2,
-                f"{joint}: the error on unseen segments is {score.model_error / score.fit_error:.1f} times that of the "
-                "fit: too many parameters for this motion, or the robot changed; record more, or other, motion",
-            )
+        text = (
+            f"{joint}: the error on unseen segments is {score.model_error / score.fit_error:.1f} times that of the "
+            "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
         )
+        found.append(Finding(1.2, text))
     if np.isfinite(score.rigid_body_error) and score.model_error > score.rigid_body_error:
         text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
         found.append(Finding(1.8, f"{joint}: {text}"))
@@ -376,10 +371,8 @@ def about_law(
             )
             found.append(Finding(1.1, text))
     basis = np.eye(values.size)
-    for what, unit, weights in (
-        ("Coulomb", "N m", law.coulomb(basis)),
-        ("viscous", "N m s/rad", law.viscous(basis)),
-    ):
+    sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
+    for what, unit, weights in sides:
         value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
         if value > 0.0 and _VAGUE * value < spread:
             how = (
@@ -413,12 +406,12 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         for name, one in zip(names, found, strict=True)
         for text in one.provenance.choices
     ]
-    candidates = [
+    candidates = tuple(
         candidate if "/" in candidate.decision else replace(candidate, decision=name + candidate.decision)
         for name, one in zip(names, found, strict=True)
         for candidate in one.candidates
-    ]
-    columns = {
+    )
+    columns: dict[str, Any] = {
         kind: None if getattr(tables[0], kind) is None else np.concatenate([getattr(one, kind) for one in tables])
         for kind in ("values", "sigma", "reference", "identifiable")
     }
@@ -428,15 +421,12 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
             [one.joint_names[row] for one, row in rows],
             [one.law_names[row] for one, row in rows],
             [(one.values[row], one.covariance[row]) for one, row in rows],
-            *(
-                np.concatenate([getattr(one, kind) for one in friction])
-                for kind in ("residual_variance", "measurement_variance", "samples")
-            ),
+            *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
         ),
         parameters=ParameterTable(
             tuple(name for one in tables for name in one.names),
             tuple(unit for one in tables for unit in one.units),
-            **{kind: column for kind, column in columns.items() if column is not None},
+            **columns,
         ),
         scores=tuple(score for one in found for score in one.scores),
         samples=tuple(samples for one in found for samples in one.samples),
@@ -446,5 +436,5 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         inertia={name: value for one in found for name, value in one.inertia.items()},
         bodies={name: value for one in found for name, value in one.bodies.items()},
         predictions=tuple(prediction for one in found for prediction in one.predictions),
-        candidates=tuple(candidates),
+        candidates=candidates,
     )

@@ -212,7 +212,7 @@ class RigidBody:
     base : which standard parameters (links, then drives) can be identified, and how
     names, units : (b) of the columns
     link_reference : (10 l,) standard parameters of the unknown links in the URDF
-    reference : (b,) values by the URDF, NaN where drives are in it: a URDF does not know their inertia
+    reference : (b,) values by the URDF, NaN where drives are in it: a URDF lacks their inertia
     """
 
     def __init__(self, model: FixedBaseModel, options: RigidBodyOptions, coupling: Coupling | None = None) -> None:
@@ -283,7 +283,7 @@ class RigidBody:
         return inertia, np.sqrt(np.maximum(np.diagonal(spread)[-drive.size :], 0.0))
 
     def prior(self, sigma: float, drive: FloatArray) -> Prior:
-        """What the URDF knows of the columns (b).
+        """Prior of the columns (b) by the URDF.
 
         Every link is as uncertain as if its mass, and the distances and widths of it, had the relative standard
         deviation ``sigma``. Links without a mass in the URDF, and payload scales, are not known at all.

@@ -214,17 +214,17 @@ class Scores:
 def choose(
     decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, errors: float = 1.0
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
-    """The simplest candidate within one standard error of the best; candidates are in the order of simplicity.
+    """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
     Parameters
     ----------
     decision, settings : words for the table
     slack : difference of the logarithms of the errors that counts as none, even where it is certain
-    errors : standard errors that a difference must exceed
+    errors : number of standard errors that a difference must exceed to count
 
     Returns
     -------
-    chosen, rivals, table : its number, numbers of all within one standard error, and all with their errors
+    chosen, rivals, table : its number, numbers of all that predict as well as the best one, and all with their errors
     """
     blocks = scores[0].squares.shape[1]
     everything = np.ones(blocks, dtype=bool)

@@ -53,7 +53,7 @@ def save_identification(path: str | os.PathLike[str], identification: Identifica
 
     :func:`~friction_estimator.io.parameters.load_parameters` and the live node read its friction as from any other
     parameter file. :func:`load_identification` returns the identification: every number to the bit, except for the
-    samples, which have four digits.
+    samples and the errors of candidates, which have four digits. Of the samples, a file has some only.
 
     Raises
     ------

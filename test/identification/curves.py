@@ -21,7 +21,7 @@ def sway(top_speed: float, duration: float = 8.0) -> FloatArray:
 
 
 def coloured(rng: np.random.Generator, size: int, memory: int = 25) -> FloatArray:
-    """Noise (size,) of unit variance that remembers so many samples."""
+    """Noise (size,) of unit variance that is correlated over ``memory`` samples."""
     return np.convolve(rng.standard_normal(size + memory - 1), np.full(memory, memory**-0.5), "valid")
 
 
@@ -35,7 +35,7 @@ def curve(law: str, parameters: FloatArray, top_speed: float, noise: float = 0.0
 
 
 def as_motion(curves: dict[str, CurveSamples], late: int = 0) -> Motion:
-    """One experiment of several joints; friction comes so many samples late."""
+    """One experiment of several joints; friction comes ``late`` samples later."""
     samples = list(curves.values())
     velocity, friction, load = (
         np.stack([getattr(one, name) for one in samples], axis=1) for name in ("velocity", "friction", "load")

@@ -19,7 +19,7 @@ STRIBECK = np.array([0.6, 12.0, 1.3, 1.9])
 
 
 def swing(time: FloatArray, phase: float = 0.0) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Position, velocity and acceleration of a slow and a fast swing that never meet the same way twice."""
+    """Position, velocity and acceleration of a slow and a fast swing whose sum never repeats."""
     parts = [(0.08, 0.31), (0.12, 1.13), (0.03, 2.05)]
     q, dq, ddq = (np.zeros_like(time) for _ in range(3))
     for k, (amplitude, omega) in enumerate(parts):

@@ -1,4 +1,4 @@
-"""A two-joint recording with known mechanics: what the tests of the way in damage in many ways."""
+"""A two-joint recording with known mechanics, which tests damage."""
 
 from __future__ import annotations
 

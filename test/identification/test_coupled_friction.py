@@ -125,7 +125,7 @@ def test_friction_of_joints_besides_that_of_motors_is_reported_and_can_be_identi
 
 
 def test_of_motors_that_add_to_joints_the_verdict_speaks_apart():
-    """The elbow has hardly any friction of its own: that is not known well, its motor's is."""
+    """Friction of the elbow without its motor is small and uncertain; that of the motor is not."""
     made = motions(BELT, noise=0.5, joint_friction=np.array([0.0, 0.02]))
     both = identify(BELT, made, coupled_friction="joints_and_motors")
     assert both.friction.joint_names == JOINTS

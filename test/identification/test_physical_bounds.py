@@ -63,7 +63,7 @@ def chain_of_rods(links):
 
 @pytest.mark.parametrize("sigma", [1e-3, 1e-4, 1e-5])
 def test_estimates_of_bodies_at_the_edge_of_what_exists_are_plausible(sigma):
-    """A search that ended beside the minimum called real arms impossible."""
+    """A search that ended near the minimum called real arms impossible."""
     links = range(1, 7)
     model = FixedBaseModel(chain_of_rods(links), [f"j{k}" for k in links])
     grouping = RigidBody(model, RigidBodyOptions()).base.grouping

@@ -89,7 +89,7 @@ class CurveSource:
     Attributes
     ----------
     joint : its name, or that of the motor
-    law : in the form in which it is fitted
+    law : any of the registry
     columns : of the torque beyond friction
     optional : columns that are identified where they predict better
     unfiltered : velocities as recorded are a candidate

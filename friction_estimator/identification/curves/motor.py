@@ -33,7 +33,7 @@ from friction_estimator.identification.joint_log import JointLog, Motion, RobotD
 from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
-from friction_estimator.laws import FrictionLaw, make_law, make_linear_law
+from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, ASYMMETRIC_STRIBECK_SCALED, STRIBECK_VELOCITY
@@ -96,7 +96,7 @@ def motor_law(options: MotorOptions) -> tuple[FrictionLaw, CurveOptions]:
         return make_linear_law(START_LAW), options.fit
     if options.law == ASYMMETRIC_STRIBECK.name:
         published = options.stribeck_velocity == STRIBECK_VELOCITY
-        law = make_law(ASYMMETRIC_STRIBECK.name if published else ASYMMETRIC_STRIBECK_SCALED.name)
+        law = ASYMMETRIC_STRIBECK if published else ASYMMETRIC_STRIBECK_SCALED
         velocity, slope = options.stribeck_velocity, options.zero_slope
         return law, replace(options.fit, stribeck_velocity=velocity, zero_slope=slope)
     if options.stribeck_velocity is None:

@@ -50,11 +50,10 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     if not solver.weighted:  # as in the fit, compared with rows in N m
         known = known.scaled(max(float(np.std(solution.fit.residual)), np.finfo(float).tiny))
     scored, errors = rows.scored[rows.usable], []
-    for places, values in (
-        (np.flatnonzero(kept >= model.friction_count), None),
-        (np.arange(kept.size), solution.values),
-    ):
-        whole = model.problem(solution.observations, solution.loads, solution.usable, values)
+    given = solution.observations, solution.loads, solution.usable
+    plain = model.problem(*given)
+    linear = model.problem(*given, solution.values) if model.depends_on_load else plain
+    for whole, places in ((plain, np.flatnonzero(kept >= model.friction_count)), (linear, np.arange(kept.size))):
         problem = select_columns(whole, kept[places])
         fold, prior, error = folds_of(solution.fit.problem, folds), known.select(places), problem.y.copy()
         for number in np.unique(fold) if places.size else ():
@@ -150,7 +149,7 @@ def inverse_dynamics_findings(
 
 
 def _scale(solution: Estimate) -> float:
-    """How many times the URDF's the inertial parameters are that both know, by least squares in sigmas; 1 without."""
+    """Factor from the inertial parameters of the URDF to the identified ones, by least squares in sigmas; 1 without."""
     first = solution.model.friction_count
     reference = np.append(np.full(first, np.nan), solution.model.body.reference)[solution.kept]
     known = np.isfinite(reference)

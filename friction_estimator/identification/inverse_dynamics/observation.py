@@ -162,14 +162,18 @@ def stack(
 
 
 def thinning(period: float, cutoff_hz: float, rate: float) -> int:
-    """How many samples of a recording are between two rows, with columns at so many a period of the cut-off."""
-    step = max(int(1.0 / (rate * cutoff_hz * period)), 1)
+    """Number of samples of a recording from one row to the next; ``rate`` as of :func:`observe`."""
+    step = max(_working_step(period, cutoff_hz, rate), 1)
     return step * decimation(step * period, cutoff_hz)
+
+
+def _working_step(period: float, cutoff_hz: float, rate: float) -> int:
+    return int(1.0 / (rate * cutoff_hz * period))
 
 
 def _thinned(motion: Motion, cutoff_hz: float, rate: float) -> Motion:
     """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
-    step = int(1.0 / (rate * cutoff_hz * motion.period))
+    step = _working_step(motion.period, cutoff_hz, rate)
     if step < 2:
         return motion
     stretches = motion.stretches

@@ -28,7 +28,8 @@ from friction_estimator.types import FloatArray
 
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
-VELOCITIES = MEASURED, DIFFERENTIATED = "measured", "differentiated"
+MEASURED = "measured"
+VELOCITIES = MEASURED, "differentiated"
 """Where velocities come from."""
 LATE = TORQUE, COMMAND = "torque", "command"
 """What of a drive that gets positions may act late."""
@@ -51,7 +52,7 @@ class InverseDynamicsOptions:
     harmonics : dry friction changes with cosine and sine of these multiples of the position; None: of drives that get
         positions, chosen, else none
     solver : weights, robustness and bounds
-    urdf_sigma : relative standard deviation of the URDF's inertial parameters, infinite: they have no say; None: chosen
+    urdf_sigma : relative standard deviation of the URDF's inertial parameters, infinite: not used; None: chosen
     offset : constant torques are estimated that the laws lack; None: chosen
     delay : by which all torques are late [s]; None: chosen
     late : of a drive that gets positions, what acts late: ``command``, so that its feedback is not late, or ``torque``;
