@@ -16,6 +16,7 @@ from friction_estimator.identification.inverse_dynamics.options import (
     friction_motors,
     live_laws,
 )
+from friction_estimator.identification.inverse_dynamics.refinement import USUAL_DELAY
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
 from friction_estimator.identification.prediction import TorquePrediction
@@ -158,8 +159,7 @@ FITS = "torque", ROLLOUT
 _STARTS = (1.0, 0.5, 2.0)
 """Sizes of friction and armature that a fit starts from, in those of the linear result."""
 _SCALE = (0.1, 0.1, 0.01, 0.1)
-_DELAY_SCALE = 0.005
-"""Usual friction loss [N m], damping [N m s/rad], armature [kg m^2], offset [N m] and delay [s]."""
+"""Usual friction loss [N m], damping [N m s/rad], armature [kg m^2] and offset [N m]."""
 _CHANGE = 1e-2
 """Step of the numerical gradient, in usual sizes."""
 _EVALUATIONS, _CONVERGED = 15, 1e-4
@@ -183,7 +183,7 @@ class _Limb:
     @property
     def scale(self) -> FloatArray:
         """(4 n + 1,) usual sizes, in SI units."""
-        return np.append(np.repeat(_SCALE, self.coulomb.size), _DELAY_SCALE)
+        return np.append(np.repeat(_SCALE, self.coulomb.size), USUAL_DELAY)
 
     @property
     def start(self) -> FloatArray:

@@ -46,7 +46,7 @@ from friction_estimator.identification.prediction import (
 )
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
-from friction_estimator.identification.result import Identification, ParameterTable
+from friction_estimator.identification.result import VAGUE, Identification, ParameterTable
 from friction_estimator.identification.scoring import validated
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
@@ -212,11 +212,11 @@ class ParameterCheck:
         """Whether the motion shows the parameter."""
         if self.inside < _INSIDE:
             return "wrong: sigma is too small"
-        return "shown" if self.sigma < _SHOWN * abs(self.truth) else "not shown"
+        return "shown" if self.sigma < VAGUE * abs(self.truth) else "not shown"
 
 
-_INSIDE, _SHOWN = 0.5, 0.3
-"""Share of the values that sigma must hold, and part of the value that the sigma of a shown parameter is below."""
+_INSIDE = 0.5
+"""Share of the values that must lie within two standard deviations."""
 _FRICTION, _ARMATURE, _SPREAD = 0.1, 0.1, 1.5
 """Simulated Coulomb friction, and viscous friction at 1 rad/s, in RMS torques of the rigid body; armature in inertias
 of the joint; and the factor by which each differs at most."""

@@ -273,8 +273,8 @@ _ILL = 1000.0
 """Condition number above which single parameters are uncertain."""
 _UNSEEN_SHARE = 0.5
 """A parameter whose sigma is more than this share of its prior was not seen."""
-_VAGUE = 0.3
-"""Relative standard deviation of Coulomb and viscous friction above which a finding is reported."""
+VAGUE = 0.3
+"""Relative standard deviation above which the data do not show a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +374,7 @@ def about_law(
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
     for what, unit, weights in sides:
         value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
-        if value > 0.0 and _VAGUE * value < spread:
+        if value > 0.0 and VAGUE * value < spread:
             how = (
                 f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
                 if spread < value

@@ -259,8 +259,7 @@ def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
     rejected = fit.weights == 0.0
     if not rejected.any():
         return fit.weights
-    blocks = range_blocks(fit.problem, condition, _FINE)
-    again = _recurring(fit.problem, rejected, blocks)
+    blocks, again = _recurring(fit, condition)
     usual = np.zeros_like(fit.weights)
     for joint in np.unique(fit.problem.joint):
         rows = fit.problem.joint == joint
@@ -270,8 +269,7 @@ def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
 
 def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
     """Rejected rows (r,), without those of a few ranges of a condition in which it happens again and again."""
-    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _FINE)
-    again = _recurring(fit.problem, rejected, blocks)
+    rejected, (blocks, again) = fit.weights == 0.0, _recurring(fit, condition)
     for joint in np.unique(fit.problem.joint):
         rows = fit.problem.joint == joint
         if again[np.unique(blocks[rows])].mean() < _FEW_RANGES:
@@ -279,15 +277,15 @@ def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
     return np.asarray(rejected)
 
 
-def _recurring(problem: LinearProblem, rejected: BoolArray, blocks: IntArray) -> BoolArray:
-    """Whether rows of a block (b,) are rejected in both halves of the data."""
-    half = alternating_halves(problem.instants)
-    shares = []
+def _recurring(fit: LinearFit, condition: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Ranges (r,) of a condition, and whether rows of each one (b,) are rejected in both halves of the data."""
+    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _FINE)
+    half, shares = alternating_halves(fit.problem.instants), []
     for side in (0, 1):
         count = np.bincount(blocks[half == side], minlength=int(blocks.max()) + 1)
         bad = np.bincount(blocks[half == side], rejected[half == side], count.size)
         shares.append(bad / np.maximum(count, 1))
-    return np.asarray(np.minimum(*shares) > _RECURRING)
+    return blocks, np.asarray(np.minimum(*shares) > _RECURRING)
 
 
 def _widened(covariance: FloatArray, other: FloatArray) -> FloatArray:

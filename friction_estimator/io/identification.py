@@ -39,7 +39,7 @@ from friction_estimator.laws.identified import IdentifiedParameters, parameters_
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 _MOST_SAMPLES = 400
-"""Samples of all joints together in a file: figures need no more, and a file stays below 100 kB."""
+"""Samples of all joints together in a file: figures need no more, and the file stays small."""
 _COLUMNS = {
     "name": "names", "unit": "units", "value": "values", "sigma": "sigma", "reference": "reference",
     "identifiable": "identifiable",

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.problem import ZERO_SLOPES, CurveSamples, CurveShape, gradient_of
 from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, folds_of, solve_values
-from friction_estimator.identification.result import JointLaw
+from friction_estimator.identification.result import VAGUE, JointLaw
 from friction_estimator.identification.scoring import FoldedProblem
 from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
@@ -188,11 +188,9 @@ def _left(form: CurveShape, z: FloatArray, robust: bool) -> float:
     return float(np.mean(np.abs(error)) if robust else np.mean(error**2))
 
 
-_VAGUE = 0.3
-"""A parameter is known when its standard deviation is below this part of its value,"""
 _NEGLIGIBLE = 0.05
-"""or, where the torque is linear in it, when what is not known of it is below this part of the friction, at standstill
-too."""
+"""A parameter that the torque is linear in is also shown where its standard deviation changes the friction, at
+standstill too, by less than this share."""
 _CREEP = 1e-6
 """Share of the velocity at which static friction is all that acts."""
 _ONE_WAY = 0.02
@@ -211,7 +209,7 @@ def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) 
     roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.further.size]
     linear = np.array([role is not Role.SHAPE for role in roles])
     small = linear & (fit.sigma * effects < _NEGLIGIBLE * samples.torque_rms)
-    vague, top = (fit.sigma > _VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"
+    vague, top = (fit.sigma > VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"
     inside = samples.top_speed <= float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
     vague |= inside & np.array([role is Role.VISCOUS for role in roles])
     if inside and vague.any():
