@@ -43,8 +43,8 @@ from friction_estimator.ros.middleware import (
     publish_diagnostics,
 )
 from friction_estimator.ros.output_publishers import CollisionPublisher, CompensationGuard, OutputPublishers
-from friction_estimator.ros.parameters import TOPIC as ROBOT_DESCRIPTION
 from friction_estimator.ros.parameters import (
+    ROBOT_DESCRIPTION,
     await_robot_description,
     find_robot_description,
     friction_urdf,

@@ -37,7 +37,8 @@ from friction_estimator.io.robot import find_urdf, read_urdf
 from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.ros.middleware import LATCHED
 
-TOPIC = "robot_description"
+ROBOT_DESCRIPTION = "robot_description"
+"""Topic of the URDF."""
 
 
 def find_robot_description(text: str, file: str) -> str:
@@ -54,7 +55,7 @@ def find_robot_description(text: str, file: str) -> str:
         When the file or the text is not a URDF.
     """
     if text:
-        parse_urdf(text, f"in the parameter {TOPIC}")
+        parse_urdf(text, f"in the parameter {ROBOT_DESCRIPTION}")
         return text
     return read_urdf(find_urdf(file, (Path.cwd(),))) if file else ""
 
@@ -62,7 +63,8 @@ def find_robot_description(text: str, file: str) -> str:
 def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
     """Call ``start(urdf_xml)`` with the first usable message on ``robot_description``; log the errors in others."""
     node.get_logger().info(
-        f"waiting for the URDF on {node.resolve_topic_name(TOPIC)}; it may also be set with the parameter robot.urdf"
+        f"waiting for the URDF on {node.resolve_topic_name(ROBOT_DESCRIPTION)}; it may also be set with the parameter "
+        "robot.urdf"
     )
 
     def receive(message: String) -> None:
@@ -82,7 +84,7 @@ def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
         )
 
     events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
-    subscription = node.create_subscription(String, TOPIC, receive, LATCHED, event_callbacks=events)
+    subscription = node.create_subscription(String, ROBOT_DESCRIPTION, receive, LATCHED, event_callbacks=events)
 
 
 def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:

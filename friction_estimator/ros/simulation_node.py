@@ -29,8 +29,7 @@ from friction_estimator.ros.middleware import (
     publish_diagnostics,
 )
 from friction_estimator.ros.pacing import Lead, Pace
-from friction_estimator.ros.parameters import TOPIC as ROBOT_DESCRIPTION
-from friction_estimator.ros.parameters import find_robot_description, read_parameters
+from friction_estimator.ros.parameters import ROBOT_DESCRIPTION, find_robot_description, read_parameters
 from friction_estimator.ros.spin import Running, await_subscribers, compile_kernels, run
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.footsteps import FootPose
