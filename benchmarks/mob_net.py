@@ -70,7 +70,7 @@ class WalkErrors:
     error, sigma : (3, m, n) of each of :data:`METHODS`, (1, m, n) without networks [N m]
     pushed : (m,) samples of the pushes
     hit : (m, n) joints of a leg that is hit above the foot
-    identified : what the Kalman observer knows at the end
+    identified : parameters of the Kalman observer at the end
     """
 
     error: FloatArray

@@ -10,12 +10,11 @@ walks takes six minutes.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.shared.command import command, count, longer_than, make_parser
+from benchmarks.shared.command import add_processes, command, longer_than, make_parser
 from benchmarks.shared.random_walks import UNCERTAINTIES, RandomWalks, write_walks
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import noise_names
@@ -33,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
     parser.add_argument("--uncertainty", choices=UNCERTAINTIES, default="all", help="errors of sensors and model")
     parser.add_argument("--no-exploration", dest="exploration", action="store_false", help="no random torques")
-    parser.add_argument("--jobs", type=count, default=os.cpu_count() or 1, help="walks simulated at the same time")
+    add_processes(parser)
     options = parser.parse_args(arguments)
     length = min(options.duration, LONGEST)
     walks = RandomWalks(options.uncertainty, options.noise, options.seed, length, options.exploration)
     number = math.ceil(options.duration / length - 1e-9)
-    for path, reason in write_walks(options.folder, load_robot(options.robot), walks, number, options.jobs):
+    for path, reason in write_walks(options.folder, load_robot(options.robot), walks, number, options.processes):
         print(f"{path} is left out: {reason}" if reason else path)
 
 
