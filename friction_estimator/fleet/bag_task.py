@@ -25,6 +25,7 @@ from friction_estimator.errors import BagError, FrictionEstimatorError
 from friction_estimator.fleet.robots import FleetRobot, FleetRobots
 from friction_estimator.fleet.sources import content_hash, local_copy
 from friction_estimator.fleet.table import is_finished, row_file, write_bytes, write_rows
+from friction_estimator.identification.linear_problem import rms
 from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.laws import make_law
@@ -36,7 +37,7 @@ FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 _TEMPERATURE = "sensor_msgs/msg/Temperature"
 _RMS_STRIDE = 10  # friction changes slowly against the sample rate: every tenth sample gives the same RMS
 _VOID = frozenset({"excitation", "identification", "passivity"})
-"""Problems with which F_c and F_v say nothing about the joint."""
+"""Problems with which F_c and F_v are not those of the joint."""
 _LINE_POINTS = 20  # speeds at which a line is fitted to a law
 _LINE = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance"
 
@@ -238,20 +239,20 @@ def _identified(reader: BagReader, owner: FleetRobot, settings: Settings, thermo
     friction, measured = found.friction, {one.joint: one for one in found.samples}
     n = len(friction.joint_names)
     ranges = np.full((n, 2), np.nan) if friction.velocity_range is None else friction.velocity_range
-    rms, lines = np.full(n, np.nan), np.full((n, 5), np.nan)
+    size, lines = np.full(n, np.nan), np.full((n, 5), np.nan)
     for k, joint in enumerate(friction.joint_names):
         law = make_law(friction.law_names[k])
         p = len(law.parameter_names)
         lines[k] = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], *ranges[k])
         if joint in measured:
-            rms[k] = np.sqrt(np.mean(measured[joint].friction[measured[joint].used] ** 2))
+            size[k] = rms(measured[joint].friction[measured[joint].used])
     return {
         "joint": friction.joint_names,
         "law": friction.law_names,
         **dict(zip(_LINE, lines.T, strict=True)),
         "slow": ranges[:, 0],
         "fast": ranges[:, 1],
-        "friction_rms": rms,
+        "friction_rms": size,
         "samples": friction.samples.astype(int),
         "usable": np.isfinite(lines[:, 0]),
         "diagnosis": "; ".join(found.warnings),

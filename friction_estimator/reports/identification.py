@@ -10,6 +10,7 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 
+from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.result import FrictionSamples, Identification
 from friction_estimator.reports.identification_tables import (
     QUADRANT_NAMES,
@@ -256,7 +257,7 @@ def residuals(identification: Identification) -> go.Figure:
         _add_dots(grid, panel, samples, rest)
         used = rest[samples.used]
         if used.size:
-            limit = 2.0 * float(np.sqrt(np.mean(used**2)))
+            limit = 2.0 * rms(used)
             ends = np.array([samples.velocity.min(), samples.velocity.max()])
             x, y = np.concatenate((ends, [np.nan], ends)), np.array([limit, limit, np.nan, -limit, -limit])
             grid.add(panel, line(x, y, "twice the RMS", INK, dash="dot"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.result import (
     Candidate,
     FrictionSamples,
@@ -150,7 +151,7 @@ def quadrant_table(identification: Identification) -> Table | None:
             f"{fit.load.size:,}",
             number(fit.speed),
             f"{number(float(fit.load.min()))} … {number(float(fit.load.max()))}",
-            number(float(np.sqrt(np.mean(fit.residual**2)))),
+            number(rms(fit.residual)),
             number(float(fit.residual.mean()), signed=True),
         )
         for joint in joint_quadrants(identification)
