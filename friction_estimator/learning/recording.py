@@ -45,7 +45,7 @@ class SignalRecording:
     Attributes
     ----------
     inputs : (m, x) see :class:`~friction_estimator.learning.signals.Signals`
-    residual, external : (m, nv) likewise
+    residual, external : (m, nv) see there, too
     true_external : (m, nv) ``external`` of the true foot wrenches; None without ground truth
     starts : (s,) samples before which there is a gap, the first one included
     period : median time between samples [s]
@@ -111,13 +111,13 @@ def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tupl
     if seconds < _SHORT:
         found.append(f"{seconds:.0f} s of data are few: use {_SHORT:g} s or more, with all commands of the robot")
     if model.base_dofs:
-        force = [np.linalg.norm(one.target[:, :3] - np.median(one.target[:, :3], axis=0), axis=1) for one in recordings]
-        touched = np.concatenate(force) > _CONTACT * model.weight
-        if touched.mean() > _SELDOM:
-            number = int(np.argmax([(one > _CONTACT * model.weight).mean() for one in force]))
-            first = float(np.argmax(force[number] > _CONTACT * model.weight)) * period
+        force = [one.target[:, :3] - np.median(one.target[:, :3], axis=0) for one in recordings]
+        touched = [np.linalg.norm(one, axis=1) > _CONTACT * model.weight for one in force]
+        if (share := np.concatenate(touched).mean()) > _SELDOM:
+            number = int(np.argmax([one.mean() for one in touched]))
+            first = float(np.argmax(touched[number])) * period
             found.append(
-                f"for {touched.mean():.0%} of the time a force on the base changes by more than {_CONTACT:.0%} of the "
+                f"for {share:.0%} of the time a force on the base changes by more than {_CONTACT:.0%} of the "
                 f"weight, and no foot sensor measures it (first {first:.1f} s into recording {number + 1}): leave out "
                 "what was recorded while the robot was held, hoisted or hit, or check the foot sensors"
             )
@@ -215,7 +215,7 @@ def read_bag(
     progress: Callable[[int, int], None] | None = None,
     with_observer: bool = False,
 ) -> tuple[SignalRecording, tuple[str, ...]]:
-    """Signals of a bag, and what the user should know about its sensors, one sentence each.
+    """Signals of a bag, and findings about its sensors, one sentence each.
 
     ``with_observer`` : as of :class:`SignalReader`.
 
