@@ -165,7 +165,7 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
 
     Parameters
     ----------
-    overrides : parameters that have an option of their own, named like them
+    overrides : parameters with an option of the same name
 
     Raises
     ------

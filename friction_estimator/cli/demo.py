@@ -124,7 +124,7 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
 
 
 def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
-    """Run the processes in a ROS domain of their own, on this machine only."""
+    """Run the processes in a separate ROS domain, on this machine only."""
     os.environ.update(environment())
     plain = arguments.headless or not sys.stderr.isatty()
     live: list[LiveRun] = []

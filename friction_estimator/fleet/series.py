@@ -21,13 +21,13 @@ from scipy.optimize import nnls
 from friction_estimator.types import BoolArray, FloatArray
 
 WEEK = 7.0  # [d]
-_TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction say nothing
+_TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction are left out
 _CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
 _HUBER = 2.0  # residuals beyond this many sigma count less
 _ITERATIONS = 3
 _SHARED = 15.0  # observations that the fleet's noise counts for against the joint's own
 _SMALLEST_DAY_SIGMA = 0.005
-_FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to so much a kelvin
+_FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to this part a kelvin
 _FACTOR_SPREAD = 0.002  # difference between equal joints [1/K]
 _FEW = 5
 _WORN_PART = 0.2  # of the joints, those that change most, are left out when the noise is estimated

@@ -1,6 +1,6 @@
 """Robots and URDFs on this machine, one robot from its YAML or URDF, and coupling matrices from a YAML file.
 
-A file of coupling matrices looks like this; joints that it does not name have a motor of their own, with the joint's
+A file of coupling matrices looks like this; joints that it does not name have one motor each, with the joint's
 name:
 
     couplings:

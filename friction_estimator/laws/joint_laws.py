@@ -88,7 +88,7 @@ def regressor_of_motors(
 
 @kernel
 def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> None:
-    """Advance the Dahl strains (s,) of one motor that has moved by so much [rad], in place.
+    """Advance the Dahl strains (s,) of one motor that has moved by ``moved`` [rad], in place.
 
     ``dz = (dq - |dq| z) / s`` (Dahl 1968), implicit in z: stable for any step. ``unknown`` (s,) is what is left of
     the error of z at the start, which is unknown.

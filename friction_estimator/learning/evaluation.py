@@ -1,4 +1,4 @@
-"""External torque of MOB-Net beside that of the momentum observer alone and with a friction model (Table 5).
+"""External torque of MOB-Net, compared with that of the momentum observer alone and with a friction model (Table 5).
 
 The truth is the low-passed torque of the true foot wrenches in simulation, and of the measured ones of a real robot.
 """

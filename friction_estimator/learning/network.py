@@ -4,7 +4,7 @@ The mass matrix couples a limb with its ancestors, its descendants and the base 
 these joints alone (Lim et al. 2024, section 4.1, Table 1). Limbs are the unbranched chains of the tree: legs, waist,
 arms, neck. Each module is GRU - linear (Table 1, Fig. 2):
 
-    r = s(W_ir x + b_ir + W_hr h + b_hr),  z likewise,  n = tanh(W_in x + b_in + r (W_hn h + b_hn))
+    r = s(W_ir x + b_ir + W_hr h + b_hr),  z with W_iz etc.,  n = tanh(W_in x + b_in + r (W_hn h + b_hn))
     h = (1 - z) n + z h,   [mean, y] = W h + b,   variance = softplus(y)
 
 with inputs and outputs scaled by their statistics in the training data. The file is one ``.safetensors`` with a JSON
@@ -33,12 +33,12 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 VERSION = 1
-"""Of data sets and models; others are refused."""
+"""Of files with models or signals; others are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotIdentity:
-    """What a data set and a model belong to.
+    """Robot that a file with a model or signals belongs to.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class LimbModule:
 def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
     """Modules of a robot: its limbs in the order of their first joints, then the virtual joints of a floating base.
 
-    Inputs of a limb are Q (position and velocity) of its joints and of all that couple with them, T (motor torque) of
-    its joints if they carry a foot, and U^V; those of the virtual joints are Q of all joints and U^V (Table 1).
+    Inputs of a limb are Q (position and velocity) of its joints and all coupled ones, T (motor torque) of its joints if they
+    carry a foot, and U^V; those of the virtual joints are Q of all joints and U^V (Table 1).
     """
     n, base = len(robot.joint_names), robot.base_dofs
     carries_foot = np.asarray(robot.limb.any(axis=0))

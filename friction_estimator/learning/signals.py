@@ -36,8 +36,8 @@ class Signals:
     inputs : (3 n + 12,) joint positions, velocities and motor torques, then U^V of a floating base: the first two
         columns of its rotation matrix without heading, angular velocity and specific force in base axes
     residual : (nv,) r [N, N m]; NaN until it has run for some time constants
-    external : (nv,) torque of the foot wrenches, low-passed like the residual; NaN likewise, and in the rows of a foot
-        sensor that is silent
+    external : (nv,) torque of the foot wrenches, low-passed like the residual; NaN as long as that, and in the rows of
+        a foot whose sensor sends nothing
     """
 
     inputs: FloatArray

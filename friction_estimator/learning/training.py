@@ -1,6 +1,6 @@
 """Training of MOB-Net with JAX (Lim et al. 2024, section 4.4): Gaussian likelihood, truncated BPTT, Adam.
 
-Each module is trained on its own. All data are one long sequence, cut into streams that run beside each other. The
+Each module is trained alone. All data are one long sequence, cut into streams that are learned at the same time. The
 hidden state runs on from horizon to horizon to the end of a stream, as it does on the robot; gradients do not. The last
 tenth of every stretch of data is for validation.
 """

@@ -358,7 +358,7 @@ class ConstrainedDynamicsObserver:
         return MeasuredFriction(friction, sigma, noise_sigma, available)
 
     def _watch(self, frame: SensorFrame, phase: ContactPhase) -> None:
-        """Count how long no sensor has been silent and no foot has landed or left [s]."""
+        """Count how long all sensors have sent readings and no foot has landed or left [s]."""
         self._quiet_for = min(self._quiet_for + frame.dt, float(phase.since.min(initial=math.inf)))
         if not (frame.imu_fresh and frame.wrench_fresh.all()):
             self._quiet_for = 0.0
