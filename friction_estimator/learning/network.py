@@ -117,8 +117,8 @@ class LimbModule:
 def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
     """Modules of a robot: its limbs in the order of their first joints, then the virtual joints of a floating base.
 
-    Inputs of a limb are Q (position and velocity) of its joints and all coupled ones, T (motor torque) of its joints if they
-    carry a foot, and U^V; those of the virtual joints are Q of all joints and U^V (Table 1).
+    Inputs of a limb are Q (position and velocity) of its joints and all coupled ones, T (motor torque) of its joints if
+    they carry a foot, and U^V; those of the virtual joints are Q of all joints and U^V (Table 1).
     """
     n, base = len(robot.joint_names), robot.base_dofs
     carries_foot = np.asarray(robot.limb.any(axis=0))
