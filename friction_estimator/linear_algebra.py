@@ -1,12 +1,16 @@
 """Linear algebra of the kernels: small positive definite systems, 3-vectors, rotations, quaternions ``(w, x, y, z)``.
 
 Below ten rows hand-written loops are faster than a call of LAPACK. scipy's ``Rotation`` is the reference of the
-rotations in the tests; it costs ten times as much for a single rotation.
+rotations in the tests; it costs ten times as much for a single rotation. The end is about the threads of BLAS.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -278,3 +282,35 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
     largest = np.argmax(np.diag(rows))
     q = rows[largest] / (2.0 * math.sqrt(rows[largest, largest]))
     return -q if q[0] < 0 else q
+
+
+_MAPS = Path("/proc/self/maps")
+"""Files that are loaded into this process."""
+_SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
+"""Functions of OpenBLAS, and of that of SciPy's wheels, for get or set."""
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let every loaded OpenBLAS have one thread meanwhile; other libraries keep theirs."""
+    before = blas_threads()
+    try:
+        for library, symbol, _ in before:
+            getattr(library, symbol.format("set"))(1)
+        yield
+    finally:
+        for library, symbol, threads in before:
+            getattr(library, symbol.format("set"))(threads)
+
+
+def blas_threads() -> list[tuple[ctypes.CDLL, str, int]]:
+    """Every loaded OpenBLAS, the name of its function without get or set, and its number of threads."""
+    lines = _MAPS.read_text().splitlines() if _MAPS.exists() else []
+    paths = sorted({line.split(maxsplit=5)[-1] for line in lines if "blas" in line and ".so" in line})
+    libraries = [ctypes.CDLL(path) for path in paths if Path(path).exists()]
+    return [
+        (library, symbol, int(getattr(library, symbol.format("get"))()))
+        for library in libraries
+        for symbol in _SYMBOLS
+        if hasattr(library, symbol.format("get"))
+    ]

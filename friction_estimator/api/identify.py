@@ -24,7 +24,6 @@ from friction_estimator.identification.joint_log import (
     Payload,
     RobotDescription,
 )
-from friction_estimator.identification.linear_problem import one_blas_thread
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
@@ -40,6 +39,7 @@ from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.linear_algebra import one_blas_thread
 from friction_estimator.types import Brief, FloatArray
 
 Stage = Callable[[str], AbstractContextManager[Progress | None]]

@@ -38,7 +38,7 @@ from friction_estimator.identification.joint_log import (
     Motion,
     Payload,
 )
-from friction_estimator.identification.linear_problem import FOLDS, one_blas_thread, rms
+from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.prediction import (
     TorquePrediction,
     curves_of_laws,
@@ -50,6 +50,7 @@ from friction_estimator.identification.result import VAGUE, Identification, Para
 from friction_estimator.identification.scoring import validated
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.linear_algebra import one_blas_thread
 from friction_estimator.robot.transmission import Transmission
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -240,6 +237,8 @@ HUBER = 1.345
 _MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
+_EXACT = 1e-8
+"""Share of the largest measurement below which a residual is that of the normal equations, of data without an error."""
 _NOTHING = 1e-40
 """Residual of torques that are zero [N m]: its inverse square is a finite weight."""
 REJECTED = 6.0
@@ -295,30 +294,18 @@ def solve_values(
 
     Parameters
     ----------
-    problem : more rows than parameters, full rank unless the prior makes up for it
+    problem : parameters that neither its rows nor the prior show are zero
     options : weights and bounds
     prior : what is known of the parameters before the data
-
-    Raises
-    ------
-    InputError
-        When there are fewer rows than parameters, and the prior does not make up for it.
     """
-    r, p = problem.W.shape
-    unknown = p if prior is None else int(np.count_nonzero(~prior.informed))
-    if r <= unknown:
-        raise InputError(
-            f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
-        )
-    weights = np.ones(r)
-    bounds = problem.nonnegative & options.bounded
-    values = _solution(triangle_of(problem, weights, None), bounds)
+    weights, bounds = np.ones(problem.y.size), problem.nonnegative & options.bounded
+    values = NormalEquations.of(problem, weights).values(bounds)
     if prior is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
         prior = prior.scaled(max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny))
-        values = _solution(triangle_of(problem, weights, prior), bounds)
+        values = NormalEquations.of(problem, weights).values(bounds, prior)
     if options.weighted or options.robust:
-        values, weights = _reweight(problem, options, values, prior)
-    return Solution(values, weights, prior)
+        weights = _iterated_weights(problem, options, values, prior)
+    return Solution(_solution(triangle_of(problem, weights, prior), bounds), weights, prior)
 
 
 def column_condition(W: FloatArray) -> float:
@@ -329,20 +316,21 @@ def column_condition(W: FloatArray) -> float:
     return float(np.linalg.cond(np.linalg.qr(W / norms, mode="r")))
 
 
-def _reweight(
+def _iterated_weights(
     problem: LinearProblem, options: SolverOptions, values: FloatArray, prior: Prior | None
-) -> tuple[FloatArray, FloatArray]:
-    weights = np.ones(problem.y.size)
+) -> FloatArray:
+    """Weights (r,) of the rows, by iterated reweighting from these values (p,)."""
+    weights, bounds = np.ones(problem.y.size), problem.nonnegative & options.bounded
     joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
     for reject in (False, True) if options.robust else (False,):  # a start that is too far off would reject good rows
         for _ in range(_ROUNDS):
             new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
             change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
             weights = new_weights
-            values = _solution(triangle_of(problem, weights, prior), problem.nonnegative & options.bounded)
+            values = NormalEquations.of(problem, weights).values(bounds, prior)
             if change.max() < _CONVERGED:
                 break
-    return values, weights
+    return weights
 
 
 def _weights(
@@ -350,8 +338,8 @@ def _weights(
 ) -> FloatArray:
     """Joint weight times robust weight of every row; ``joints`` are the rows of each joint."""
     weights = np.ones(residual.size)
-    floor = max(1e-12 * np.abs(problem.y).max(initial=0.0), _NOTHING)  # data without any error
-    freedom = 1.0 - problem.W.shape[1] / residual.size
+    floor = max(_EXACT * np.abs(problem.y).max(initial=0.0), _NOTHING)
+    freedom = max(1.0 - problem.W.shape[1] / residual.size, 1.0 / residual.size)
     for rows in joints:
         rho = np.abs(residual[rows])
         scale = max(robust_std(rho), floor)
@@ -378,9 +366,56 @@ def triangle_of(problem: LinearProblem, weights: FloatArray, prior: Prior | None
     return Triangle(R / scale, z, scale)
 
 
-def weighted_values(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> FloatArray:
-    """Parameters (p,) by least squares with these weights (r,), within their bounds."""
-    return _solution(triangle_of(problem, weights, prior), problem.nonnegative)
+_RIDGE = 1e-12
+"""Of a normal matrix with unit diagonal: what neither data nor prior show stays at zero."""
+_HELD = 4
+"""Rounds in which values below their bound are held there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalEquations:
+    """``gram chi = moment`` has the least squares solution of weighted rows: faster than QR, with half of its digits.
+
+    Attributes
+    ----------
+    gram, moment : (p, p), (p,)
+    """
+
+    gram: FloatArray
+    moment: FloatArray
+
+    @classmethod
+    def of(cls, problem: LinearProblem, weights: FloatArray) -> NormalEquations:
+        """Of rows with these weights (r,)."""
+        root = np.sqrt(weights)
+        W = problem.W * root[:, None]
+        return cls(W.T @ W, W.T @ (problem.y * root))
+
+    def select(self, columns: IntArray) -> NormalEquations:
+        """Of these parameters (q,), all others being zero."""
+        return NormalEquations(self.gram[np.ix_(columns, columns)], self.moment[columns])
+
+    def values(self, nonnegative: BoolArray, prior: Prior | None = None) -> FloatArray:
+        """Parameters (p,) within their bounds."""
+        gram, moment = self.gram, self.moment
+        if prior is not None:
+            gram, moment = gram + prior.precision, moment + prior.precision @ prior.mean
+        scale, scaled = scaled_gram(gram)
+        free, values = np.ones(moment.size, dtype=bool), np.zeros(moment.size)
+        for _ in range(_HELD):
+            values[:] = 0.0
+            values[free] = scale[free] * np.linalg.solve(scaled[np.ix_(free, free)], (scale * moment)[free])
+            below = nonnegative & (values < 0.0)
+            if not below.any():
+                break
+            free &= ~below
+        return np.where(nonnegative, np.maximum(values, 0.0), values)
+
+
+def scaled_gram(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Scale (p,) of the columns, and the normal matrix (p, p) of columns of unit norm; it has full rank."""
+    scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
+    return scale, gram * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
 
 
 def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
@@ -390,35 +425,3 @@ def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
         values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
         values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
     return np.asarray(values / triangle.scale)
-
-
-_MAPS = Path("/proc/self/maps")
-"""Files that are loaded into this process."""
-_SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
-"""Functions of OpenBLAS, and of that of SciPy's wheels, for get or set."""
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let every loaded OpenBLAS have one thread meanwhile; other libraries keep theirs."""
-    before = blas_threads()
-    try:
-        for library, symbol, _ in before:
-            getattr(library, symbol.format("set"))(1)
-        yield
-    finally:
-        for library, symbol, threads in before:
-            getattr(library, symbol.format("set"))(threads)
-
-
-def blas_threads() -> list[tuple[ctypes.CDLL, str, int]]:
-    """Every loaded OpenBLAS, the name of its function without get or set, and its number of threads."""
-    lines = _MAPS.read_text().splitlines() if _MAPS.exists() else []
-    paths = sorted({line.split(maxsplit=5)[-1] for line in lines if "blas" in line and ".so" in line})
-    libraries = [ctypes.CDLL(path) for path in paths if Path(path).exists()]
-    return [
-        (library, symbol, int(getattr(library, symbol.format("get"))()))
-        for library in libraries
-        for symbol in _SYMBOLS
-        if hasattr(library, symbol.format("get"))
-    ]

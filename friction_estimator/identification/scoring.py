@@ -18,11 +18,13 @@ from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import (
     REJECTED,
     LinearProblem,
+    NormalEquations,
     Prior,
     SolverOptions,
     folds_of,
     rms,
     robust_std,
+    scaled_gram,
     select_rows,
     solve_values,
 )
@@ -184,9 +186,6 @@ _PIECES = 20
 """Blocks of time that the standard error of a difference between candidates comes from."""
 _FLOOR = 1e-9
 """Relative errors below this are rounding."""
-_RIDGE = 1e-12
-"""Of a normal matrix with unit diagonal: what neither data nor prior show stays at zero."""
-_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,42 +259,58 @@ def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     return Scores(summed(size**2), summed(np.ones_like(error)), summed(problem.y**2))
 
 
+@dataclass(frozen=True, slots=True)
+class FoldWeights:
+    """Weights of rows by fits of all folds but one: those of all rows would have seen the fold that they predict.
+
+    Attributes
+    ----------
+    fold : (r,) of `linear_problem.folds_of`
+    without : (k, r) of the fit without each fold, zero in that fold
+    whole : (r,) of the fit of all rows
+    """
+
+    fold: IntArray
+    without: FloatArray
+    whole: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        problem: LinearProblem,
+        solver: SolverOptions,
+        prior: Prior,
+        fold: IntArray,
+        whole: FloatArray | None = None,
+    ) -> FoldWeights:
+        """Of a problem with these folds (r,), whose weights of all rows (r,) may be known."""
+        without = np.zeros((int(fold.max()) + 1, fold.size))
+        for number, weights in enumerate(without):
+            seen = fold != number
+            weights[seen] = solve_values(select_rows(problem, seen), solver, prior).weights
+        return cls(fold, without, solve_values(problem, solver, prior).weights if whole is None else whole)
+
+    def at(self, rows: IntArray) -> FoldWeights:
+        """Of these rows."""
+        return FoldWeights(self.fold[rows], self.without[:, rows], self.whole[rows])
+
+
 class FoldedProblem:
-    """Normal equations of a problem fold by fold: many candidates cost a small solution each.
+    """Normal equations of a problem without each fold, and of all rows: many candidates cost a small solution each.
 
     Parameters
     ----------
     problem : with the columns of all candidates
-    weights : (r,) of the rows
-    fold : (r,) of `linear_problem.fold_numbers`
+    weights : of its rows
     """
 
-    def __init__(self, problem: LinearProblem, weights: FloatArray, fold: IntArray) -> None:
-        self.problem, self._fold = problem, fold
-        root = np.sqrt(weights)
-        W, y = problem.W * root[:, None], problem.y * root
-        rows = [fold == number for number in range(int(fold.max()) + 1)]
-        self._grams = np.array([W[these].T @ W[these] for these in rows])
-        self._moments = np.array([W[these].T @ y[these] for these in rows])
+    def __init__(self, problem: LinearProblem, weights: FoldWeights) -> None:
+        self.problem, self._fold = problem, weights.fold
+        self._normal = [NormalEquations.of(problem, one) for one in (*weights.without, weights.whole)]
 
-    def values(self, columns: IntArray, prior: Prior, without: int | None = None) -> FloatArray:
+    def values(self, columns: IntArray, prior: Prior, without: int = -1) -> FloatArray:
         """Parameters (q,) of these columns from all data, or from all folds but one."""
-        used = np.arange(len(self._grams)) != (-1 if without is None else without)
-        gram = self._grams[used].sum(axis=0)[np.ix_(columns, columns)] + prior.precision
-        moment = self._moments[used].sum(axis=0)[columns] + prior.precision @ prior.mean
-        scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
-        scaled = gram * np.outer(scale, scale) + _RIDGE * np.eye(columns.size)
-        nonnegative = self.problem.nonnegative[columns]
-        free = np.ones(columns.size, dtype=bool)
-        values = np.zeros(columns.size)
-        for _ in range(_ROUNDS):
-            values[:] = 0.0
-            values[free] = scale[free] * np.linalg.solve(scaled[np.ix_(free, free)], (scale * moment)[free])
-            below = nonnegative & (values < 0.0)
-            if not below.any():
-                break
-            free &= ~below
-        return np.where(nonnegative, np.maximum(values, 0.0), values)
+        return self._normal[without].select(columns).values(self.problem.nonnegative[columns], prior)
 
     def held_out_error(
         self, columns: IntArray, prior: Prior, rows: LinearProblem | None = None, fold: IntArray | None = None
@@ -308,17 +323,15 @@ class FoldedProblem:
         """
         problem, folds = self.problem if rows is None else rows, self._fold if fold is None else fold
         error = np.empty_like(problem.y)
-        for number in range(len(self._grams)):
+        for number in range(len(self._normal) - 1):
             these = folds == number
             error[these] = problem.y[these] - problem.W[np.ix_(these, columns)] @ self.values(columns, prior, number)
         return error
 
     def freedom(self, columns: IntArray, prior: Prior) -> float:
         """Effective number of parameters that the data decide, not the prior: ``tr (G + P)^-1 G``."""
-        gram = self._grams.sum(axis=0)[np.ix_(columns, columns)]
-        whole = gram + prior.precision
-        scale = 1.0 / np.sqrt(np.where(np.diagonal(whole) > 0.0, np.diagonal(whole), 1.0))
-        scaled = whole * np.outer(scale, scale) + _RIDGE * np.eye(columns.size)
+        gram = self._normal[-1].select(columns).gram
+        scale, scaled = scaled_gram(gram + prior.precision)
         return float(np.trace(np.linalg.solve(scaled, gram * np.outer(scale, scale))))
 
 
@@ -360,7 +373,7 @@ class Comparison:
 
     Parameters
     ----------
-    reference : whose robust weights and folds count for all
+    reference : whose weights and folds count for all
     solver, folds : how they are found
 
     Attributes
@@ -369,16 +382,16 @@ class Comparison:
     """
 
     def __init__(self, reference: NumberedRows, solver: SolverOptions, folds: int) -> None:
-        self._reference, self._fold = reference, folds_of(reference.problem, folds)
-        self._weights = solve_values(reference.problem, solver, reference.prior).weights
+        self._reference = reference
+        self._weights = FoldWeights.of(reference.problem, solver, reference.prior, folds_of(reference.problem, folds))
         self._errors, self._rows = list[FloatArray](), list[NumberedRows]()
         self.values = list[FloatArray]()
 
     def add(self, made: NumberedRows, judged: NumberedRows | None = None) -> None:
         """Another candidate; ``judged`` are the rows of its errors, None: those of its fit."""
         near, rows = self._reference.nearest(made), made if judged is None else judged
-        folded = FoldedProblem(made.problem, self._weights[near], self._fold[near])
-        columns, fold = np.arange(made.problem.W.shape[1]), self._fold[self._reference.nearest(rows)]
+        folded = FoldedProblem(made.problem, self._weights.at(near))
+        columns, fold = np.arange(made.problem.W.shape[1]), self._weights.fold[self._reference.nearest(rows)]
         self._errors.append(folded.held_out_error(columns, made.prior, rows.problem, fold))
         self.values.append(folded.values(columns, made.prior))
         self._rows.append(replace(rows, problem=replace(rows.problem, W=rows.problem.W[:, :0])))

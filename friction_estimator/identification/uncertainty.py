@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from friction_estimator.errors import InputError
 from friction_estimator.identification.linear_problem import (
     DEFAULT_SOLVER,
     LinearFit,
@@ -296,15 +297,25 @@ def _widened(covariance: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def solve(problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None) -> LinearFit:
-    """Values with their uncertainty; parameters and errors are those of :func:`solve_values`."""
+    """Values of :func:`solve_values` with their uncertainty."""
     return with_uncertainty(problem, solve_values(problem, options, prior))
 
 
 def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
-    """Fit of a problem that has been solved."""
+    """Fit of a problem that has been solved.
+
+    Raises
+    ------
+    InputError
+        When there are fewer rows than parameters, and the prior does not make up for it.
+    """
     values, weights, prior = solution.values, solution.weights, solution.prior
     residual = problem.y - problem.W @ values
-    p = problem.W.shape[1]
+    r, p = problem.W.shape
+    if r <= (p if prior is None else int(np.count_nonzero(~prior.informed))):
+        raise InputError(
+            f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
+        )
     variance = float((weights * residual**2).sum() / max(np.count_nonzero(weights) - p, 1))  # eq. 14
     triangle = triangle_of(problem, weights, prior)
     inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]

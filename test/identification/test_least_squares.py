@@ -7,10 +7,9 @@ from friction_estimator.identification.linear_problem import (
     LinearProblem,
     Prior,
     SolverOptions,
-    blas_threads,
-    one_blas_thread,
 )
 from friction_estimator.identification.uncertainty import solve
+from friction_estimator.linear_algebra import blas_threads, one_blas_thread
 
 TRUTH = np.array([2.0, -0.5, 0.3])
 

@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.linear_problem import LinearProblem, Prior, folds_of, solve_values
-from friction_estimator.identification.scoring import FoldedProblem, choose, scores_of
+from friction_estimator.identification.linear_problem import (
+    DEFAULT_SOLVER,
+    ORDINARY,
+    LinearProblem,
+    Prior,
+    SolverOptions,
+    folds_of,
+    select_rows,
+    solve_values,
+)
+from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choose, scores_of
 from friction_estimator.identification.uncertainty import solve
 
 
@@ -27,8 +36,13 @@ def nothing_known(columns: int) -> Prior:
     return Prior.of_std(np.full(columns, np.inf))
 
 
+def folded_problem(made: LinearProblem, solver: SolverOptions = ORDINARY) -> FoldedProblem:
+    prior = nothing_known(made.W.shape[1])
+    return FoldedProblem(made, FoldWeights.of(made, solver, prior, folds_of(made)))
+
+
 def chosen(made: LinearProblem) -> int:
-    folded = FoldedProblem(made, solve_values(made).weights, folds_of(made))
+    folded = folded_problem(made, DEFAULT_SOLVER)
     candidates = [np.arange(count) for count in (1, 2, 3)]
     errors = [folded.held_out_error(columns, nothing_known(columns.size)) for columns in candidates]
     number, rivals, table = choose("columns", ("1", "2", "3"), [scores_of(error, made) for error in errors])
@@ -50,7 +64,7 @@ def test_a_push_does_not_decide() -> None:
 def test_folds_give_the_errors_of_separate_fits() -> None:
     made = problem(0.5)
     fold = folds_of(made)
-    folded = FoldedProblem(made, np.ones(made.y.size), fold)
+    folded = folded_problem(made)
     columns = np.arange(3)
     error = folded.held_out_error(columns, nothing_known(3))
     for number in range(5):
@@ -62,12 +76,22 @@ def test_folds_give_the_errors_of_separate_fits() -> None:
     assert abs(folded.freedom(columns, nothing_known(3)) - 3.0) < 1e-6
 
 
+def test_held_out_errors_use_nothing_of_the_fold_that_they_are_about() -> None:
+    made = problem(1.0)
+    made.y[:80] += np.where(np.arange(80) % 2, 20.0, -3.0)  # the first fold is unlike the others
+    fold, columns = folds_of(made), np.arange(3)
+    error = folded_problem(made, DEFAULT_SOLVER).held_out_error(columns, nothing_known(3))
+    for number in range(5):
+        others = solve_values(select_rows(made, fold != number), DEFAULT_SOLVER, nothing_known(3)).values
+        np.testing.assert_allclose(error[fold == number], (made.y - made.W @ others)[fold == number], atol=1e-3)
+
+
 def test_what_a_fold_cannot_see_takes_its_prior() -> None:
     made = problem(1.0)
     made.W[:, 2] = np.where(np.arange(400) < 80, 5.0, 0.0)  # in the first fold alone
     made = replace(made, y=made.W @ [1.0, 1.0, 2.0])
     known = Prior(np.array([0.0, 0.0, 2.0]), np.diag([0.0, 0.0, 1.0]))
-    folded = FoldedProblem(made, np.ones(400), folds_of(made))
+    folded = folded_problem(made)
     assert np.abs(folded.held_out_error(np.arange(3), known)).max() < 1e-6
     free = folded.held_out_error(np.arange(3), nothing_known(3))
     assert 5.0 < np.abs(free).max() < 20.0  # at zero, where nothing is known; it does not explode

@@ -20,7 +20,7 @@ from friction_estimator.identification.curves.problem import (
     time_rows,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
-from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of, solve_values
+from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of
 from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.zero_phase import LADDER, usual_treatment, velocity_is_complete
@@ -28,6 +28,7 @@ from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.scoring import (
     Comparison,
     FoldedProblem,
+    FoldWeights,
     NumberedRows,
     Scores,
     choose,
@@ -286,8 +287,8 @@ def choose_parameters(
     if not optional or np.unique(problem.segment).size < 2:
         return samples, ()
     columns = np.arange(problem.W.shape[1])
-    weights = solve_values(problem, _solver(options), _nothing(columns.size)).weights
-    folded = FoldedProblem(problem, weights, folds_of(problem, options.folds))
+    fold, prior = folds_of(problem, options.folds), _nothing(columns.size)
+    folded = FoldedProblem(problem, FoldWeights.of(problem, _solver(options), prior, fold))
     left_out, table = choose_columns(
         problem, lambda tried: folded.held_out_error(tried, _nothing(tried.size)), columns, optional
     )
@@ -306,6 +307,8 @@ def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions)
         law = make_law(name)
         own = samples.without((OFFSET,)) if law.has_offset else samples
         found = fit_curve(law, own, fit)
-        scores.append(scores_of(held_out_curve_error(found, own, options.folds), time_rows(own, own.velocity[:, None])))
+        scores.append(
+            scores_of(held_out_curve_error(found, own, fit, options.folds), time_rows(own, own.velocity[:, None]))
+        )
     chosen, _, table = choose(f"{joint}/law", names, scores)
     return names[chosen], table

@@ -16,7 +16,7 @@ from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.problem import ZERO_SLOPES, CurveSamples, CurveShape, gradient_of
 from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, folds_of, solve_values
 from friction_estimator.identification.result import VAGUE, JointLaw
-from friction_estimator.identification.scoring import FoldedProblem
+from friction_estimator.identification.scoring import FoldedProblem, FoldWeights
 from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.types import BoolArray, FloatArray
@@ -136,17 +136,17 @@ def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOpt
     return form.moved(fit.values, solve_values(form.linearised(fit.values), options.solver, fit.prior).values)
 
 
-def held_out_curve_error(fit: CurveFit, samples: CurveSamples, folds: int) -> FloatArray:
+def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOptions, folds: int) -> FloatArray:
     """Measured minus predicted friction (N,), each sample by a linear fit that has not seen its fold [N m].
 
     Parameters
     ----------
     samples : of the fit
     """
-    problem = CurveShape(fit.law, samples).linearised(fit.values)
+    problem, made = CurveShape(fit.law, samples).linearised(fit.values), fit.linear
     fold = folds_of(problem, folds)
-    folded = FoldedProblem(fit.linear.problem, fit.linear.weights, fold[samples.every(_POLISHED)])
-    return folded.held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
+    weights = FoldWeights.of(made.problem, options.solver, fit.prior, fold[samples.every(_POLISHED)], made.weights)
+    return FoldedProblem(made.problem, weights).held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
 
 
 def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> FloatArray:
@@ -177,8 +177,8 @@ def _refined(
 def _residual(form: CurveShape, z: FloatArray, weights: FloatArray) -> FloatArray:
     """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
     problem = form.problem(z)
-    folded = FoldedProblem(problem, weights, np.zeros_like(problem.joint))
-    chi = folded.values(np.arange(len(problem.names)), form.linear_prior(z))
+    none = FoldWeights(np.zeros_like(problem.joint), np.zeros((0, weights.size)), weights)
+    chi = FoldedProblem(problem, none).values(np.arange(len(problem.names)), form.linear_prior(z))
     return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
 
 

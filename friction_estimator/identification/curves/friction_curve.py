@@ -337,7 +337,7 @@ def _joint_curve(
     fit = fit_curve(law, used, options.fit)
     spread = choice_covariance(fit.values, [refit(fit, one, options.fit) for one in rivals])
     fit = replace(fit, covariance=fit.covariance + spread)
-    error = held_out_curve_error(fit, used, options.folds)
+    error = held_out_curve_error(fit, used, options.fit, options.folds)
     return JointCurve(joint, samples, fit, *parameter_identifiability(joint, fit, used), rms(error[used.scored]))
 
 

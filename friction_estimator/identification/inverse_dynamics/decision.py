@@ -43,6 +43,7 @@ from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (
     Comparison,
     FoldedProblem,
+    FoldWeights,
     NumberedRows,
     choice_covariance,
     choose,
@@ -277,7 +278,7 @@ def choose_model(
     model, n, q = solution.model, solution.delay.size, solution.kept.size
     late = np.column_stack([delay_columns(solution, own) for own in (False, True)])
     problem = with_columns(solution.fit.problem, late, ["delay"] * (n + 1), "s")
-    folded = FoldedProblem(problem, solution.fit.weights, folds_of(solution.fit.problem, options.folds))
+    folded = FoldedProblem(problem, fold_weights(solution, options))
     offsets, offset_table = (before.offsets, ()) if before is not None else _choose_offsets(solution, folded, options)
     start = np.zeros(n) if moved is None else moved
     entries = _entries(solution, folded, options, offsets, before, start)
@@ -295,6 +296,12 @@ def choose_model(
         values[chosen][:q], [values[k][:q] for k in rivals if k != chosen]
     )
     return ModelChoice(best.urdf_sigma, offsets, best.lateness, delay, (*offset_table, *table), spread, apart)
+
+
+def fold_weights(solution: Estimate, options: InverseDynamicsOptions) -> FoldWeights:
+    """Of the rows of the fit."""
+    problem, whole = solution.fit.problem, solution.fit.weights
+    return FoldWeights.of(problem, options.solver, solution.prior, folds_of(problem, options.folds), whole)
 
 
 @dataclass(frozen=True, slots=True)

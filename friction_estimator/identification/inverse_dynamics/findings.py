@@ -12,12 +12,14 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
 from friction_estimator.identification.inverse_dynamics.refinement import conditions, delay_error
 from friction_estimator.identification.linear_problem import (
+    REJECTED,
     SolverOptions,
     folds_of,
     rms_by_joint,
+    robust_std,
     select_columns,
     select_rows,
-    weighted_values,
+    solve_values,
 )
 from friction_estimator.identification.result import (
     Finding,
@@ -38,31 +40,35 @@ from friction_estimator.types import FloatArray
 def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Rows) -> tuple[JointScore, ...]:
     """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
-    A row is predicted from parameters that its own fold had no part in. What the data decided as a whole (treatment,
-    robust weights, prior, offsets, delays, q_s, the load of the friction) is not decided again in every fold.
+    A row is predicted from parameters and weights that its own fold had no part in, and is a push by the residuals of
+    that fit, as in `validate`. What the data decided as a whole (treatment, prior, offsets, delays, q_s, the load of
+    the friction) is not decided again in every fold.
 
     Parameters
     ----------
     rows : what the estimate predicts of its own data, which rows count, and the errors of the fit
     """
     model, kept, n = solution.model, solution.kept, len(rows.names)
-    known = solution.prior
-    if not solver.weighted:  # as in the fit, compared with rows in N m
-        known = known.scaled(max(float(np.std(solution.fit.residual)), np.finfo(float).tiny))
-    scored, errors = rows.scored[rows.usable], []
+    joint, fold = solution.fit.problem.joint, folds_of(solution.fit.problem, folds)
     given = solution.observations, solution.loads, solution.usable
     plain = model.problem(*given)
     linear = model.problem(*given, solution.values) if model.depends_on_load else plain
+    push, errors = np.zeros(joint.size, dtype=bool), []
     for whole, places in ((plain, np.flatnonzero(kept >= model.friction_count)), (linear, np.arange(kept.size))):
-        problem = select_columns(whole, kept[places])
-        fold, prior, error = folds_of(solution.fit.problem, folds), known.select(places), problem.y.copy()
+        problem, prior = select_columns(whole, kept[places]), solution.prior.select(places)
+        error = problem.y.copy()
         for number in np.unique(fold) if places.size else ():
             unseen = fold == number
-            found = weighted_values(select_rows(problem, ~unseen), solution.fit.weights[~unseen], prior)
-            error[unseen] -= problem.W[unseen] @ found
-        errors.append(rms_by_joint(error[scored], problem.joint[scored], n))
+            values = solve_values(select_rows(problem, ~unseen), solver, prior).values
+            residual = problem.y - problem.W @ values
+            error[unseen] = residual[unseen]
+            limits = [REJECTED * robust_std(residual[~unseen & (joint == k)]) for k in range(n)]
+            push[unseen] = solver.robust & (np.abs(error[unseen]) > np.array(limits)[joint[unseen]])
+        errors.append(error)
+    scored = ~(push & (np.bincount(joint, push, n) <= RARE * np.bincount(joint, minlength=n))[joint])
+    rigid, own = (rms_by_joint(error[scored], joint[scored], n) for error in errors)
     return tuple(
-        replace(score, rigid_body_error=float(errors[0][k]), model_error=float(errors[1][k]))
+        replace(score, rigid_body_error=float(rigid[k]), model_error=float(own[k]))
         for k, score in enumerate(rows.scores())
     )
 

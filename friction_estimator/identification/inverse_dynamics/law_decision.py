@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.decision import choose_model, offset_columns
+from friction_estimator.identification.inverse_dynamics.decision import choose_model, fold_weights, offset_columns
 from friction_estimator.identification.inverse_dynamics.estimated_friction import STANDSTILL, moving_rows, usable_rows
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
@@ -34,10 +34,10 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     search_stribeck_velocity,
     shift_torque,
 )
-from friction_estimator.identification.linear_problem import Prior, folds_of, select_rows, solve_values, with_columns
+from friction_estimator.identification.linear_problem import Prior, folds_of, select_rows, with_columns
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, choice_covariance, choose, scores_of
+from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choice_covariance, choose, scores_of
 from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
 from friction_estimator.laws.published import LOAD_VELOCITY
@@ -72,17 +72,17 @@ def choose_laws(
     late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
     problem = with_columns(problem, late, [f"{name}/delay" for name in names], "s")
     prior = model_prior(first, observations, _URDF_SIGMA).joined(Prior.of_std(np.full(n, USUAL_DELAY)))
-    weights, common = solve_values(problem, options.solver, prior).weights, np.arange(problem.W.shape[1])
+    common, starts = np.arange(problem.W.shape[1]), [0]
+    weights = FoldWeights.of(problem, options.solver, prior, folds_of(problem, options.folds))
     if options.offset is False:
         common = np.delete(common, np.flatnonzero(offset_columns(first)))
-    fold, starts = folds_of(problem, options.folds), [0]
     for model, size in zip(models[1:], sizes[1:], strict=True):
         starts.append(problem.W.shape[1])
         places = np.arange(n * size)
         columns = model.problem(observations, none, usable).W[:, places]
         problem = with_columns(problem, columns, [""] * places.size, "")
         prior = prior.joined(model_prior(model, observations, np.inf).select(places))
-    folded = FoldedProblem(problem, weights, fold)
+    folded = FoldedProblem(problem, weights)
     site = [
         [start + joint * size + np.arange(size) for start, size in zip(starts, sizes, strict=True)]
         for joint in range(n)
@@ -210,8 +210,7 @@ def _delay_spread(solution: Estimate, rivals: Sequence[Estimate], options: Inver
 
 def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
     """Errors (r,) of the rows, predicted from the other folds."""
-    problem = solution.fit.problem
-    folded = FoldedProblem(problem, solution.fit.weights, folds_of(problem, options.folds))
+    folded = FoldedProblem(solution.fit.problem, fold_weights(solution, options))
     return folded.held_out_error(np.arange(solution.kept.size), solution.prior)
 
 
