@@ -1,6 +1,6 @@
 """Signals of the collision detection, and their thresholds: learned from normal walking, kept in YAML.
 
-The signals are external torque and sigma behind a low-pass, with the joints whose limb only a collision may touch.
+The signals are external torque and sigma, in joints whose limb only a collision may touch or whose foot stands.
 
 A threshold is a multiple of the highest level above which the signal stays for 5 ms in normal walking (Lim et al. 2024,
 section 5.3 and Table 13). A shorter peak is no collision, so it does not raise the threshold.
@@ -27,8 +27,6 @@ from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, In
 
 FREE, IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
-CUTOFF = 15.0
-"""Of the low-pass (section 5.3) [Hz]."""
 CONTINUITY = 0.005
 """A signal must be above its threshold for this time (section 5.3) [s]."""
 SETTLING = 0.15
@@ -42,50 +40,38 @@ LONGEST_STEP = 0.1
 _NOT_COMPARED = -1
 
 
-@kernel("V V B V BM f8 f8 b1 M I")
-def step_signals(
+@kernel("V V B V BM b1 I")
+def find_states(
     torque: FloatArray,
     sigma: FloatArray,
     contact: BoolArray,
     since: FloatArray,
     carries: BoolArray,
-    keep: float,
-    settling: float,
     warm: bool,
-    filtered: FloatArray,
     state: IntArray,
 ) -> None:
-    """Low-pass torque and sigma (n,) into ``filtered`` (2, n), in place; find the state (n,) of every joint.
-
-    A joint whose external torque is unknown is not compared, and its low-pass begins anew afterwards.
+    """Write the state (n,) of every joint; one whose external torque is unknown is not compared.
 
     Parameters
     ----------
+    torque, sigma : (n,) external torque and its standard deviation [N m]
     contact, since : (k,) feet in contact, and time since this has changed [s]
     carries : (k, n) True where a joint carries that foot
-    keep : ``exp(-2 pi f_c dt)``
-    settling : see :data:`SETTLING` [s]
     warm : False during the warm-up
     """
     for joint in range(torque.size):
         known = math.isfinite(torque[joint]) and math.isfinite(sigma[joint])
-        begins = math.isnan(filtered[0, joint])
-        for row in range(2):
-            value = torque[joint] if row == 0 else sigma[joint]
-            filtered[row, joint] = value if begins or not known else value + keep * (filtered[row, joint] - value)
-        if not known:
-            filtered[0, joint] = filtered[1, joint] = math.nan
         state[joint] = FREE if known and warm else _NOT_COMPARED
         for foot in range(contact.size):
             if carries[foot, joint] and state[joint] != _NOT_COMPARED:
-                if not since[foot] >= settling:
+                if not since[foot] >= SETTLING:
                     state[joint] = _NOT_COMPARED
                 elif contact[foot]:
                     state[joint] = IN_CONTACT
 
 
-class CollisionSignals:
-    """The signals that are compared with thresholds, sample by sample: for the detector, and to learn the thresholds.
+class JointStates:
+    """The states of the joints, sample by sample: for the detector, and to learn the thresholds.
 
     Parameters
     ----------
@@ -93,15 +79,12 @@ class CollisionSignals:
 
     Attributes
     ----------
-    filtered : (2, n) external torque and its sigma behind the low-pass [N m]; NaN while unknown
     state : (n,) ``FREE``, ``IN_CONTACT``, or negative while nothing is compared
     """
 
     def __init__(self, robot: RobotModel) -> None:
         self._carries: BoolArray = np.ascontiguousarray(robot.limb)
-        n = len(robot.joint_names)
-        self.filtered = np.full((2, n), np.nan)
-        self.state: IntArray = np.full(n, _NOT_COMPARED, dtype=np.int64)
+        self.state: IntArray = np.full(len(robot.joint_names), _NOT_COMPARED, dtype=np.int64)
         self._stamp_ns: int | None = None
         self._running_for = 0.0
 
@@ -111,21 +94,10 @@ class CollisionSignals:
         self._stamp_ns = estimate.stamp_ns
         if not 0.0 < dt <= LONGEST_STEP:
             dt = self._running_for = 0.0
-            self.filtered[:] = np.nan
         self._running_for += dt
-        phase = estimate.phase
-        step_signals(
-            estimate.external_torque,
-            estimate.external_torque_sigma,
-            phase.contact,
-            phase.since,
-            self._carries,
-            math.exp(-2.0 * math.pi * CUTOFF * dt),
-            SETTLING,
-            self._running_for >= WARM_UP,
-            self.filtered,
-            self.state,
-        )
+        torque, sigma, phase = estimate.external_torque, estimate.external_torque_sigma, estimate.phase
+        warm = self._running_for >= WARM_UP
+        find_states(torque, sigma, phase.contact, phase.since, self._carries, warm, self.state)
         return dt
 
 
@@ -237,17 +209,18 @@ class ThresholdLearner:
 
     def __init__(self, robot: RobotModel) -> None:
         self._joint_names, self._effort_limit = robot.joint_names, robot.effort_limit
-        self._signals = CollisionSignals(robot)
+        self._states = JointStates(robot)
         self._largest = np.full((2, 2, len(self._joint_names)), -np.inf)
         self._recent: deque[tuple[int, FloatArray]] = deque()
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate."""
-        if self._signals.step(estimate) == 0.0:
+        if self._states.step(estimate) == 0.0:
             self._recent.clear()
-        signals, recent = self._signals, self._recent
-        states = [np.where(signals.state == state, np.abs(signals.filtered), -np.inf) for state in (FREE, IN_CONTACT)]
-        recent.append((estimate.stamp_ns, np.stack(states)))
+        state, recent = self._states.state, self._recent
+        signals = np.abs((estimate.external_torque, estimate.external_torque_sigma))
+        of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, IN_CONTACT)]
+        recent.append((estimate.stamp_ns, np.stack(of_states)))
         before = estimate.stamp_ns - round(1e9 * CONTINUITY)
         while len(recent) > 1 and recent[1][0] <= before:
             recent.popleft()
