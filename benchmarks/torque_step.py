@@ -1,15 +1,17 @@
-"""Does MOB-Net show an external torque that no training walk had, and does a network without momentum observer?
+"""Does MOB-Net show an external torque that no training walk had, and what do random torques in its training change?
 
     python -m benchmarks.mob_net_walks walks --duration 360
     friction_estimator train walks -o mob_net.safetensors
-    python -m benchmarks.torque_step walks mob_net.safetensors end_to_end.safetensors [--walks 3]
+    python -m benchmarks.torque_step walks MODEL... [--end-to-end MODEL...] [--without MODEL...] [--walks 3]
+        [-o docs/results/mob_net.md]
 
-After section 5.1 and Fig. 6 of Lim et al. 2024: an external torque of 30 N m acts on the hip pitch joint of the
-swinging leg for 0.1 s. FTS-e2e is their baseline: the same networks, trained with the same data and settings, whose
-output is the external torque itself, as the foot sensors measure it. It is trained with ``walks`` where its file does
-not exist. Prints, as Markdown, errors of that joint from 0.1 s before to 0.2 s after the begin of the torque, and
-errors of all joints in the rest of the walks. The truth passes the low-pass of the momentum observer, as in the paper.
-Takes two minutes, and as long as ``train`` for the training.
+After section 5.1, Fig. 6 and Tables 10 and 11 of Lim et al. 2024: an external torque of 30 N m acts on the hip pitch
+joint of the swinging leg for 0.1 s. FTS-e2e is their baseline: the same networks, trained with the same data and
+settings, whose output is the external torque itself, as the foot sensors measure it. It is trained with ``walks`` where
+its file does not exist. ``--without`` names models of walks without random torques. Prints, as Markdown, one figure for
+each training: errors and coverage of that joint from 0.1 s before to 0.2 s after the begin of the torque, and of all
+joints in the rest of the walks. The truth passes the low-pass of the momentum observer, as in the paper. Takes two
+minutes, and as long as ``train`` for the training.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.shared.command import command, count, make_parser
-from benchmarks.shared.pages import header, row
+from benchmarks.shared.pages import DOCS, add_page, header, row
 from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.evaluation import predicted
-from friction_estimator.learning.network import RobotIdentity, load_model
+from friction_estimator.learning.network import Model, RobotIdentity, load_model
 from friction_estimator.learning.recording import SignalReader, SignalRecording, load_signals
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.metrics import root_mean_square
@@ -47,6 +49,8 @@ PERIOD = 1e-3
 WALKS = RandomWalks(seed=5000, exploration=False)
 PAPER = {"MOB": (37.05, 19.3), "FTS-e2e": (16.32, math.nan), "MOB-Net": (3.53, 1.31)}
 """Fig. 6 and Table 5: error of the hip pitch joint with a step, mean error of the leg while walking [N m]."""
+WITHOUT = "MOB-Net without random torques"
+PLACE = "torque step"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,51 +61,71 @@ class Step:
     joint: int
 
 
+StepWalk = tuple[SignalRecording, FloatArray, list[Step]]
+"""A walk, the applied external torque (m, nv) behind the low-pass, and its steps."""
+
+
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("torque_step", __doc__)
-    parser.add_argument("data", type=Path, help="data set with which the model was trained")
-    parser.add_argument("model", type=Path, help="model of the built-in biped")
-    parser.add_argument("end_to_end", type=Path, help="model of FTS-e2e; trained where it does not exist")
+    parser.add_argument("data", type=Path, help="data set with which the models were trained")
+    parser.add_argument("models", type=Path, nargs="+", help="models of the built-in biped")
+    parser.add_argument("--end-to-end", type=Path, nargs="+", default=[], help="as many of FTS-e2e")
+    parser.add_argument("--without", type=Path, nargs="+", default=[], help="models trained without random torques")
     parser.add_argument("--walks", type=count, default=3, help="walks of 20 s")
+    add_page(parser, DOCS / "results" / "mob_net.md", PLACE, optional=True)
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
-    if not options.end_to_end.exists():
-        train_end_to_end(robot, options.data, options.end_to_end)
-    model, end_to_end = load_model(options.model, robot), load_model(options.end_to_end, robot)
+    models = [load_model(path, robot) for path in options.models]
+    for path, model in zip(options.end_to_end, models, strict=False):
+        if not path.exists():
+            train_end_to_end(robot, options.data, model, path)
+    of_methods: dict[str, list[Model | None]] = {
+        "MOB": [None],
+        "FTS-e2e": [load_model(path, robot) for path in options.end_to_end],
+        "MOB-Net": [*models],
+        WITHOUT: [load_model(path, robot) for path in options.without],
+    }
     compiled.prepare()
-    with_step: dict[str, list[FloatArray]] = {name: [] for name in PAPER}
-    while_walking: dict[str, list[FloatArray]] = {name: [] for name in PAPER}
-    count_of_steps = 0
-    for number in range(options.walks):
-        recording, applied, steps = walk_with_steps(robot, number)
-        truth = np.asarray(recording.true_external, dtype=float) + applied
-        residual = recording.residual.astype(float)
-        errors = {
-            "MOB": residual - truth,
-            "FTS-e2e": predicted(end_to_end, recording)[0] - truth,
-            "MOB-Net": residual - predicted(model, recording)[0] - truth,
-        }
+    walks = [walk_with_steps(robot, number) for number in range(options.walks)]
+    print(f"{sum(len(steps) for *_, steps in walks)} steps of {TORQUE:g} N m\n")
+    columns = ("", "hip pitch, step [N m]", "within 1.96 sigma", "paper", "joints, walking [N m]", "within 1.96 sigma")
+    lines = [header((*columns, "paper"))]
+    for name, of_method in ((name, models) for name, models in of_methods.items() if models):
+        paper = ["" if math.isnan(value) else f"{value:.1f}" for value in PAPER.get(name, (math.nan, math.nan))]
+        figures = [figures_of(name, model, walks) for model in of_method]
+        error, inside, mean, inside_walking = (", ".join(texts) for texts in zip(*figures, strict=True))
+        lines.append(row((name, error, inside, paper[0], mean, inside_walking, paper[1])))
+    print(*lines, sep="\n")
+    if options.output is not None:
+        options.output.fill(PLACE, lines)
+
+
+def figures_of(name: str, model: Model | None, walks: Sequence[StepWalk]) -> tuple[str, str, str, str]:
+    """Error and coverage of the hip pitch joint during the steps, and of all joints in the rest of the walks."""
+    with_step, walking = list[FloatArray](), list[FloatArray]()  # error, and error over sigma
+    for recording, applied, steps in walks:
+        truth, residual = np.asarray(recording.true_external, dtype=float) + applied, recording.residual.astype(float)
+        output, sigma = (
+            (np.zeros_like(truth), np.full_like(truth, np.nan)) if model is None else predicted(model, recording)
+        )
+        error = (output if name == "FTS-e2e" else residual - output) - truth
+        both = np.stack((error, error / sigma), axis=-1)
         time = PERIOD * (np.arange(len(recording)) + round(WALKS.length / PERIOD) - len(recording))
         undisturbed = np.ones(len(recording), dtype=bool)
         for step in steps:
             near = (time >= step.start - BEFORE) & (time < step.start + AFTER)
             undisturbed &= (time < step.start) | (time >= step.start + 1.0)
-            for name, error in errors.items():
-                with_step[name].append(error[near, 6 + step.joint])
-        for name, error in errors.items():
-            while_walking[name].append(error[undisturbed, 6:])
-        count_of_steps += len(steps)
-    print(f"{count_of_steps} steps of {TORQUE:g} N m\n")
-    print(header(("", "hip pitch, step [N m]", "joints, walking [N m]", "paper, step", "paper, walking")))
-    for name, paper in PAPER.items():
-        error = root_mean_square(np.concatenate(with_step[name]))
-        mean = root_mean_square(np.concatenate(while_walking[name])).mean()
-        print(row((name, *(f"{value:.2f}" if value == value else "" for value in (error, mean, *paper)))))
+            with_step.append(both[near, 6 + step.joint])
+        walking.append(both[undisturbed, 6:])
+    parts = [np.moveaxis(np.concatenate(part), -1, 0) for part in (with_step, walking)]
+    errors = [f"{root_mean_square(error).mean():.1f}" for error, _ in parts]
+    inside = ["" if model is None else f"{np.mean(np.abs(ratio) < 1.96):.0%}" for _, ratio in parts]
+    return errors[0], inside[0], errors[1], inside[1]
 
 
-def train_end_to_end(robot: Robot, data: Path, path: Path) -> None:
-    """Train networks whose target is the measured external torque, and write them."""
+def train_end_to_end(robot: Robot, data: Path, model: Model, path: Path) -> None:
+    """Train networks whose target is the measured external torque with the settings of a model, and write them."""
     from friction_estimator.learning.training import TrainingSettings, train
 
     recordings = [
@@ -109,14 +133,13 @@ def train_end_to_end(robot: Robot, data: Path, path: Path) -> None:
         for one in (load_signals(path, RobotIdentity.of(robot)) for path in sorted(data.glob("*.npz")))
     ]
     checkpoint = path.with_name(f"{path.name}.checkpoint")
-    train(recordings, robot, TrainingSettings(), checkpoint, lambda epoch: print(epoch, file=sys.stderr)).save(path)
+    settings = TrainingSettings(**model.training["settings"])
+    train(recordings, robot, settings, checkpoint, lambda epoch: print(epoch, file=sys.stderr)).save(path)
     checkpoint.unlink(missing_ok=True)
 
 
-def walk_with_steps(
-    robot: Robot, number: int, walks: RandomWalks = WALKS
-) -> tuple[SignalRecording, FloatArray, list[Step]]:
-    """A random walk, the applied external torque (m, nv) behind the low-pass, and its steps.
+def walk_with_steps(robot: Robot, number: int, walks: RandomWalks = WALKS) -> StepWalk:
+    """A random walk with steps of the torque.
 
     An external torque on a joint acts like a motor torque that the sensor does not show.
     """

@@ -335,7 +335,8 @@ class JointFriction:
     measured : (n,) True where measurements are behind ``friction``, False where the law alone gives it
     model : (n,) prediction of the identified law at this velocity [N m]
     model_sigma : (n,) standard deviation of that prediction [N m]
-    external_torque : (n,) momentum-observer torque with foot wrenches and friction removed [N m]; NaN while unknown
+    external_torque : (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while
+        unknown
     external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
     consistency : (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN
         while there is none

@@ -1,42 +1,51 @@
 """Walks of the built-in biped for the studies of collisions: simulated once, kept as arrays.
 
 The robot walks in place on uneven ground, with the friction, the wrong masses and the sensor noise of the training,
-as in section 5.3 of Lim et al. 2024.
+as in section 5.3 of Lim et al. 2024. The arrays do not depend on a network: any model can be put on them afterwards.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.signal import butter, lfilter
 
 from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
+from friction_estimator.base.contact_phase import ground_wrenches
 from friction_estimator.errors import SimulationError
-from friction_estimator.estimation.pipeline import Pipeline
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator, WholeBodyTorque
+from friction_estimator.learning.evaluation import friction_columns
+from friction_estimator.learning.external_torque import Fusion
 from friction_estimator.learning.network import Model
-from friction_estimator.learning.signals import Signals, SignalStage
+from friction_estimator.learning.signals import SignalStage
 from friction_estimator.reference.base_state import resting_base
 from friction_estimator.simulation import Push, Scenario
 from friction_estimator.simulation.scenario import collisions
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, FrictionEstimate, SensorFrame
+from friction_estimator.types import ContactPhase, FloatArray, FrictionEstimate, SensorFrame
 
 LENGTH = 40.0
 """Of a walk [s]."""
 START_NS = 1_000_000_000
 """Stamp of the first sample [ns]."""
+PERIOD = 1e-3
 GAIT = {"step_length": 0.0, "step_side": 0.0, "step_turn": 0.0, "single_support": 0.7, "clearance": 0.05}
 """In place, as in the paper; times and heights are those of half of the walks of the training."""
-SOURCES = ("MOB-Net", "MOB", "Kalman observer", "fused", "FTS-e2e")
+BAND = (2.0, 15.0)
+"""Of MOB-fric-BPF (section 5.3) [Hz]."""
 IDENTIFICATION_SEED = 7000
 """Of the walk in which the Kalman observer identifies the friction before all others."""
+Source = tuple[str, int]
+"""Name of a source of the external torque, and number of the training; 0 where it has no networks."""
 
 
 class WalksInPlace(RandomWalks):
@@ -64,27 +73,22 @@ class WalkSignals:
     Attributes
     ----------
     stamp_ns : (m,) of the samples [ns]
-    residual, uncertainty, sigma : (m, nv) see :class:`~friction_estimator.learning.external_torque.WholeBodyTorque`
-    observed, observed_sigma, fused, fused_sigma : (m, n) external torque of the Kalman observer, and fused with MOB-Net
-    end_to_end, end_to_end_sigma : (m, n) output of FTS-e2e without the torque of the ground
+    inputs : (m, x) of the networks, see :class:`~friction_estimator.learning.signals.Signals`
+    residual : (m, nv) of the momentum observer without the wrenches of the ground
+    ground : (m, nv) torque of the wrenches of the ground, low-passed like the residual
+    observed, observed_sigma : (m, n) external torque of the Kalman observer
     contact, since : (m, k) of the estimated contact phase
-    position : (m, n) of the joints [rad]
     rotation : (m, 3, 3) true rotation of the base
     """
 
     stamp_ns: np.ndarray
+    inputs: np.ndarray
     residual: np.ndarray
-    uncertainty: np.ndarray
-    sigma: np.ndarray
+    ground: np.ndarray
     observed: np.ndarray
     observed_sigma: np.ndarray
-    fused: np.ndarray
-    fused_sigma: np.ndarray
-    end_to_end: np.ndarray
-    end_to_end_sigma: np.ndarray
     contact: np.ndarray
     since: np.ndarray
-    position: np.ndarray
     rotation: np.ndarray
 
     @property
@@ -92,46 +96,43 @@ class WalkSignals:
         """Length of the walk."""
         return 1e-9 * float(self.stamp_ns[-1] - START_NS) / 60.0
 
-
-class _KeptSignals(SignalStage):
-    """Keeps the newest signals."""
-
-    newest: Signals
-
-    def step(
-        self, frame: SensorFrame, attitude: Attitude, dynamics: Dynamics, wrenches: FloatArray | None = None
-    ) -> Signals:
-        """Use one frame."""
-        self.newest = super().step(frame, attitude, dynamics, wrenches)
-        return self.newest
+    @property
+    def position(self) -> np.ndarray:
+        """Positions (m, n) of the joints [rad]."""
+        return self.inputs[:, : self.observed.shape[1]]
 
 
-class StudyEstimator(MobNetEstimator):
-    """Fuses MOB-Net and Kalman observer, and keeps what the latter and FTS-e2e show at the newest sample.
+class StudyEstimator(Estimator):
+    """Keeps one row of :class:`WalkSignals` a sample, without the rotation.
 
     Parameters
     ----------
-    robot, model, end_to_end : the built-in biped, its MOB-Net and its FTS-e2e
+    robot : the built-in biped
 
     Attributes
     ----------
-    torques : (4, n) external torque of the Kalman observer, its sigma, and those of FTS-e2e
+    rows : of all samples so far
     """
 
-    torques: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot.config, robot.urdf_xml)
+        self._stage = SignalStage(self._pipeline.robot, robot.config.momentum.inputs_are_held)
+        self.rows: list[tuple[Any, ...]] = []
 
-    def __init__(self, robot: Robot, model: Model, end_to_end: Model) -> None:
-        super().__init__(robot.config, robot.urdf_xml, model, fused=True)
-        self._stage = self._signals = _KeptSignals(self._pipeline.robot, robot.config.momentum.inputs_are_held)
-        self._end_to_end = end_to_end.estimator()
-
-    def _with_external_torque(
-        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, frame: SensorFrame, ground: FloatArray
-    ) -> MobNetEstimate:
-        torque, sigma = self._end_to_end.step(self._signals.newest.inputs)
-        torque, n = torque - self._signals.newest.external, estimate.position.size
-        self.torques = estimate.external_torque, estimate.external_torque_sigma, torque[-n:], sigma[-n:]
-        return super()._with_external_torque(estimate, whole_body, frame, ground)
+    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        estimates, sensed = super()._use(frame), self._pipeline.sensed
+        if sensed is None or not has_effort(frame):
+            self._stage.reset()
+            return estimates
+        ground = np.empty_like(frame.wrenches)
+        ground_wrenches(frame.wrenches, sensed.phase.contact, ground)
+        signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, ground)
+        residual = signals.residual - signals.external
+        one = estimates[-1]
+        if np.isfinite(residual).all():
+            values = signals.inputs, residual, signals.external, one.external_torque, one.external_torque_sigma
+            self.rows.append((frame.stamp_ns, *values, sensed.phase.contact.copy(), sensed.phase.since.copy()))
+        return estimates
 
 
 class Walks:
@@ -139,14 +140,12 @@ class Walks:
 
     Parameters
     ----------
-    robot, model, end_to_end : the built-in biped, its MOB-Net and its FTS-e2e
+    robot : the built-in biped
     folder : of the walks; one that is there is not simulated again
     """
 
-    def __init__(self, robot: Robot, model: Model, end_to_end: Model, folder: Path) -> None:
+    def __init__(self, robot: Robot, folder: Path) -> None:
         self._robot, self._folder = robot, folder
-        self._models = model, end_to_end
-        self._unknown = Pipeline(robot.config, robot.urdf_xml).unknown
         compiled.prepare()
 
     def pushes(self, number: int, seed: int) -> tuple[Push, ...]:
@@ -163,10 +162,10 @@ class Walks:
             friction = self._folder / "friction.yaml"
             if not friction.exists():
                 before = WalksInPlace(seed=IDENTIFICATION_SEED, length=LENGTH, exploration=False)
-                estimator = StudyEstimator(self._robot, *self._models)
+                estimator = StudyEstimator(self._robot)
                 self._walk(before, 0, estimator)
                 save_parameters(friction, estimator.identified)
-            estimator = StudyEstimator(self._robot, *self._models)
+            estimator = StudyEstimator(self._robot)
             estimator.restore(load_parameters(friction))
             temporary = path.with_name(f".{path.name}")
             np.savez(temporary, **self._walk(walks, number, estimator))
@@ -175,60 +174,76 @@ class Walks:
         with np.load(path) as arrays:
             return WalkSignals(**arrays)
 
-    def estimates(self, signals: WalkSignals) -> Iterator[dict[str, FrictionEstimate]]:
-        """Estimates with the external torque of each of :data:`SOURCES`; the sigma of MOB is one."""
-        base, n = resting_base(), signals.position.shape[1]
-        torques = signals.residual - signals.uncertainty, signals.residual, signals.observed, signals.fused
-        sigmas = signals.sigma, np.ones_like(signals.sigma), signals.observed_sigma, signals.fused_sigma
-        pairs = [*zip(torques, sigmas, strict=True), (signals.end_to_end, signals.end_to_end_sigma)]
-        joints = {
-            source: (torque[:, -n:].astype(float), sigma[:, -n:].astype(float))
-            for source, (torque, sigma) in zip(SOURCES, pairs, strict=True)
-        }
-        values = {item.name: getattr(self._unknown, item.name) for item in dataclasses.fields(self._unknown)}
-        for k, stamp_ns in enumerate(signals.stamp_ns.tolist()):
-            phase, position = ContactPhase(signals.contact[k], signals.since[k], ""), signals.position[k]
-            same = {
-                "stamp_ns": stamp_ns,
-                "position": position,
-                "velocity": position,
-                "effort": position,
-                "phase": phase,
-            }
-            yield {
-                source: FrictionEstimate(
-                    **values | {"external_torque": torque[k], "external_torque_sigma": sigma[k]},
-                    **same,
-                    base=base,
-                    valid=np.ones(n, dtype=bool),
-                )
-                for source, (torque, sigma) in joints.items()
-            }
-
     def _walk(self, walks: RandomWalks, number: int, estimator: StudyEstimator) -> dict[str, np.ndarray]:
         simulator = walks.simulator(self._robot, number)
         rotations: dict[int, np.ndarray] = {}
-        columns: list[list[np.ndarray]] = [[] for _ in range(13)]
-        stamps: list[int] = []
         try:
             while simulator.time < simulator.duration:
                 sample = simulator.step()
                 rotations[sample.truth.stamp_ns] = sample.truth.rotation_base_to_world
                 for reading in sample.readings:
-                    for estimate in estimator.add(reading):
-                        rotation = rotations.pop(estimate.stamp_ns)
-                        if isinstance(estimate, MobNetEstimate):
-                            whole = estimate.whole_body
-                            stamps.append(estimate.stamp_ns)
-                            observed, observed_sigma, *end_to_end = estimator.torques
-                            values = (whole.residual, whole.uncertainty, whole.sigma, observed, observed_sigma)
-                            values += (estimate.external_torque, estimate.external_torque_sigma, *end_to_end)
-                            values += (estimate.phase.contact, estimate.phase.since, estimate.position, rotation)
-                            for column, value in zip(columns, values, strict=True):
-                                column.append(np.array(value))
+                    estimator.add(reading)
         except SimulationError as error:
             print(f"walk {number} of seed {walks.seed} ends: {error}", file=sys.stderr)
         names = [item.name for item in dataclasses.fields(WalkSignals)]
-        kinds = (np.float32,) * 9 + (bool,) + (float,) * 3
-        arrays = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
-        return dict(zip(names, [np.array(stamps), *arrays], strict=True))
+        kinds = (np.int64, *(np.float32,) * 5, bool, float)
+        columns = [
+            np.array(column, dtype=kind) for column, kind in zip(zip(*estimator.rows, strict=True), kinds, strict=True)
+        ]
+        return dict(zip(names, [*columns, np.array([rotations[row[0]] for row in estimator.rows])], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """External torque of each source, with networks of one or more trainings.
+
+    Parameters
+    ----------
+    robot : the built-in biped
+    models : a MOB-Net and an FTS-e2e of each training
+    """
+
+    robot: Robot
+    models: Sequence[tuple[Model, Model]]
+
+    def torques(self, signals: WalkSignals) -> tuple[dict[Source, tuple[FloatArray, FloatArray]], list[FloatArray]]:
+        """External torque and sigma (m, n) of each source in a walk, and the wrenches (m, 6) on the base by MOB-Net.
+
+        Sources without a sigma have ones.
+        """
+        m, n = signals.observed.shape
+        found, wrenches = dict[Source, tuple[FloatArray, FloatArray]](), list[FloatArray]()
+        observed = signals.observed.astype(float), signals.observed_sigma.astype(float)
+        for seed, models in enumerate(self.models):
+            networks = [one.estimator() for one in models]
+            outputs = np.array([[one.step(x) for one in networks] for x in signals.inputs.astype(float)])
+            external, sigmas = signals.residual - outputs[:, 0, 0], outputs[:, :, 1, -n:]
+            mob_net, fusion, fused = (external[:, -n:].copy(), sigmas[:, 0].copy()), Fusion(n), np.empty((2, m, n))
+            for k in range(m):
+                fused[:, k] = fusion.step((observed[0][k], observed[1][k]), (mob_net[0][k], mob_net[1][k]), PERIOD)
+            end_to_end = outputs[:, 1, 0, -n:] - signals.ground[:, -n:]
+            found[("MOB-Net", seed)], found[("fused", seed)] = mob_net, (fused[0], fused[1])
+            found[("FTS-e2e", seed)] = end_to_end, sigmas[:, 1].copy()
+            wrenches.append(external[:, :6])
+        velocity, effort = (signals.inputs[:, k * n : (k + 1) * n].astype(float) for k in (1, 2))
+        mob, sigma = signals.residual[:, -n:].astype(float), np.ones((m, n))
+        corrected = mob + np.einsum("mnp,np->mn", friction_columns(velocity, effort), self.models[0][0].friction)
+        band = butter(1, BAND, "bandpass", fs=1.0 / PERIOD)
+        found |= {("MOB", 0): (mob, sigma), ("MOB-fric", 0): (corrected, sigma), ("Kalman observer", 0): observed}
+        found[("MOB-fric-BPF", 0)] = np.ascontiguousarray(lfilter(*band, corrected, axis=0)), sigma
+        return found, wrenches
+
+    def estimates(
+        self, signals: WalkSignals, torques: dict[Source, tuple[FloatArray, FloatArray]]
+    ) -> Iterator[dict[Source, FrictionEstimate]]:
+        """Estimates with the external torque of each source."""
+        unknown, n = Pipeline(self.robot.config, self.robot.urdf_xml).unknown, signals.observed.shape[1]
+        values = {item.name: getattr(unknown, item.name) for item in dataclasses.fields(unknown)}
+        values |= dict.fromkeys(("position", "velocity", "effort"), np.zeros(n)) | {"base": resting_base()}
+        values["valid"] = np.ones(n, dtype=bool)
+        for k, stamp_ns in enumerate(signals.stamp_ns.tolist()):
+            values |= {"stamp_ns": stamp_ns, "phase": ContactPhase(signals.contact[k], signals.since[k], "")}
+            yield {
+                source: FrictionEstimate(**values | {"external_torque": torque[k], "external_torque_sigma": sigma[k]})
+                for source, (torque, sigma) in torques.items()
+            }

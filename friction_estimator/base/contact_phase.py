@@ -9,12 +9,15 @@ import numpy as np
 
 from friction_estimator.arrays import allocate, arrays
 from friction_estimator.compiled import kernel
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
 CONTACT_FRACTION = 0.03
 """A foot that carries more than this part of the weight is in contact, and below half of it in the air."""
 _DEBOUNCE = 0.008
 """Time for which a threshold must stay crossed before the contact changes [s]."""
+FRICTION_CONE = 1.0
+"""Largest ratio of the force along the sole to the normal force that the ground exerts on a foot."""
 
 
 @arrays
@@ -62,6 +65,58 @@ def step_contact(
             since[foot] = 0.0 if change or returned else since[foot] + dt
         contact[foot], was_fresh[foot] = stands, fresh[foot]
         contact_out[foot], since_out[foot] = stands, since[foot]
+
+
+@kernel("M B M")
+def ground_wrenches(wrenches: FloatArray, contact: BoolArray, ground: FloatArray) -> None:
+    """Write the measured foot wrenches (k, 6) that are the ground's; zero for the other feet.
+
+    They are those of feet in contact (k,), and those in the friction cone: a foot touches the ground some milliseconds
+    before the contact is detected. Anything else that acts on a foot is a collision (Lim et al. 2024, section 7,
+    classification).
+    """
+    for foot in range(contact.size):
+        along_sole = math.hypot(wrenches[foot, 0], wrenches[foot, 1])
+        is_ground = contact[foot] or along_sole <= FRICTION_CONE * wrenches[foot, 2]
+        for axis in range(6):
+            ground[foot, axis] = wrenches[foot, axis] if is_ground else 0.0
+
+
+@kernel("T M B f8 V V V")
+def add_collisions_of_feet(
+    J: FloatArray,
+    wrenches: FloatArray,
+    contact: BoolArray,
+    keep: float,
+    passed: FloatArray,
+    torque: FloatArray,
+    sigma: FloatArray,
+) -> None:
+    """Add the torque of what hits a foot in the air to an external torque without any foot wrench, in place.
+
+    It passes a low-pass; what that has not shown yet is in sigma.
+
+    Parameters
+    ----------
+    J : (k, 6, nv) of the soles
+    wrenches, contact : as of :func:`ground_wrenches`
+    keep : ``exp(-K dt)`` of the low-pass
+    passed : (n,) torque behind the low-pass, NaN at first; in place
+    torque, sigma : (n,) external torque and its standard deviation [N m]
+    """
+    n, ground = torque.size, np.zeros_like(wrenches)
+    ground_wrenches(wrenches, contact, ground)
+    base = J.shape[2] - n
+    for joint in range(n):
+        now = 0.0
+        for foot in range(contact.size):
+            for axis in range(6):
+                part = J[foot, axis, base + joint]
+                if part != 0.0:
+                    now += part * (wrenches[foot, axis] - ground[foot, axis])
+        passed[joint] = now + keep * (passed[joint] - now) if abs(passed[joint]) <= LARGEST else now
+        torque[joint] += passed[joint]
+        sigma[joint] = math.hypot(sigma[joint], now - passed[joint])
 
 
 class ContactPhaseDetector:

@@ -131,9 +131,9 @@ def _with_observer(
     torque, torque_sigma, of_network, network_sigma = (
         np.ascontiguousarray(part) for part in (observed[:, :n], observed[:, n:], error[:, -n:], sigma[:, -n:])
     )
-    fusion, no_foot, fused = Fusion(n), (np.empty((0, 6, n)), np.empty((0, 6))), np.empty((2, *torque.shape))
+    fusion, fused = Fusion(n), np.empty((2, *torque.shape))
     for k in range(len(error)):
-        fused[:, k] = fusion.step((torque[k], torque_sigma[k]), (of_network[k], network_sigma[k]), *no_foot, period)
+        fused[:, k] = fusion.step((torque[k], torque_sigma[k]), (of_network[k], network_sigma[k]), period)
     pairs = {"observer": (torque, torque_sigma), "fused": (fused[0], fused[1])}
     unknown = np.full((len(error), rows - n), np.nan)
     return {name: (np.hstack((unknown, one)), np.hstack((unknown, other))) for name, (one, other) in pairs.items()}

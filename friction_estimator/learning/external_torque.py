@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from friction_estimator.base.contact_phase import ground_wrenches
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import GAINS
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.learning.network import Model
-from friction_estimator.learning.signals import SignalStage, ground_wrenches
+from friction_estimator.learning.signals import SignalStage
 from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, IntArray, SensorFrame
 
 MEMORY = 10.0
@@ -177,33 +176,21 @@ class Fusion:
 
     def __init__(self, joint_count: int) -> None:
         self._means, self._squares, self._times = np.zeros((3, joint_count))
-        self._low_passed: FloatArray = np.full(joint_count, np.nan)
 
     def step(
-        self,
-        observer: tuple[FloatArray, FloatArray],
-        network: tuple[FloatArray, FloatArray],
-        J: FloatArray,
-        unexpected: FloatArray,
-        dt: float,
+        self, observer: tuple[FloatArray, FloatArray], network: tuple[FloatArray, FloatArray], dt: float
     ) -> tuple[FloatArray, FloatArray]:
         """Fused torque and sigma (n,) of one sample, of the source that is known where only one is.
 
         Parameters
         ----------
         observer, network : torques (n,) and standard deviations (n,); NaN while unknown
-        J : (k, 6, nv) of the soles
-        unexpected : (k, 6) wrenches on the feet that are not the ground's: the observer takes off all that is measured
         dt : since the sample before [s]
         """
-        n, of_feet = network[0].size, np.einsum("kaj,ka->j", J, unexpected)
-        keep = math.exp(-GAINS[0] * dt) if dt > 0.0 else 0.0
-        value = of_feet[of_feet.size - n :]
-        self._low_passed = value + np.where(np.isfinite(self._low_passed), keep * (self._low_passed - value), 0.0)
-        alone, known = observer[0] + self._low_passed, np.isfinite(network[0])
-        torque, sigma = np.where(known, network[0], alone), np.where(known, network[1], observer[1])
-        both = np.flatnonzero(np.isfinite(network[0] - alone + observer[1] ** 2 + network[1] ** 2))
-        torque[both], sigma[both] = self._fused(both, alone, observer[1], network, dt)
+        known = np.isfinite(network[0])
+        torque, sigma = (np.where(known, *pair) for pair in zip(network, observer, strict=True))
+        both = np.flatnonzero(np.isfinite(network[0] - observer[0] + observer[1] ** 2 + network[1] ** 2))
+        torque[both], sigma[both] = self._fused(both, *observer, network, dt)
         return torque, sigma
 
     def _fused(
@@ -286,25 +273,25 @@ class MobNetEstimator(Estimator):
         if frame.dt == 0.0:
             self._network.reset()
             guard.reset()
-        ground = ground_wrenches(frame.wrenches, sensed.phase.contact)
+        ground = np.empty_like(frame.wrenches)
+        ground_wrenches(frame.wrenches, sensed.phase.contact, ground)
         signals = self._stage.step(frame, sensed.attitude, sensed.dynamics, ground)
         torque, sigma = self._network.step(signals.inputs)
         if guard.is_known(signals.inputs, frame.stamp_ns, frame.dt):
             residual = signals.residual - signals.external
             external = guard.external_torque(residual, torque, sigma, frame.stamp_ns, frame.dt)
             whole_body = WholeBodyTorque(residual, torque, sigma, external, sensed.dynamics)
-            estimates[-1] = self._with_external_torque(estimates[-1], whole_body, frame, ground)
+            estimates[-1] = self._with_external_torque(estimates[-1], whole_body, frame.dt)
         return estimates
 
     def _with_external_torque(
-        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, frame: SensorFrame, ground: FloatArray
+        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, dt: float
     ) -> MobNetEstimate:
         """Put the external torque of MOB-Net, where it is known, in place of the friction stage's, or fuse both."""
         torque, sigma = whole_body.external[self._base :], whole_body.sigma[self._base :]
         observed = estimate.external_torque, estimate.external_torque_sigma
         if self._fusion is not None:
-            J, unexpected = whole_body.dynamics.foot_jacobian, frame.wrenches - ground
-            torque, sigma = self._fusion.step(observed, (torque, sigma), J, unexpected, frame.dt)
+            torque, sigma = self._fusion.step(observed, (torque, sigma), dt)
         else:
             known = np.isfinite(torque)
             torque, sigma = np.where(known, torque, observed[0]), np.where(known, sigma, observed[1])

@@ -21,7 +21,7 @@ from friction_estimator.arrays import buffer_of, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, BoolArray, Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import Attitude, Dynamics, FloatArray, SensorFrame
 
 GAIN = 100.0
 """K_0 of the paper's momentum observer (section 5.1) [rad/s]."""
@@ -72,20 +72,6 @@ def write_inputs(
             x[first + 2] = rotation[2, column]
         for axis in range(3):
             x[3 * n + 6 + axis], x[3 * n + 9 + axis] = angular_velocity[axis], specific_force[axis]
-
-
-FRICTION_CONE = 1.0
-"""Largest ratio of the force along the sole to the normal force that the ground exerts on a foot."""
-
-
-def ground_wrenches(wrenches: FloatArray, contact: BoolArray) -> FloatArray:
-    """Measured foot wrenches (k, 6) that are the ground's; zero for the other feet.
-
-    They are those of feet in contact (k,), and those in the friction cone: a foot touches the ground some milliseconds
-    before the contact is detected. Anything else that acts on a foot is a collision (section 7, classification).
-    """
-    along_sole, normal = np.hypot(wrenches[:, 0], wrenches[:, 1]), wrenches[:, 2]
-    return np.where((contact | (along_sole <= FRICTION_CONE * normal))[:, None], wrenches, 0.0)
 
 
 class SignalStage:

@@ -6,7 +6,7 @@ import pytest
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.recording import SignalReader, read_bag
-from friction_estimator.learning.signals import GAIN, ground_wrenches, write_inputs
+from friction_estimator.learning.signals import GAIN, write_inputs
 from friction_estimator.messages.simulated import SensorMessages
 from test.hopper import HOPPER, hopper_config, hopping
 from test.learning.conftest import recorded
@@ -85,10 +85,3 @@ def test_a_silent_foot_makes_a_gap():
     recording = reader.recording()
     assert len(recording.starts) == 2
     assert 350 < len(recording) < 400
-
-
-def test_what_acts_along_the_sole_of_a_foot_in_the_air_is_not_the_grounds():
-    touching, kicked, standing = [30.0, 0.0, 40.0, 1.0, 2.0, 3.0], [-150.0, 0.0, 20.0, 0.0, 5.0, 0.0], [-90.0] * 6
-    wrenches = np.array([touching, kicked, standing])
-    of_ground = ground_wrenches(wrenches, np.array([False, False, True]))
-    np.testing.assert_array_equal(of_ground, [touching, [0.0] * 6, standing])

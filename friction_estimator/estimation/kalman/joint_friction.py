@@ -306,7 +306,8 @@ def combine_law_and_model_error(
     """Law plus model error, or the law alone while nothing can be measured.
 
     A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
-    external torque therefore holds a model error that is larger than its standard deviation.
+    external torque therefore holds a model error that is larger than its standard deviation. It also holds what the
+    slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
 
     An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
     window has decided, its square is in the variance.
@@ -339,6 +340,9 @@ def combine_law_and_model_error(
         taken = model_error * model_error - law.model_error_variance[i]
         if taken > 0.0:  # a model error beyond its size may have taken up what pushes
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)
+        lag = (out.fast[i] - out.slow[i]) ** 2 - out.fast_noise[i]
+        if lag > 0.0:
+            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag)
         out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]
         out.correctable[i] = 0.0
         if measured[i]:

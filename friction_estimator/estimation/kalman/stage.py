@@ -15,9 +15,10 @@ import math
 
 import numpy as np
 
+from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput, FrameSettings
+from friction_estimator.estimation.kalman.frame import GAINS, FrameEvaluation, FrameOutput, FrameSettings
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
@@ -143,6 +144,7 @@ class KalmanFriction:
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance: FloatArray = np.zeros(len(self._motors.names))
+        self._of_feet: FloatArray = np.full(len(self._motors.names), np.nan)
         self._window_length = self._window
 
     @property
@@ -190,20 +192,13 @@ class KalmanFriction:
         friction, sigma = now.friction, now.sigma
         if largest >= CORRECTION_THRESHOLD**2:
             friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, now, out)
-        estimates = self.bank.estimates
+        external, estimates = (now.external_torque, now.external_sigma), self.bank.estimates
+        J, keep = dynamics.foot_jacobian, math.exp(-GAINS[1] * dt)
+        add_collisions_of_feet(J, out.wrenches, phase.contact, keep, self._of_feet, *external)
         return JointFriction(
-            friction,
-            sigma,
-            out.measured,
-            now.model,
-            now.model_sigma,
-            now.external_torque,
-            now.external_sigma,
-            estimates.consistency,
-            estimates.explained_torque,
-            out.pushed,
-            self._law,
-        )
+            friction, sigma, out.measured, now.model, now.model_sigma, *external, estimates.consistency,
+            estimates.explained_torque, out.pushed, self._law,
+        )  # fmt: skip
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
         """Go on with terms of ripple as soon as the data show one, and correct the number of ripples later.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.arrays import arrays
+from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
@@ -126,6 +127,8 @@ class ObservedFriction:
         self._learning_joints: dict[bytes, BoolArray] = {}
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
+        self._gain = config.momentum.gain
+        self._of_feet: FloatArray = np.full(len(robot.joint_names), np.nan)
 
     @property
     def laws(self) -> JointLaws:
@@ -146,6 +149,7 @@ class ObservedFriction:
         self.observer.reset()
         self.momentum.reset()
         self.identifier.mend()
+        self._of_feet = np.full(self._never_disturbed.size, np.nan)
 
     def forget(self) -> None:
         """Reset, and drop the identified parameters too."""
@@ -194,10 +198,11 @@ class ObservedFriction:
         )  # fmt: skip
         if not sound:
             raise FloatingPointError("the measured friction was not finite")
+        external, keep = (out.external_torque, out.external_torque_sigma), math.exp(-self._gain * frame.dt)
+        add_collisions_of_feet(dynamics.foot_jacobian, frame.wrenches, phase.contact, keep, self._of_feet, *external)
         return JointFriction(
-            out.friction, out.sigma, measured.available, out.model, out.model_sigma, out.external_torque,
-            out.external_torque_sigma, identifier.consistency, self._no_calibration, self._never_disturbed,
-            identifier.law,
+            out.friction, out.sigma, measured.available, out.model, out.model_sigma, *external, identifier.consistency,
+            self._no_calibration, self._never_disturbed, identifier.law,
         )  # fmt: skip
 
     def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:

@@ -128,3 +128,12 @@ def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_it
     motion = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01))
     combine_law_and_model_error(law, motion, np.zeros(3), measured, np.zeros(3, dtype=bool), out)
     np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
+
+
+def test_sigma_of_the_external_torque_holds_what_the_slow_low_pass_has_not_shown_beyond_the_noise():
+    law, out = LawNow(np.zeros((3, 1)), *np.zeros((9, 3))), frame_friction(np.zeros((14, 3)))
+    out.external_sigma[:], out.fast_noise[:] = 3.0, 4.0
+    out.slow[:], out.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
+    motion, nothing = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01)), np.zeros(3, dtype=bool)
+    combine_law_and_model_error(law, motion, np.zeros(3), nothing, nothing, out)
+    np.testing.assert_allclose(out.external_sigma, [3.0, 3.0, np.sqrt(9.0 + 25.0 - 4.0)])
