@@ -36,7 +36,7 @@ from friction_estimator.estimation.kalman.limb_state import (
 )
 from friction_estimator.estimation.kalman.link_errors import LinkColumns
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
-from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, WindowTerms
+from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, LimbPlace, WindowDynamics, WindowTerms
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
@@ -417,7 +417,8 @@ class LimbBank:
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
-                    noise = self._dynamics.wrench_variance / window.readings[1 + foot]
+                    lasting = max(CORRELATION_TIME / window.duration, 1.0)
+                    noise = self._dynamics.wrench_variance * (lasting / window.readings[1 + foot])
                     one.update_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
         self.unexplained[:, limb.joints] = one.now.unexplained

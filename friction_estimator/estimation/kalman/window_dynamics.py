@@ -26,7 +26,7 @@ DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _KNOWN = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
-_CORRELATION_TIME = 0.1
+CORRELATION_TIME = 0.1
 """Time for which errors of readings and model last while a joint moves [s]: velocities that lag, torques that are
 early, a law that misses a little.
 
@@ -253,7 +253,7 @@ def limb_terms(
         for b in range(m):
             variance[a, b] *= math.sqrt(terms.repeats[rows[a]] * terms.repeats[rows[b]])
     for c in range(m):
-        of_law = terms.window.regressor_variance[rows[c]] * (_CORRELATION_TIME / terms.window.duration)
+        of_law = terms.window.regressor_variance[rows[c]] * (CORRELATION_TIME / terms.window.duration)
         for a in range(m):
             for b in range(m):
                 variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
@@ -288,7 +288,7 @@ def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
 
     A joint at rest has a friction that may be anything, and no errors of motion that would last.
     """
-    factor, lasting = np.ones(speed.size), max(_CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
+    factor, lasting = np.ones(speed.size), max(CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
     for joint in range(speed.size):
         factor[joint] += (lasting - 1.0) * (1.0 - stick_probability(speed[joint], 0.0))
     return factor
