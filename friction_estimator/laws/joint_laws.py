@@ -126,7 +126,7 @@ def expected_friction(
     n, p = laws.scales.shape
     phi, torque, codes, scales = np.empty(p), np.empty(_NODES.size), laws.codes, laws.scales
     for joint in range(n):
-        few = velocity_std[joint] <= _SMOOTH * laws.finest[joint]
+        few = velocity_std[joint] <= _SMOOTH * max(laws.finest[joint], abs(velocity[joint]))
         nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_NODES, _WEIGHTS)
         out.regressor[joint], mean, variance = 0.0, 0.0, 0.0
         sliding, held = presliding_of_load(codes[joint], parameters[joint], strain[joint])

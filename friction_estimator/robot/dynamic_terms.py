@@ -32,15 +32,18 @@ class FeetTable(NamedTuple):
     floating: bool
 
 
-@kernel("V V V")
-def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, v: FloatArray) -> None:
-    """Write the velocity of the base (first 6 of 6 + n) seen from the IMU at ``imu`` in the base, which is at rest."""
-    away = cross(imu, angular_velocity)
-    for axis in range(3):
+@kernel("V V V V")
+def velocity_seen_from_imu(
+    imu: FloatArray, angular_velocity: FloatArray, velocity: FloatArray, v: FloatArray
+) -> None:
+    """Write the velocities (6 + n, or n) seen from the IMU at ``imu`` in the base, which is at rest: base, then joints."""
+    base, away = v.size - velocity.size, cross(imu, angular_velocity)
+    for axis in range(min(base, 3)):
         v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
+    v[base:] = velocity
 
 
-@kernel("M M M M [FeetTable] V [Dynamics]")
+@kernel("M M M M [FeetTable] V V V V [Dynamics]")
 def dynamic_terms(
     mass: FloatArray,
     coriolis: FloatArray,
@@ -48,9 +51,12 @@ def dynamic_terms(
     jacobian_rate: FloatArray,
     feet: FeetTable,
     gravity: FloatArray,
+    position: FloatArray,
+    velocity: FloatArray,
+    specific_force: FloatArray,
     out: Dynamics,
 ) -> None:
-    """Write the arrays of :class:`Dynamics`, from ``mass_matrix`` on, from pinocchio's results.
+    """Write :class:`Dynamics` from pinocchio's results, and from the sample for which they hold.
 
     Parameters
     ----------
@@ -58,7 +64,9 @@ def dynamic_terms(
     coriolis : (nv, nv) transpose of C
     jacobian, jacobian_rate : (nv, 6) columns of the joints' Jacobian and its time derivative, about the base origin
     gravity : (nv,) generalised gravity of a fixed base; zero for a floating one
+    position, velocity, specific_force : (n,), (nv,), (3,)
     """
+    out.position[:], out.velocity[:], out.specific_force[:] = position, velocity, specific_force
     H, f, v, nv = out.mass_matrix, out.specific_force, out.velocity, gravity.size
     for i in range(nv):
         for j in range(i + 1):

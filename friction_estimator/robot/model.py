@@ -106,7 +106,7 @@ class RobotModel:
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)
         self.armature: FloatArray = np.array(self._model.armature[self.base_dofs :])
         self.lowest_position, self.highest_position = self._position_limits()
-        self._no_gravity = np.zeros(self._model.nv)
+        self._no_gravity, self._v = np.zeros((2, self._model.nv))
         if self.base_dofs:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
         self.imu_lever = skew(self.imu_position_in_base)
@@ -131,21 +131,15 @@ class RobotModel:
         angular_velocity : (3,) of the base, base axes [rad/s]; not used for a fixed base
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
-        model, data = self._model, self._data
-        q = self._configuration(position)
-        gravity = self._no_gravity
+        model, data, q, v = self._model, self._data, self._configuration(position), self._v
         buffer, dynamics = self._blank.new()
-        v = dynamics.velocity
-        dynamics.position[:], dynamics.specific_force[:], v[self.base_dofs :] = position, specific_force, velocity
-        if self.base_dofs:
-            velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, v)
-        else:
-            gravity = pin.computeGeneralizedGravity(model, data, q)
+        velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
+        gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
         for place, parent in self._parents:
             place[...] = parent
-        dynamic_terms(*self._results, self._feet_buffer, gravity, buffer)
+        dynamic_terms(*self._results, self._feet_buffer, gravity, position, v, specific_force, buffer)
         return dynamics
 
     def centre_of_mass(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
