@@ -129,6 +129,25 @@ def compare_streams(
             distances[1, stream] = max(distances[1, stream], abs(change - moved))
 
 
+@kernel("V M M I i8 i8")
+def add_to_stream(
+    position: FloatArray, positions: FloatArray, velocities: FloatArray, stamps: IntArray, stream: int, stamp: int
+) -> bool:
+    """Add a sample (n,) to one of the streams of :func:`compare_streams`, in place; True where a position has changed.
+
+    A stamp that is not later leaves the velocities as they are.
+    """
+    step, changed = stamp - stamps[stream], False
+    for joint in range(position.size):
+        change = position[joint] - positions[stream, joint]
+        changed = changed or change != 0.0
+        if step > 0:
+            velocities[stream, joint] = change / (1e-9 * step)
+        positions[stream, joint] = position[joint]
+    stamps[stream] = stamp
+    return changed
+
+
 class JointStreams:
     """Tells the joint samples of two publishers on one topic apart, by their positions.
 
@@ -199,16 +218,14 @@ class JointStreams:
     def _add(self, stream: int, stamp: int, position: FloatArray) -> None:
         step, count = stamp - int(self._stamps[stream]), self._counts[stream]
         self._counts[stream] += 1
+        if count and step == 0:
+            return
+        changed = add_to_stream(position, self._positions, self._velocities, self._stamps, stream, stamp)
         if not count:
             self._velocities[stream], self._same[stream], self._periods[stream] = 0.0, 0, 0
         elif step > 0:
-            change = position - self._positions[stream]
-            self._velocities[stream] = change / (1e-9 * step)
-            self._same[stream] = 0 if change.any() else self._same[stream] + 1
+            self._same[stream] = 0 if changed else self._same[stream] + 1
             self._periods[stream] = step if count == 1 else min(step, 2 * self._periods[stream])
-        elif step == 0:
-            return
-        self._positions[stream], self._stamps[stream] = position, stamp
 
 
 class SampleChecks:

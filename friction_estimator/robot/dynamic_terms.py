@@ -33,10 +33,8 @@ class FeetTable(NamedTuple):
 
 
 @kernel("V V V V")
-def velocity_seen_from_imu(
-    imu: FloatArray, angular_velocity: FloatArray, velocity: FloatArray, v: FloatArray
-) -> None:
-    """Write the velocities (6 + n, or n) seen from the IMU at ``imu`` in the base, which is at rest: base, then joints."""
+def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, velocity: FloatArray, v: FloatArray) -> None:
+    """Write the velocities (6 + n, or n) of base and joints, seen from the resting IMU at ``imu`` in the base."""
     base, away = v.size - velocity.size, cross(imu, angular_velocity)
     for axis in range(min(base, 3)):
         v[axis], v[3 + axis] = away[axis], angular_velocity[axis]

@@ -36,7 +36,12 @@ from friction_estimator.estimation.kalman.limb_state import (
 )
 from friction_estimator.estimation.kalman.link_errors import LinkColumns
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
-from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, LimbPlace, WindowDynamics, WindowTerms
+from friction_estimator.estimation.kalman.window_dynamics import (
+    CORRELATION_TIME,
+    LimbPlace,
+    WindowDynamics,
+    WindowTerms,
+)
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
@@ -223,9 +228,13 @@ class LimbBank:
         self.unexplained.fill(np.nan)
         return self.newest
 
-    def link_columns(self) -> LinkColumns:
+    def position_columns(self) -> FloatArray:
+        """As of :meth:`WindowDynamics.position_columns`."""
+        return self._dynamics.position_columns()
+
+    def link_columns(self, position: FloatArray) -> LinkColumns:
         """As of :meth:`WindowDynamics.link_columns`."""
-        return self._dynamics.link_columns()
+        return self._dynamics.link_columns(position)
 
     def use(self, index: int, terms: WindowTerms, links: LinkColumns, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.windows import Window
 
-_SHARED_PARTS = 5
-"""Parts of the work of a window besides the limbs: feet, robot model, wrong links, what was learned, publication."""
+_SHARED_PARTS = 6
+"""Parts of the work of a window besides the limbs: feet, robot model, wrong positions, wrong links, what was learned,
+publication."""
 
 
 def share_out(costs: Sequence[float]) -> list[list[int]]:
@@ -29,9 +30,10 @@ def share_out(costs: Sequence[float]) -> list[list[int]]:
 class LimbSchedule:
     """Spreads the work of a window over the frames after it.
 
-    First come the feet, the robot model at its end, and the torques of wrong links, then one group of limbs a frame,
-    then what all limbs have learned, last its publication. The largest limb alone is a group. A group of smaller limbs
-    costs at most as much as the largest. Where a window has fewer samples than that, each frame does more.
+    First come the feet, the robot model at its end, and the torques of wrong positions and links, then one group of
+    limbs a frame, then what all limbs have learned, last its publication. The largest limb alone is a group. A group of
+    smaller limbs costs at most as much as the largest. Where a window has fewer samples than that, each frame does
+    more.
 
     Parameters
     ----------
@@ -78,7 +80,9 @@ class LimbSchedule:
         yield
         terms = bank.evaluate(window)
         yield
-        links = bank.link_columns()
+        position = bank.position_columns()
+        yield
+        links = bank.link_columns(position)
         for group in self._groups:
             yield
             for limb in group:

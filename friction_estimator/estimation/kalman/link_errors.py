@@ -62,11 +62,20 @@ class LinkErrors:
         self._before: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
 
-    def over(self, window: Window, dynamics: Dynamics) -> LinkColumns:
-        """Mean columns and accelerations of a window, by the dynamics at its end; to be called once for each."""
+    def of_positions(self, window: Window, dynamics: Dynamics) -> FloatArray:
+        """Torque (n, n) of each joint per error of the position of each joint, at the end of a window [N m/rad]."""
+        at = window.angular_acceleration, window.acceleration, window.wrenches
+        return self._robot.position_error_columns(dynamics, *at)
+
+    def over(self, window: Window, dynamics: Dynamics, position: FloatArray) -> LinkColumns:
+        """Mean columns and accelerations of a window, by the dynamics at its end; to be called once for each.
+
+        Parameters
+        ----------
+        position : of :meth:`of_positions`
+        """
         acceleration, before = _acceleration(window), self._before
         self._before = dynamics, acceleration
-        position = self._robot.position_error_columns(dynamics, acceleration[:3], acceleration[3:], window.wrenches)
         if before is None or window.duration <= 0.0:
             return LinkColumns(self._columns(dynamics, acceleration), acceleration[3:], position)
         missing = missing_acceleration(

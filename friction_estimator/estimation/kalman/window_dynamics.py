@@ -347,10 +347,15 @@ class WindowDynamics:
         self._arrays = tuple(leaves(self._before))
         return self._before
 
-    def link_columns(self) -> LinkColumns:
-        """Torques per error of the links over the window of :meth:`advance`; to be called once for each."""
+    def position_columns(self) -> FloatArray:
+        """Torques (n, n) per error of the positions at the end of the window of :meth:`advance` [N m/rad]."""
         assert self._before is not None
-        return self._links.over(self._before.window, self._dynamics)
+        return self._links.of_positions(self._before.window, self._dynamics)
+
+    def link_columns(self, position: FloatArray) -> LinkColumns:
+        """Torques per error of the links over that window, with :meth:`position_columns`; once for each window."""
+        assert self._before is not None
+        return self._links.over(self._before.window, self._dynamics, position)
 
     def momentum(self, place: tuple[FloatArray, LimbPlace]) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""

@@ -50,7 +50,7 @@ def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarra
     links, found, truths = LinkErrors(robot), [], []
     for window in windows(noise):
         dynamics = robot.dynamics(window.end.position, window.end.velocity, np.zeros(3), np.zeros(3))
-        found.append(links.over(window, dynamics).torque)
+        found.append(links.over(window, dynamics, links.of_positions(window, dynamics)).torque)
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):
             position, velocity, _ = motion(t)

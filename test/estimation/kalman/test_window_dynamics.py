@@ -49,7 +49,9 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
         LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
     )
     place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
-    return dynamics.of_limb(dynamics.link_columns(), place, layout.first, filter_of_leg.memory)
+    return dynamics.of_limb(
+        dynamics.link_columns(dynamics.position_columns()), place, layout.first, filter_of_leg.memory
+    )
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
@@ -101,7 +103,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
     dynamics.advance(still)
     dynamics.advance(still._replace(end=moved))
-    found = dynamics.of_limb(dynamics.link_columns(), place, layout.first, leg.memory)
+    found = dynamics.of_limb(dynamics.link_columns(dynamics.position_columns()), place, layout.first, leg.memory)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
