@@ -21,11 +21,12 @@ from friction_estimator import compiled
 from friction_estimator.base.contact_phase import ground_wrenches
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.evaluation import friction_columns
-from friction_estimator.learning.external_torque import Fusion
+from friction_estimator.learning.external_torque import Fusion, Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.reference.base_state import resting_base
@@ -219,10 +220,12 @@ class Sources:
             outputs = np.array([[one.step(x) for one in networks] for x in signals.inputs.astype(float)])
             external, sigmas = signals.residual - outputs[:, 0, 0], outputs[:, :, 1, -n:]
             mob_net, fusion, fused = (external[:, -n:].copy(), sigmas[:, 0].copy()), Fusion(n), np.empty((2, m, n))
+            guard = Guard(models[0], True, Health())
             for k in range(m):
                 fused[:, k] = fusion.step((observed[0][k], observed[1][k]), (mob_net[0][k], mob_net[1][k]), PERIOD)
             end_to_end = outputs[:, 1, 0, -n:] - signals.ground[:, -n:]
-            found[("MOB-Net", seed)], found[("fused", seed)] = mob_net, (fused[0], fused[1])
+            held = np.array([guard.sigma(external[k], outputs[k, 0, 1], PERIOD) for k in range(m)])[:, -n:]
+            found[("MOB-Net", seed)], found[("fused", seed)] = (mob_net[0], held), (fused[0], fused[1])
             found[("FTS-e2e", seed)] = end_to_end, sigmas[:, 1].copy()
             wrenches.append(external[:, :6])
         velocity, effort = (signals.inputs[:, k * n : (k + 1) * n].astype(float) for k in (1, 2))

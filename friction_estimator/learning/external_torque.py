@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +35,9 @@ _ERROR_TIME = 5.0
 """Time over which errors are compared with sigma [s]."""
 _CLIPPED = 9.0
 """Largest squared ratio that counts: a collision has larger ones for a short time."""
+CHANGE = 0.05
+"""Time over which a change of the external torque is in its sigma: the friction of a joint that sticks turns from one
+direction to the other within it [s]."""
 LARGEST_MEAN = 2.0
 """Of the squared ratios of a limb, which are one where sigma is right. The largest are 1.2 in minutes of walking, 1.7
 with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after a training with walks only."""
@@ -46,9 +50,9 @@ class WholeBodyTorque:
     Attributes
     ----------
     residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
-    uncertainty, sigma : (nv,) uncertainty torque of the networks and its standard deviation [N, N m]
-    external : (nv,) external torque: residual without uncertainty torque [N, N m]; NaN also where the networks have not
-        learned from such motions (:class:`Guard`)
+    uncertainty : (nv,) uncertainty torque of the networks [N, N m]
+    external, sigma : (nv,) external torque, residual without uncertainty torque, and its standard deviation [N, N m];
+        NaN also where the networks have not learned from such motions (:class:`Guard`)
     dynamics : of the sample
     """
 
@@ -103,7 +107,8 @@ class Guard:
 
     def reset(self) -> None:
         """Forget the errors so far."""
-        self._squares = np.ones(sum(rows.size for rows in self._outputs))
+        rows = sum(rows.size for rows in self._outputs)
+        self._squares, self._passed = np.ones(rows), np.full(rows, np.nan)
 
     def is_known(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
         """Whether inputs and rate are those of the training data."""
@@ -149,6 +154,16 @@ class Guard:
                 "there; train with such motions and loads, or let nothing hold the robot",
             )
         return external
+
+    def sigma(self, external: FloatArray, sigma: FloatArray, dt: float) -> FloatArray:
+        """Standard deviation (nv,) of an external torque: at least what it has changed by lately.
+
+        A push drives a joint through motions that no training has shown, and the friction changes with it: how much of
+        a fast change is friction, the networks cannot show.
+        """
+        passed = np.where(np.isnan(self._passed), external, self._passed)
+        self._passed = np.where(np.isnan(external), passed, external + math.exp(-dt / CHANGE) * (passed - external))
+        return np.fmax(sigma, np.abs(external - self._passed))
 
 
 def _input_names(joint_names: tuple[str, ...], floating: bool) -> list[str]:
@@ -280,18 +295,22 @@ class MobNetEstimator(Estimator):
         if guard.is_known(signals.inputs, frame.stamp_ns, frame.dt):
             residual = signals.residual - signals.external
             external = guard.external_torque(residual, torque, sigma, frame.stamp_ns, frame.dt)
-            whole_body = WholeBodyTorque(residual, torque, sigma, external, sensed.dynamics)
-            estimates[-1] = self._with_external_torque(estimates[-1], whole_body, frame.dt)
+            held = guard.sigma(external, sigma, frame.dt)
+            whole_body = WholeBodyTorque(residual, torque, held, external, sensed.dynamics)
+            estimates[-1] = self._with_external_torque(estimates[-1], whole_body, sigma, frame.dt)
         return estimates
 
     def _with_external_torque(
-        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, dt: float
+        self, estimate: FrictionEstimate, whole_body: WholeBodyTorque, network_sigma: FloatArray, dt: float
     ) -> MobNetEstimate:
-        """Put the external torque of MOB-Net, where it is known, in place of the friction stage's, or fuse both."""
+        """Put the external torque of MOB-Net, where it is known, in place of the friction stage's, or fuse both.
+
+        The fused sigma holds the difference of the sources, and not the latest change of one of them.
+        """
         torque, sigma = whole_body.external[self._base :], whole_body.sigma[self._base :]
         observed = estimate.external_torque, estimate.external_torque_sigma
         if self._fusion is not None:
-            torque, sigma = self._fusion.step(observed, (torque, sigma), dt)
+            torque, sigma = self._fusion.step(observed, (torque, network_sigma[self._base :]), dt)
         else:
             known = np.isfinite(torque)
             torque, sigma = np.where(known, torque, observed[0]), np.where(known, sigma, observed[1])

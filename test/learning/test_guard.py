@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.health import Health
-from friction_estimator.learning.external_torque import Guard
+from friction_estimator.learning.external_torque import CHANGE, Guard
 from friction_estimator.learning.network import Model, RobotIdentity
 from test.learning.golden import ROWS, networks
 
@@ -52,3 +52,17 @@ def test_a_limb_whose_errors_stay_beyond_sigma_is_not_known_until_they_have_fall
 def test_a_torque_that_is_not_known_changes_nothing(guard):
     guard.external_torque(np.full(ROWS, np.nan), np.zeros(ROWS), np.ones(ROWS), 0, DT)
     assert judged(guard, np.ones(ROWS), 1.0).all()
+
+
+def test_sigma_holds_what_the_external_torque_has_changed_by_lately_and_a_gap_begins_anew(guard):
+    external, shown = np.full(ROWS, 2.0), []
+    for k in range(400):
+        external[0] = 12.0 if k >= 100 else np.nan if k == 50 else 2.0
+        shown.append(guard.sigma(external, np.ones(ROWS), DT))
+    shown = np.array(shown)
+    np.testing.assert_array_equal(np.delete(shown, 0, axis=1), 1.0)
+    np.testing.assert_array_equal(shown[:100, 0], 1.0)
+    after = 1.0 + np.arange(300)
+    np.testing.assert_allclose(shown[100:, 0], np.maximum(10.0 * np.exp(-after * DT / CHANGE), 1.0))
+    guard.reset()
+    np.testing.assert_array_equal(guard.sigma(np.full(ROWS, 7.0), np.ones(ROWS), DT), 1.0)
