@@ -284,19 +284,22 @@ class MeasuredFriction(NamedTuple):
 
 @dataclass(slots=True)
 class SensorCalibration:
-    """Constant errors of IMU and foot sensors, as identified so far.
+    """Constant errors of the sensors, as identified so far.
+
+    Rows are value and standard deviation, which is NaN or infinite where nothing is known.
 
     Attributes
     ----------
-    wrench_delay, wrench_delay_sigma : (k,) delay of each foot's wrenches after the motor torques; NaN, or infinite
-        sigma, where nothing is known [s]
-    accelerometer_bias, accelerometer_bias_sigma : (3,) of the specific force in base axes [m/s^2]
+    wrench_delay : (2, k) of each foot's wrenches after the motor torques [s]
+    accelerometer_bias : (2, 3) of the specific force in base axes [m/s^2]
+    effort_gain : (2, n) relative error of the motor torques
+    position_offset : (2, n) of the encoders since the start [rad or m]
     """
 
     wrench_delay: FloatArray
-    wrench_delay_sigma: FloatArray
     accelerometer_bias: FloatArray
-    accelerometer_bias_sigma: FloatArray
+    effort_gain: FloatArray
+    position_offset: FloatArray
 
 
 @dataclass(slots=True)

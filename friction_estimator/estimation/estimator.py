@@ -270,7 +270,8 @@ class Estimator:
         figures, wrong = self.monitor.figures(), self._health.doubts
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
         diagnoses, doubts = diagnose(figures, self.joint_names), []
-        self._health.innovation_excess = float(figures.excess.max())
+        self._health.innovation_excess = largest = float(figures.excess.max())
+        self._excess = figures.excess if largest > 1.0 else None  # sigma grows with the innovations
         for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
             problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
             doubts.append(wrong.get(joint.joint, problem))
@@ -294,10 +295,12 @@ class Estimator:
     def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
         """Estimates that a frame makes possible, oldest first."""
         estimate = self._pipeline.step(frame)
-        if (compensation := self.compensation) is not None:
-            estimate = replace(estimate, compensation=compensation.step(estimate))
         if estimate.law is not self._pipeline.unknown.law:
             self.monitor.add(estimate)
+        if (excess := self._excess) is not None:
+            estimate = replace(estimate, sigma=excess * estimate.sigma, model_sigma=excess * estimate.model_sigma)
+        if (compensation := self.compensation) is not None:
+            estimate = replace(estimate, compensation=compensation.step(estimate))
         return [estimate]
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:

@@ -96,8 +96,10 @@ _DEVIATIONS = 6.0
 """Standard deviations beyond which an identified error is named."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
+_USUAL_GAIN, _USUAL_SLIP = 0.05, 0.005
+"""Errors of torque gains, and slips of encoders [rad], up to which nothing is named."""
 _SETTLED = 0.2
-"""An identified error is named once it changes by less than this part of its limit in a second."""
+"""An identified error is named once it changes by less than this part in a second."""
 _PART_OF_INTERVAL = 0.15
 """Delays below this part of the time between two readings are not named: values between readings are interpolated."""
 _TILTED = math.radians(0.6)
@@ -114,6 +116,8 @@ class Kind(Enum):
     LATE = "late readings"
     DELAY = "delay"
     TILT = "tilt"
+    EFFORT_GAIN = "gain of effort"
+    POSITION_OFFSET = "offset of position"
     STUCK_POSITION = "stuck position"
     STUCK_VELOCITY = "stuck velocity"
     STUCK_EFFORT = "stuck effort"
@@ -135,7 +139,7 @@ class Kind(Enum):
 
 _TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
 """Silent sensors, refused readings, wrong rates and stamps: no readings that are used are wrong."""
-ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT))
+ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OFFSET))
 """Errors that the estimate accounts for."""
 _EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
@@ -331,7 +335,7 @@ class SensorChecks:
     def _sentence(self, finding: _Finding) -> str:
         """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
         excess = self._health.innovation_excess
-        doubt = f"The innovations are still {excess:.1f} times too large, so sigma may be too small"
+        doubt = f"The innovations are still {excess:.1f} times too large, and sigma with them"
         text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
         return text if finding.joints is None else text.replace(JOINTS, self._listed(finding.joints))
 
@@ -377,7 +381,8 @@ class SensorChecks:
         yield self._feet_and_weight(two)
         if any(self._wrong(foot.wrench_topic) for foot in self._feet):
             return
-        yield self._heading(four)
+        if (Kind.POSITION_OFFSET, self._joints) not in self._held:  # a leg in a wrong posture turns the foot forces
+            yield self._heading(four)
         if not self._wrong(self._imu):
             yield self._torques(four)
 
@@ -450,11 +455,15 @@ class SensorChecks:
         self._calibration_before = found
         if found is None or before is None:
             return
-        delay, right = found.wrench_delay, not self.readings_are_wrong
+        named = False
+        for check in self._unusual_joint(found, before):
+            named = named or bool(check.text)
+            yield check
+        right = not (named or self.readings_are_wrong)  # what is wrong with a joint explains other errors, too
+        (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
         readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
         least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
-        sure = right & (np.abs(delay) > np.maximum(least, _DEVIATIONS * found.wrench_delay_sigma))
-        sure &= np.abs(delay - before.wrench_delay) < _SETTLED * _DELAY
+        sure = right & (np.abs(delay) > least) & _is_sure(delay, sigma, past)
         torques = bool(sure.size and sure.all() and (delay < 0.0).all())
         age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
         text = f"{self._joints}: the motor torques are {age}. {OUTCOME}; correct the stamps in the driver"
@@ -465,13 +474,40 @@ class SensorChecks:
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
             text = f"{config.wrench_topic}: the wrenches are {age}. {OUTCOME}; {remedy}"
             yield Check(Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else "")
-        bias, sigma = (vector[:2] for vector in (found.accelerometer_bias, found.accelerometer_bias_sigma))
-        tilt, change = (math.hypot(*vector) / GRAVITY for vector in (bias, bias - before.accelerometer_bias[:2]))
-        tilted = tilt > max(_TILTED, _DEVIATIONS * math.hypot(*sigma) / GRAVITY) and change < _SETTLED * _TILTED
+        bias, sigma, past = (
+            np.hypot(*row[:2]) / GRAVITY for row in (*found.accelerometer_bias, before.accelerometer_bias[0])
+        )
+        tilt = float(bias)
+        tilted = right and tilt > _TILTED and bool(_is_sure(bias, sigma, past))
         angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
         error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
-        text = f"{self._imu}: {error}. {OUTCOME}; correct the frame in the URDF"
-        yield Check(Kind.TILT, self._imu, text if tilted and right else "")
+        yield Check(
+            Kind.TILT, self._imu, f"{self._imu}: {error}. {OUTCOME}; correct the frame in the URDF" if tilted else ""
+        )
+
+    def _unusual_joint(self, found: SensorCalibration, before: SensorCalibration) -> Iterator[Check]:
+        """The joint whose torque or position has the most unusual error: it explains those of the others."""
+        value, sigma = np.stack((found.effort_gain, found.position_offset), axis=1)
+        past = np.stack((before.effort_gain[0], before.position_offset[0]))
+        sure = _is_sure(value, sigma, past) & (not self.readings_are_wrong)
+        size = np.where(sure, np.abs(value) / np.array([[_USUAL_GAIN], [_USUAL_SLIP]]), 0.0)
+        worst, joint = divmod(int(size.argmax()), size.shape[1])
+        named = np.arange(size.shape[1]) == joint
+        gain, slip = 1.0 - value[0, joint], value[1, joint]
+        for row, kind, text in (
+            (
+                0,
+                Kind.EFFORT_GAIN,
+                f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the torque constant",
+            ),
+            (
+                1,
+                Kind.POSITION_OFFSET,
+                f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; correct its zero",
+            ),
+        ):
+            shown = worst == row and size[row, joint] > 1.0
+            yield Check(kind, self._joints, f"{self._joints}: the {text}" if shown else "", named)
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -665,6 +701,11 @@ class SensorChecks:
                 "N m (check unit, gear ratio and torque constant)"
             )
             yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
+
+
+def _is_sure(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:
+    """Whether identified errors are beyond their standard deviations, and near those of a second before."""
+    return (np.abs(value) > _DEVIATIONS * sigma) & (np.abs(value - before) < _SETTLED * np.abs(value))
 
 
 def _tilt(vector: FloatArray) -> float:

@@ -292,20 +292,22 @@ class LimbBank:
         return ", ".join(self._names[joint] for joint in self.limbs[index].joints)
 
     def sensor_calibration(self) -> SensorCalibration:
-        """Errors of IMU and foot sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
-        delay, delay_sigma = np.full((2, self._shape[2]), np.nan)
+        """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
+        n, _, k, _ = self._shape
+        delay, gain, slip = np.full((2, k), np.nan), np.full((2, n), np.nan), np.full((2, n), np.nan)
         weight, weighted = np.zeros(3), np.zeros(3)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             layout, variance = limb_filter.layout, np.diagonal(limb_filter.covariance)
-            delay[limb.feet] = limb_filter.state[layout.wrench_delay]
-            delay_sigma[limb.feet] = np.sqrt(variance[layout.wrench_delay])
+            known = np.stack((limb_filter.state, np.sqrt(variance)))
+            delay[:, limb.feet] = known[:, layout.wrench_delay]
+            gain[:, limb.joints], slip[:, limb.joints] = known[:, layout.effort_gain], known[:, layout.position_offset]
             bias = variance[layout.accelerometer_bias]
             if (bias > 0.0).all():
                 weight += 1.0 / bias
                 weighted += limb_filter.state[layout.accelerometer_bias] / bias
         variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
-        return SensorCalibration(delay, delay_sigma, bias, np.sqrt(variance))
+        return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, slip)
 
     def calibration(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Errors of model and torque sensor of every joint, :data:`CALIBRATION`: (n, c) and covariance (n, c, c).
@@ -447,8 +449,8 @@ class LimbBank:
         self._gather(index)
         return mended
 
-    def inflate_law_covariance(self, limbs: int) -> None:
-        """Widen the covariance of the laws of limbs, given as bits: a push has lasted too long to be one."""
+    def inflate_covariance(self, limbs: int) -> None:
+        """Inflate the covariance of limbs, given as bits: a push has lasted too long to be one."""
         for index, one in enumerate(self.filters):
             if limbs >> index & 1:
-                one.inflate_law_covariance()
+                one.inflate_covariance()

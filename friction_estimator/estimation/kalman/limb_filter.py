@@ -280,10 +280,11 @@ class LimbFilter:
         for mine, theirs in zip(self.memory[2:], before[2:], strict=True):
             mine[:] = theirs
 
-    def inflate_law_covariance(self) -> None:
-        """Inflate the covariance of the law: a torque that was taken for a push has lasted too long."""
+    def inflate_covariance(self) -> None:
+        """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
         law = self.layout.law
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
+        self._inflate_calibration()
 
     def replace(self, columns: IntArray, values: FloatArray, covariance: FloatArray) -> None:
         """Set some states (c,) to values known from elsewhere, with their covariance (c, c)."""
@@ -310,6 +311,18 @@ class LimbFilter:
         P[:, rows] += into_momentum.T
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
+        if not frozen:
+            self._inflate_calibration()
+
+    def _inflate_calibration(self) -> None:
+        """Forget what was known of the errors of sensors and links: they may have changed as well as friction.
+
+        A filter that has not learned for as long as its checkpoints reach is not certain of them yet.
+        """
+        if len(self._checkpoints) == _COPIES:
+            rows = self.layout.calibration
+            self.covariance[rows] = self.covariance[:, rows] = 0.0
+            self.covariance[rows, rows] = self.layout.changed_covariance()
 
     def _clear(self, rows: slice | IntArray) -> None:
         self.state[rows] = 0.0

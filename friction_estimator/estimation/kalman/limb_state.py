@@ -37,6 +37,8 @@ gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5
 mean square over all powers of ten in between."""
 _DEFLECTION = 0.0075
 """Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
+CHANGED, SLIP = 4.0, 0.1
+"""Errors of a sensor or link that has changed, over usual ones; and standard deviation of an encoder's slip [rad]."""
 _LEVER = 0.3
 """Of the robot's weight, for the strength of motors without effort limit [m]."""
 _STEPS, _MET = 4, 1e-9
@@ -103,7 +105,7 @@ class FirstStates(NamedTuple):
 
     For ``m`` joints with ``f`` feet and ``p`` law parameters a joint the blocks are momentum (m), model error (m), law
     (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m), accelerometer bias (3), wrench delay (f),
-    torque delay (1), torque offset (m), rotor inertia (m), compliance (m).
+    torque delay (1), torque offset (m), rotor inertia (m), compliance (m), position offset (m).
     """
 
     momentum: int
@@ -119,6 +121,7 @@ class FirstStates(NamedTuple):
     effort_offset: int
     armature: int
     compliance: int
+    position_offset: int
 
 
 @dataclass(slots=True)
@@ -149,6 +152,7 @@ class LimbState:
     effort_offset: slice
     armature: slice
     compliance: slice
+    position_offset: slice
     size: int
     first: FirstStates
     prior_std: FloatArray
@@ -169,6 +173,13 @@ class LimbState:
         gains = covariance[self.effort_gain, self.effort_gain]
         gains -= np.minimum(np.diagonal(gains), _SENSOR_ERRORS["effort_gain_std"] ** 2).sum() / gains.shape[0] ** 2
         return covariance
+
+    def changed_covariance(self) -> FloatArray:
+        """Covariance (c, c) of the calibration after a change whose cause is not known: sensors, links and encoders."""
+        part, free = self.calibration, self.prior_std[self.effort_offset] > 0.0
+        slip = np.zeros(self.size)
+        slip[self.position_offset] = SLIP * free
+        return np.asarray(CHANGED**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
 
     def calibration_of(self, joint: int) -> IntArray:
         """States (8,) of a joint: :data:`~friction_estimator.laws.joint_laws.CALIBRATION`."""
@@ -214,6 +225,7 @@ def lay_out(
         motors.offset_std[limb.joints] * config.calibrate_sensors,
         motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
         motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
+        np.zeros(m),
     )
     ends = np.cumsum([block.size for block in blocks]).tolist()
     first = FirstStates(0, *ends[:-1])

@@ -185,7 +185,7 @@ class KalmanFriction:
             frame, dynamics, motion, self.terms.table_buffer, shape[1], self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
-            self.bank.inflate_law_covariance(lasting)
+            self.bank.inflate_covariance(lasting)
         self._identify(frame, motion, now, out)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")

@@ -181,6 +181,7 @@ def _joint_terms(
         for b in range(m):
             j = rows[b]
             columns[a, first.compliance + b] = links.position[i, j] * window.effort[j]  # the gear of j deflects
+            columns[a, first.position_offset + b] = links.position[i, j]
             columns[a, first.model_error + b] = place.to_joints[a, b]
             for parameter in range(p):
                 columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * window.regressor[j, parameter]

@@ -246,15 +246,18 @@ def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     np.testing.assert_array_equal(limb_filter.covariance[part, part], limb_filter.layout.prior_covariance()[part, part])
 
 
-def test_relearning_opens_the_law_and_nothing_else():
+def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not():
     _, limb_filter = learned(KalmanConfig(), 2)
-    law, before = limb_filter.layout.law, limb_filter.covariance.copy()
-    limb_filter.inflate_law_covariance()
-    difference = limb_filter.covariance - before
-    expected = (LAW_INFLATION * limb_filter.layout.prior_std[law]) ** 2
-    np.testing.assert_allclose(np.diagonal(difference)[law], expected)
-    difference[law, law] = 0.0
-    assert not difference.any()
+    layout, before = limb_filter.layout, limb_filter.covariance.copy()
+    for second in range(10):
+        limb_filter.checkpoint(float(second))
+    limb_filter.inflate_covariance()
+    after, law, calibration = limb_filter.covariance, layout.law, layout.calibration
+    expected = (LAW_INFLATION * layout.prior_std[law]) ** 2
+    np.testing.assert_allclose(np.diagonal(after - before)[law], expected)
+    np.testing.assert_array_equal(after[: law.start, : law.start], before[: law.start, : law.start])
+    np.testing.assert_array_equal(after[calibration, calibration], layout.changed_covariance())
+    assert not after[calibration, : calibration.start].any()
 
 
 def test_the_covariance_stays_one():

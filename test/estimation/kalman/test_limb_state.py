@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, MotorPriors, lay_out, sensor_errors
+from friction_estimator.estimation.kalman.limb_state import (
+    CHANGED,
+    SLIP,
+    Limb,
+    LimbState,
+    MotorPriors,
+    lay_out,
+    sensor_errors,
+)
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from test.biped import suralp_config
@@ -28,13 +36,24 @@ def test_blocks_cover_the_state_without_gaps():
         found.momentum, found.model_error, found.law, found.links,
         found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
         found.wrench_delay, found.torque_delay, found.effort_offset, found.armature,
-        found.compliance,
+        found.compliance, found.position_offset,
     ]  # fmt: skip
-    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3]
+    assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
     assert found.law.start == 6 and found.calibration == slice(18, found.size)
     assert found.foot(found.foot_gain, 0) == found.foot_gain
+
+
+def test_after_a_change_usual_errors_are_larger_and_encoders_may_have_slipped():
+    found, free = layout(), layout().position_offset
+    part = found.calibration
+    changed, prior = found.changed_covariance(), found.prior_covariance()[part, part]
+    slips = np.diagonal(changed)[free.start - part.start : free.stop - part.start]
+    np.testing.assert_allclose(slips, SLIP**2)
+    others = slice(0, free.start - part.start)
+    np.testing.assert_allclose(changed[others, others], CHANGED**2 * prior[others, others])
+    assert not prior[-3:, -3:].any()
 
 
 def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns():

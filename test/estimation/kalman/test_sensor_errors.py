@@ -16,11 +16,12 @@ from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 from friction_estimator.simulation.sensors import Timing
-from friction_estimator.types import WrenchSample
+from friction_estimator.types import JointSample, WrenchSample
 
 SETTLED = 6000
 DURATION = 8.0
 ROBOT = load_robot("suralp")
+KNEE = np.arange(12) == 3
 
 
 def walked(**errors):
@@ -74,3 +75,33 @@ def test_what_was_identified_from_a_wrong_sensor_is_dropped_once_the_sensor_is_r
     assert named and not estimator.health.sensors_wrong
     before, after = (root_mean_square(np.array(errors[start : start + 1000])) for start in (9000, 17400))
     assert (after < 2.0 * before + 0.02).all()
+
+
+def slip(joints: JointSample) -> JointSample:
+    return replace(joints, position=joints.position + 0.1 * KNEE)
+
+
+def gain(joints: JointSample) -> JointSample:
+    return replace(joints, effort=joints.effort * (1.0 + 0.2 * KNEE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (slip, r"joint_states: the encoder of joint 'l_knee' has slipped by (0\.1|0\.09\d*|0\.11) rad"),
+        (gain, r"joint_states: the effort of joint 'l_knee' is 1\.(1[4-9]|2[0-4]) times its torque"),
+    ],
+)
+def test_a_sensor_that_changes_in_mid_run_is_named_and_sigma_holds_the_errors(change, text):
+    scenario = make_scenario("walk", 13.0)
+    simulator = Simulator(ROBOT.config, ROBOT.urdf_xml, scenario, make_noise("paper_std"), seed=5)
+    estimator, held = Estimator(ROBOT.config, ROBOT.urdf_xml), []
+    while simulator.time < scenario.duration:
+        sample, changed = simulator.step(), simulator.time > 8.0
+        for reading in sample.readings:
+            reading = change(reading) if changed and isinstance(reading, JointSample) else reading
+            for one in estimator.add(reading):
+                held.append(np.abs(one.friction - sample.truth.friction) < 3.0 * one.sigma)
+    assert re.match(text, estimator.health.findings[0])
+    assert (np.mean(held[8000:], axis=0) > 0.9).all()

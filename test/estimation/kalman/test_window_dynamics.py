@@ -109,7 +109,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
 
 
-def test_a_gear_that_deflects_adds_the_torque_of_another_position(urdf_xml):
+def test_a_gear_that_deflects_or_an_encoder_that_slips_adds_the_torque_of_another_position(urdf_xml):
     rng = np.random.default_rng(0)
     readings = window(0.01)._replace(
         effort=rng.normal(size=12) * 50.0, wrenches=rng.normal(size=(2, 6)) * [[50.0, 50.0, 500.0, 20.0, 20.0, 5.0]]
@@ -118,7 +118,8 @@ def test_a_gear_that_deflects_adds_the_torque_of_another_position(urdf_xml):
     deflected = readings.end.position - compliance * readings.effort
     by_readings = balance_of_leg(urdf_xml, readings)
     truth = balance_of_leg(urdf_xml, readings._replace(end=readings.end._replace(position=deflected)))
-    states = by_readings.force_columns[:, -6:]
+    compliances, offsets = by_readings.force_columns[:, -12:-6], by_readings.force_columns[:, -6:]
     error = by_readings.force - truth.force
     assert np.abs(error).max() > 0.01
-    np.testing.assert_allclose(states @ compliance[:6], error, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(compliances @ compliance[:6], error, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(offsets @ (compliance * readings.effort)[:6], error, rtol=1e-3, atol=1e-4)
