@@ -96,7 +96,7 @@ _DEVIATIONS = 6.0
 """Standard deviations beyond which an identified error is named."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
-_USUAL_GAIN, _USUAL_SLIP = 0.05, 0.005
+_GAIN, _SLIP = 0.05, 0.005
 """Errors of torque gains, and slips of encoders [rad], up to which nothing is named."""
 _SETTLED = 0.2
 """An identified error is named once it changes by less than this part in a second."""
@@ -456,7 +456,7 @@ class SensorChecks:
         if found is None or before is None:
             return
         named = False
-        for check in self._unusual_joint(found, before):
+        for check in self._surest_joint(found, before):
             named = named or bool(check.text)
             yield check
         right = not (named or self.readings_are_wrong)  # what is wrong with a joint explains other errors, too
@@ -485,29 +485,28 @@ class SensorChecks:
             Kind.TILT, self._imu, f"{self._imu}: {error}. {OUTCOME}; correct the frame in the URDF" if tilted else ""
         )
 
-    def _unusual_joint(self, found: SensorCalibration, before: SensorCalibration) -> Iterator[Check]:
-        """The joint whose torque or position has the most unusual error: it explains those of the others."""
+    def _surest_joint(self, found: SensorCalibration, before: SensorCalibration) -> Iterator[Check]:
+        """The error of a torque or position that the data show best: others follow from it."""
         value, sigma = np.stack((found.effort_gain, found.position_offset), axis=1)
         past = np.stack((before.effort_gain[0], before.position_offset[0]))
-        sure = _is_sure(value, sigma, past) & (not self.readings_are_wrong)
-        size = np.where(sure, np.abs(value) / np.array([[_USUAL_GAIN], [_USUAL_SLIP]]), 0.0)
-        worst, joint = divmod(int(size.argmax()), size.shape[1])
-        named = np.arange(size.shape[1]) == joint
-        gain, slip = 1.0 - value[0, joint], value[1, joint]
+        sure = _is_sure(value, sigma, past) & (np.abs(value) > [[_GAIN], [_SLIP]]) & (not self.readings_are_wrong)
+        certainty = np.divide(np.abs(value), sigma, out=np.zeros_like(value), where=sure)
+        best, joint = divmod(int(certainty.argmax()), certainty.shape[1])
+        gain, slip = 1.0 / (1.0 - value[0, joint]), value[1, joint]
         for row, kind, text in (
             (
                 0,
                 Kind.EFFORT_GAIN,
-                f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the torque constant",
+                f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the gain",
             ),
             (
                 1,
                 Kind.POSITION_OFFSET,
-                f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; correct its zero",
+                f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; set its zero",
             ),
         ):
-            shown = worst == row and size[row, joint] > 1.0
-            yield Check(kind, self._joints, f"{self._joints}: the {text}" if shown else "", named)
+            text = f"{self._joints}: the {text}" if row == best and sure[row, joint] else ""
+            yield Check(kind, self._joints, text, np.arange(certainty.shape[1]) == joint)
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
