@@ -99,6 +99,7 @@ class LimbBank:
     ----------
     limbs, filters : joints that couple, and their filters
     estimates, buffer : from all windows that all limbs have used, and the buffer behind them
+    dynamics : robot model at the ends of the windows
     visited : velocities of the motors
     newest : window that the limbs use, or have used; None before the first one
     unexplained : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing
@@ -128,7 +129,7 @@ class LimbBank:
             for limb in self.limbs
         ]
         self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
-        self._dynamics = WindowDynamics(config, robot, laws)
+        self.dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
             config.sensors.force_std,
@@ -139,7 +140,7 @@ class LimbBank:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        self._dynamics.reset()
+        self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._lay_out_estimates()
@@ -198,7 +199,7 @@ class LimbBank:
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
         self.visited.use_laws(laws)
-        self._dynamics.laws = laws
+        self.dynamics.laws = laws
         self._held = [None] * len(self.limbs)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
@@ -211,7 +212,7 @@ class LimbBank:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
-        self._dynamics.retune(noise)
+        self.dynamics.retune(noise)
         self._unloaded_feet.retune(noise.force_std)
 
     def open(self, window: Window) -> None:
@@ -224,17 +225,9 @@ class LimbBank:
 
     def evaluate(self, window: Window) -> WindowTerms:
         """Evaluate the robot model at the end of the window."""
-        self.newest = self._dynamics.advance(window)
+        self.newest = self.dynamics.advance(window)
         self.unexplained.fill(np.nan)
         return self.newest
-
-    def position_columns(self) -> FloatArray:
-        """As of :meth:`WindowDynamics.position_columns`."""
-        return self._dynamics.position_columns()
-
-    def link_columns(self, position: FloatArray) -> LinkColumns:
-        """As of :meth:`WindowDynamics.link_columns`."""
-        return self._dynamics.link_columns(position)
 
     def use(self, index: int, terms: WindowTerms, links: LinkColumns, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
@@ -242,7 +235,7 @@ class LimbBank:
         Parameters
         ----------
         index : of the limb
-        terms, links : of :meth:`evaluate` and :meth:`link_columns`
+        terms, links : of :meth:`evaluate` and :meth:`WindowDynamics.link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
@@ -253,12 +246,12 @@ class LimbBank:
             limb_filter.skip(window.duration)
             if pushed and window.duration > 0.0:  # what model and sensors add goes on
                 place, first = self._places[index], limb_filter.layout.first
-                self._used[index] = self._dynamics.of_limb(links, place, first, limb_filter.memory)
+                self._used[index] = self.dynamics.of_limb(links, place, first, limb_filter.memory)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step(index, terms, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self._dynamics.momentum(self._places[index]))
+            limb_filter.begin(*self.dynamics.momentum(self._places[index]))
 
     def gather(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -416,7 +409,7 @@ class LimbBank:
 
     def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
         limb, one, window = self.limbs[index], self.filters[index], terms.window
-        limb_window = self._dynamics.of_limb(links, self._places[index], one.layout.first, one.memory)
+        limb_window = self.dynamics.of_limb(links, self._places[index], one.layout.first, one.memory)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
@@ -429,7 +422,7 @@ class LimbBank:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
-                    noise = self._dynamics.wrench_variance * (lasting / window.readings[1 + foot])
+                    noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
                     one.update_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = limb_window.dry_friction
         self.unexplained[:, limb.joints] = one.now.unexplained

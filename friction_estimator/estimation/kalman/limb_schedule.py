@@ -80,9 +80,9 @@ class LimbSchedule:
         yield
         terms = bank.evaluate(window)
         yield
-        position = bank.position_columns()
+        position = bank.dynamics.position_columns()
         yield
-        links = bank.link_columns(position)
+        links = bank.dynamics.link_columns(position)
         for group in self._groups:
             yield
             for limb in group:
