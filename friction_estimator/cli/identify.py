@@ -35,8 +35,8 @@ from friction_estimator.tables import number, terminal_table
 SEARCH = "search"
 _OPTIONS = (
     "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
-    "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "harmonics", "delay", "max_sigma",
-    "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "free",
+    "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "presliding", "harmonics", "delay",
+    "max_sigma", "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "free",
     "late", "hold", "velocity", "fit",
 )  # fmt: skip
 """Keywords of the methods; those that are not given keep the default of the method."""
@@ -103,8 +103,9 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--regressors",
         type=_regressors,
-        metavar="temperature,position[*K]",
-        help="quantities on which dry friction also depends; position*K repeats K times in a turn",
+        metavar="temperature,position[*K],presliding",
+        help="quantities on which dry friction also depends; position*K repeats K times in a turn, presliding is the "
+        "distance since the last reversal",
     )
 
 
@@ -248,7 +249,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     if given.get("stribeck_velocity") == SEARCH:
         given["stribeck_velocity"] = None
     if arguments.regressors is not None:
-        given["temperature"], given["harmonics"] = arguments.regressors
+        given |= arguments.regressors
     return given
 
 
@@ -290,18 +291,18 @@ def _positive_or_search(text: str) -> float | str:
     return text if text == SEARCH else positive(text)
 
 
-def _regressors(text: str) -> tuple[bool, tuple[float, ...]]:
-    """Whether friction depends on temperature, and multiples of the position."""
-    temperature, harmonics = False, []
+def _regressors(text: str) -> dict[str, bool | tuple[float, ...]]:
+    """Options by name: what else friction depends on, and multiples of the position."""
+    found, harmonics = {"temperature": False, "presliding": False}, list[float]()
     for word in names_of(text):
         name, star, multiple = word.partition("*")
-        if word == "temperature":
-            temperature = True
+        if word in found:
+            found[word] = True
         elif name == "position":
             harmonics.append(positive(multiple) if star else 1.0)
         else:
-            raise argparse.ArgumentTypeError(f"{word!r} is no regressor; there are 'temperature' and 'position[*K]'")
-    return temperature, tuple(harmonics)
+            raise argparse.ArgumentTypeError(f"{word!r} is no regressor; there are {choices((*found, 'position[*K]'))}")
+    return {**found, "harmonics": tuple(harmonics)}
 
 
 def _motor_value(text: str) -> tuple[str, float]:

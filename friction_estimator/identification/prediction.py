@@ -51,6 +51,7 @@ class TorquePrediction:
     temperature : (n) mean temperature, where friction depends on it; empty: it does not
     harmonics : multiples of the position that dry friction depends on
     waves : (n) means of their cosines and sines
+    presliding : dry friction builds up over a distance after a reversal
     coupling : of motors that move several joints; None: every joint has its own
     added : motors of the coupling add to the friction of the joints; False: all friction is that of the motors
     payload_scale : mass of the payloads over that which was given
@@ -70,6 +71,7 @@ class TorquePrediction:
     temperature: tuple[float, ...] = ()
     harmonics: tuple[float, ...] = ()
     waves: tuple[tuple[float, ...], ...] = ()
+    presliding: bool = False
     coupling: Coupling | None = None
     added: bool = False
     payload_scale: float = 1.0
@@ -89,7 +91,7 @@ class TorquePrediction:
             return FrictionColumns(names, load_velocity_sites(names, [(speed, 0.0) for speed in self.stribeck]))
         sites = friction_sites(names, self.laws, self.coupling if self.added else None)
         temperature, waves = (np.array(one) if one else None for one in (self.temperature, self.waves))
-        return FrictionColumns(names, sites, temperature, self.harmonics, waves)
+        return FrictionColumns(names, sites, temperature, self.harmonics, waves, self.presliding)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
         """Rows of recordings of these and other joints, and their motions.

@@ -348,7 +348,7 @@ def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
     left = velocity_dependent_rms(velocity, friction - fitted)
     if not left > _WRONG_SHAPE * size > 0.0:
         return []
-    other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r})"
+    other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r}; after slow reversals the regressor presliding)"
     return [Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
 
 
@@ -415,14 +415,18 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         kind: None if getattr(tables[0], kind) is None else np.concatenate([getattr(one, kind) for one in tables])
         for kind in ("values", "sigma", "reference", "identifiable")
     }
+    laws = joined(
+        [one.joint_names[row] for one, row in rows],
+        [one.law_names[row] for one, row in rows],
+        [(one.values[row], one.covariance[row]) for one, row in rows],
+        *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
+    )
+    if friction[0].presliding is not None:
+        kinds = "presliding", "presliding_covariance"
+        laws = replace(laws, **{kind: np.concatenate([getattr(one, kind) for one in friction]) for kind in kinds})
     return replace(
         found[0],
-        friction=joined(
-            [one.joint_names[row] for one, row in rows],
-            [one.law_names[row] for one, row in rows],
-            [(one.values[row], one.covariance[row]) for one, row in rows],
-            *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
-        ),
+        friction=laws,
         parameters=ParameterTable(
             tuple(name for one in tables for name in one.names),
             tuple(unit for one in tables for unit in one.units),

@@ -524,7 +524,7 @@ def test_useless_data_gives_one_clear_error(
         (["LOG", "-o", "p.yaml", "--payload", "a=b:1,2"], "EXPERIMENT=FRAME:MASS,X,Y,Z"),
         (["LOG", "-o", "p.yaml", "--payload", "a=b:1,0,0,0,-1,0,0,0,0,0"], "positive semidefinite"),
         (["LOG", "-o", "p.yaml", "--folds", "1"], "from 2 on"),
-        (["LOG", "-o", "p.yaml", "--regressors", "speed"], "'temperature' and 'position[*K]'"),
+        (["LOG", "-o", "p.yaml", "--regressors", "speed"], "'position[*K]', 'presliding', 'temperature'"),
     ],
 )
 def test_wrong_usage_is_exit_code_two(

@@ -142,6 +142,25 @@ def test_temperature_and_position_are_regressors():
     assert found["shoulder/coulomb"] == pytest.approx(COULOMB[0] + 0.4 * usual, rel=1e-5)
 
 
+def test_presliding_of_slow_reversals_is_found_and_goes_to_the_live_filter():
+    """Dahl 1968, integrated in fine steps: dry friction builds up over 1.5 mrad after a reversal."""
+    fine, few = move(6, speed=0.1, period=2.5e-4), slice(None, None, 20)
+    strain = np.zeros_like(fine[0])
+    for k, moved in enumerate(np.diff(fine[0], axis=0)):
+        strain[k + 1] = (strain[k] + moved / 1.5e-3) / (1.0 + np.abs(moved) / 1.5e-3)
+    motion = fine[:, few]
+    effort = rigid_torque(motion) + COULOMB * strain[few] + VISCOUS * motion[1] + OFFSET
+    result = identify_inverse_dynamics([as_motion(motion, effort)], model(), replace(PLAIN, presliding=True))
+    found = values(result)
+    for k, joint in enumerate(JOINTS):
+        assert found[f"{joint}/coulomb"] == pytest.approx(COULOMB[k], rel=2e-2)
+        assert found[f"{joint}/presliding_1.5_mrad"] == pytest.approx(COULOMB[k], rel=5e-2)
+    names = [f"presliding_{length}_mrad" for length in ("0.3", "1.5", "7")]
+    live = [[found[f"{joint}/{name}"] for name in names] for joint in JOINTS]
+    np.testing.assert_array_equal(result.friction.presliding, live)
+    assert result.predictions[0].presliding
+
+
 @pytest.mark.parametrize("noise", [1e-4, 1e-2])
 def test_dry_and_viscous_friction_of_a_slow_sine_are_separated(noise):
     """The step of dry friction has to pass the filters: its first harmonic looks like viscous friction."""

@@ -162,7 +162,7 @@ def choose_treatment(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None = None
 ) -> TreatmentChoice:
     """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb."""
-    compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False)
+    compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
     rows = lru_cache(maxsize=_KEPT)(lambda treatment: treated_rows(logs, model, compared, treatment))
     band, table = _choose_band(logs, rows, compared)
     candidates = _treatments(logs, band, options)

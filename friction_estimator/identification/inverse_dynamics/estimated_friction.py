@@ -6,7 +6,7 @@ The second half leaves samples out that are too slow for the sign of their veloc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -31,6 +31,7 @@ from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_l
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import load_slope
+from friction_estimator.laws.linear import PRESLIDING_TERMS
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -92,7 +93,8 @@ class EstimatedFriction:
     load : (K,) motor torque, by the model [N m]
     output : (K,) torque behind friction, tau_out, by the model [N m]
     output_jacobian : (K, p) of it by the model's parameters
-    friction : (K,) by the model: all of it but what no law can hold (offset, temperature, position) [N m]
+    friction : (K,) by the model: all of it but what no law can hold (offset, temperature, position,
+        presliding) [N m]
     jacobian : (K, p) of the friction by the model's parameters
     measured : (K,) measured torque minus the rest of the model [N m]
     used : (K,) rows of the fit
@@ -169,7 +171,13 @@ def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedP
         residual_variance.append(max(float(np.mean(misfit**2)) - noise, 0.0) if use.any() else 0.0)
         noise_variance.append(noise)
         samples.append(float(use.sum()))
-    return joined(joint_names, law_names, parameters, residual_variance, noise_variance, samples)
+    found = joined(joint_names, law_names, parameters, residual_variance, noise_variance, samples)
+    if not estimate.model.friction.presliding:
+        return found
+    names = estimate.model.names
+    places = np.array([[names.index(f"{joint}/{term.name}") for term in PRESLIDING_TERMS] for joint in joint_names])
+    spread = estimate.covariance[places[:, :, None], places[:, None, :]]
+    return replace(found, presliding=estimate.values[places], presliding_covariance=spread)
 
 
 def _linear(law: FrictionLaw, site: FrictionSite) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:

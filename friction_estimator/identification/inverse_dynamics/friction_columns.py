@@ -12,7 +12,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope
-from friction_estimator.laws.linear import OFFSET, VISCOUS
+from friction_estimator.laws.linear import OFFSET, PRESLIDING, PRESLIDING_TERMS, VISCOUS
 from friction_estimator.laws.published import SIDES_OF_LOAD
 from friction_estimator.types import FloatArray
 
@@ -22,6 +22,7 @@ _PER_KELVIN = (
     Parameter("coulomb_per_kelvin", Role.COULOMB, "N m/K", _EITHER_SIGN),
     Parameter("viscous_per_kelvin", Role.VISCOUS, "N m s/(rad K)", _EITHER_SIGN),
 )
+_PRESLIDING = tuple(Parameter(term.name, Role.COULOMB, bounds=(0.0, math.inf)) for term in PRESLIDING_TERMS)
 _GAIN_STD = 0.3
 """Standard deviation about zero of alpha in any gearbox: it decides what the data cannot."""
 
@@ -52,7 +53,7 @@ class FrictionColumn:
     ----------
     site : name of the joint or the motor
     parameter : that multiplies the column
-    in_law : False for an offset that the law lacks, temperature and position
+    in_law : False for an offset that the law lacks, temperature, position and presliding
     """
 
     site: str
@@ -82,6 +83,7 @@ class FrictionColumns:
     harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
     waves : (n, 2 h) means of cosines and sines, about which it changes: dry friction is that of the whole motion;
         None: zero
+    presliding : after a reversal, dry friction of every joint builds up over a distance, as in the live filter
     """
 
     joint_names: tuple[str, ...]
@@ -89,6 +91,7 @@ class FrictionColumns:
     temperature: FloatArray | None = None
     harmonics: tuple[float, ...] = ()
     waves: FloatArray | None = None
+    presliding: bool = False
 
     @property
     def described(self) -> tuple[FrictionColumn, ...]:
@@ -101,7 +104,8 @@ class FrictionColumns:
         ]
         for joint in self.joint_names:
             extra = (_OFFSET,) * self._needs_offset(joint) + _PER_KELVIN * (self.temperature is not None)
-            found += [FrictionColumn(joint, parameter, False) for parameter in (*extra, *waves)]
+            extra += (*waves, *_PRESLIDING * self.presliding)
+            found += [FrictionColumn(joint, parameter, False) for parameter in extra]
         return tuple(found)
 
     def columns(
@@ -116,6 +120,7 @@ class FrictionColumns:
         inputs : ``temperature`` (N, n) [K or degrees Celsius], where friction depends on it
         """
         columns, first = np.zeros((*velocity.shape, len(self.described))), 0
+        strain = dahl_strain(position) if self.presliding else np.zeros((*position.shape, 0))
         for site in self.sites:
             share = site.direction / (site.direction @ site.direction)
             phi = site.law.regressor(velocity @ site.direction, load @ share)
@@ -123,7 +128,7 @@ class FrictionColumns:
                 columns[:, joint, first : first + phi.shape[1]] = site.direction[joint] * phi
             first += phi.shape[1]
         for joint, name in enumerate(self.joint_names):
-            extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs)
+            extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs, strain[:, joint])
             columns[:, joint, first : first + extra.shape[1]] = extra
             first += extra.shape[1]
         return columns
@@ -166,7 +171,9 @@ class FrictionColumns:
             for parameter in site.law.parameters:
                 known = math.isfinite(parameter.prior_std)
                 prior.append((scales.get(parameter.unit, parameter.prior_std) or np.inf) if known else np.inf)
-        return np.array(prior + [np.inf] * (len(self.described) - len(prior)))
+        sizes = dict(zip(self.joint_names, torque.tolist(), strict=True))
+        beyond = self.described[len(prior) :]
+        return np.array(prior + [sizes[one.site] if one.parameter in _PRESLIDING else np.inf for one in beyond])
 
     @property
     def directions(self) -> FloatArray:
@@ -181,7 +188,13 @@ class FrictionColumns:
         return not any(site.law.has_offset for site in self.sites if site.name == joint)
 
     def _extra(
-        self, joint: int, name: str, position: FloatArray, velocity: FloatArray, inputs: Mapping[str, FloatArray]
+        self,
+        joint: int,
+        name: str,
+        position: FloatArray,
+        velocity: FloatArray,
+        inputs: Mapping[str, FloatArray],
+        strain: FloatArray,
     ) -> FloatArray:
         direction = np.sign(velocity)
         columns = [np.ones_like(velocity)] * self._needs_offset(name)
@@ -191,7 +204,21 @@ class FrictionColumns:
         if self.harmonics:
             waves = waves_of(position, self.harmonics)
             columns += list((direction[:, None] * (waves if self.waves is None else waves - self.waves[joint])).T)
+        columns += list(strain.T - direction)
         return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
+
+
+def dahl_strain(position: FloatArray) -> FloatArray:
+    """Strains z (N, n, s) of ``dz = (dq - |dq| z) / s`` (Dahl 1968) along a path (N, n), from rest: zero.
+
+    Distances s are those of the live filter. Between two samples the motion has one direction; there this is exact.
+    """
+    strain = np.zeros((*position.shape, len(PRESLIDING)))
+    moved = np.diff(position, axis=0)[..., None]
+    kept, towards = np.exp(-np.abs(moved) / np.array(PRESLIDING)), np.sign(moved)
+    for k in range(len(moved)):
+        strain[k + 1] = towards[k] + (strain[k] - towards[k]) * kept[k]
+    return strain
 
 
 def waves_of(position: FloatArray, harmonics: Sequence[float]) -> FloatArray:

@@ -334,15 +334,18 @@ def estimate_inverse_dynamics(
 
 
 def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:
-    """The estimate with a covariance that allows for treatments and models that predict as well."""
-    kept = solution.kept
+    """The estimate with covariances that allow for treatments and models that predict as well."""
+    kept, late = solution.kept, solution.delay_covariance
     spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
     if treatment is not None and treatment.spread is not None:
         names = solution.model.names
         own = np.array([k for k, p in enumerate(kept) if names[p] in treatment.names], dtype=np.intp)
         other = np.array([treatment.names.index(names[kept[k]]) for k in own], dtype=np.intp)
         spread[np.ix_(own, own)] += treatment.spread[np.ix_(other, other)]
-    return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + spread))
+        n = solution.delay.size  # the last parameters of the comparison
+        late = late + (treatment.spread[-n:, -n:] if len(late) > 1 else treatment.spread[-n:, -n:].mean())
+    covariance = solution.fit.covariance + spread
+    return replace(solution, fit=replace(solution.fit, covariance=covariance), delay_covariance=late)
 
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
@@ -367,6 +370,7 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         stribeck=stribeck,
         temperature=() if friction.temperature is None else tuple(friction.temperature.tolist()),
         harmonics=friction.harmonics,
+        presliding=friction.presliding,
         waves=() if friction.waves is None else tuple(map(tuple, friction.waves.tolist())),
         coupling=options.coupling,
         added=options.coupled_friction != MOTORS,

@@ -49,6 +49,7 @@ class InverseDynamicsOptions:
     coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
         them; ``joints_and_motors``: every joint has friction, and every motor that turns with several of them adds some
     temperature : dry and viscous friction change with the column ``temperature``
+    presliding : after a reversal dry friction builds up over a distance (Dahl 1968), as in the live filter
     harmonics : dry friction changes with cosine and sine of these multiples of the position; None: of drives that get
         positions, chosen, else none
     solver : weights, robustness and bounds
@@ -75,6 +76,7 @@ class InverseDynamicsOptions:
     coupling: Coupling | None = None
     coupled_friction: str = MOTORS
     temperature: bool = False
+    presliding: bool = False
     harmonics: tuple[float, ...] | None = None
     solver: SolverOptions = field(default_factory=SolverOptions)
     urdf_sigma: float | None = None
@@ -176,15 +178,16 @@ def friction_of_options(
     if harmonics:
         positions = np.concatenate([one.motion.position for one in observations])
         waves = waves_of(positions, harmonics).mean(axis=0)
-    return FrictionColumns(names, sites, _mean_temperature(observations, options), harmonics, waves)
+    return FrictionColumns(names, sites, _mean_temperature(observations, options), harmonics, waves, options.presliding)
 
 
 def _load_velocity(
     names: tuple[str, ...], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> FrictionColumns:
-    if options.joint_laws or options.coupled_friction != MOTORS or options.temperature or options.harmonics:
+    beyond = options.temperature or options.harmonics or options.presliding
+    if options.joint_laws or options.coupled_friction != MOTORS or beyond:
         raise ConfigError(
-            f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics or coupled_friction "
+            f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics, presliding or coupled_friction "
             f"{JOINTS_AND_MOTORS!r}; use a linear law"
         )
     plain = FrictionColumns(names, load_velocity_sites(names, [(1.0, 0.0)] * len(names)))
