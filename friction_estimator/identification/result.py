@@ -422,8 +422,10 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
     )
     if friction[0].presliding is not None:
-        kinds = "presliding", "presliding_covariance"
-        laws = replace(laws, **{kind: np.concatenate([getattr(one, kind) for one in friction]) for kind in kinds})
+        torques, spread = (
+            np.concatenate([getattr(one, kind) for one in friction]) for kind in ("presliding", "presliding_covariance")
+        )
+        laws = replace(laws, presliding=torques, presliding_covariance=spread)
     return replace(
         found[0],
         friction=laws,

@@ -211,7 +211,7 @@ class Scores:
 
 
 def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, errors: float = 1.0
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
@@ -219,7 +219,6 @@ def choose(
     ----------
     decision, settings : words for the table
     slack : difference of the logarithms of the errors that counts as none, even where it is certain
-    errors : number of standard errors that a difference must exceed to count
 
     Returns
     -------
@@ -233,7 +232,7 @@ def choose(
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    rivals = np.flatnonzero(excess <= np.maximum(errors * spread, slack) + _FLOOR)
+    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + _FLOOR)
     chosen = int(rivals[0])
     table = tuple(
         Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)

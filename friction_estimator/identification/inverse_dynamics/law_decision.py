@@ -117,7 +117,8 @@ def decided(
     """All parameters, with prior, offsets and delays as they predict best; torques are moved to when they act.
 
     Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
-    inertia by kd, times the delay. What both explanations differ by is in the covariance where they predict as well.
+    inertia by kd, times the delay, and what is of second order in the delay, which other errors hide. Errors do not
+    decide it: the simplest timing is taken, and what all explanations differ by is in the covariance.
     """
     of_drive = observations[0].commanded is not None
     plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
@@ -130,15 +131,12 @@ def decided(
         of_shape = [one for one in solution.candidates if one.decision == "shape"]
         others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
         others = [(replace(one, candidates=(*one.candidates, *of_shape)), own) for one, own in others]
-        solution, notes = _best([(solution, notes), *others], options, "drive", _SURE)
+        solution, notes = _best([(solution, notes), *others], options, "drive", np.inf)
     return solution, notes
 
 
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
-_SURE = 3.0
-"""Standard errors beyond which one timing predicts better. Feedback that is late by d adds kp d to the viscous friction
-and kd d to the inertia: only what is of second order in d differs, which other errors hide."""
 
 
 def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
@@ -166,9 +164,9 @@ def _estimated(
 
 
 def _best(
-    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, errors: float = 1.0
+    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, slack: float = 0.0
 ) -> tuple[Estimate, list[str]]:
-    """The simplest of several estimates, in the order of simplicity, that predicts as well as the best one."""
+    """The simplest of several estimates, in the order of simplicity, that predicts as well; slack as of `choose`."""
     usable = [np.concatenate(one.usable) for one, _ in tried]
     rows = [np.flatnonzero(np.logical_and.reduce(usable)[own]) for own in usable]
     same = select_rows(tried[0][0].fit.problem, rows[0])  # torques differ by what is assumed late
@@ -178,7 +176,7 @@ def _best(
         held = f", and held for {2e3 * one.hold:.3g} ms" * bool(one.hold)
         words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
         scores.append(scores_of(_held_out(one, options)[these], same))
-    chosen, rivals, table = choose(decision, words, scores, errors=errors)
+    chosen, rivals, table = choose(decision, words, scores, slack)
     solution, notes = tried[chosen]
     names = [list(one.model.names) for one, _ in tried]
     values = [

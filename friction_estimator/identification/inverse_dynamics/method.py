@@ -41,14 +41,16 @@ from friction_estimator.identification.inverse_dynamics.options import (
 )
 from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
+    allowing_for_noise,
     conditions,
+    noise_error,
     physical_estimate,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
-from friction_estimator.identification.recording.torque_checks import torque_suspicions
+from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_doubled_noise
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Candidate,
@@ -199,8 +201,9 @@ def _identify(
     treatment = choose_treatment(logs, model, options, half)
     if progress is not None:
         progress(1, 2)
-    motions = to_motions(logs, treatment.treatment, options.folds)
-    return _identify_part(motions, model, options, treatment)
+    noisier = [with_doubled_noise(log) for log in logs]
+    motions, same = (to_motions(some, treatment.treatment, options.folds) for some in (logs, noisier))
+    return _identify_part(motions, model, options, treatment, same)
 
 
 def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
@@ -257,9 +260,10 @@ def _identify_part(
     model: FixedBaseModel,
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None,
+    noisier: Sequence[Motion] = (),
 ) -> Part:
     options, laws_table = _with_laws(motions, model, options)
-    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
+    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment, noisier)
     bodies, plausible, standard = physical_estimate(solution)
     if options.physical and bodies is not None:
         solution = bodies
@@ -312,8 +316,14 @@ def estimate_inverse_dynamics(
     model: FixedBaseModel,
     options: InverseDynamicsOptions = DEFAULT,
     treatment: TreatmentChoice | None = None,
+    noisier: Sequence[Motion] = (),
 ) -> tuple[Estimate, list[str]]:
-    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above."""
+    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above.
+
+    Parameters
+    ----------
+    noisier : the same motions with twice the noise: what that changes is in sigma
+    """
     if not motions:
         raise InputError("there is no motion to identify from")
     if motions[0].joint_names != model.joint_names:
@@ -329,8 +339,11 @@ def estimate_inverse_dynamics(
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
     solution, chosen = decided(body, motors.names, observations, options)
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
-    solution = _allowing_for_choice(replace(solution, fit=fit), treatment)
-    return allowing_for_delay(solution), notes + chosen
+    solution = allowing_for_delay(_allowing_for_choice(replace(solution, fit=fit), treatment))
+    if noisier:
+        rows = observe(noisier, body, comparison_limits(motions, options.parallel_hz), motors)
+        solution = allowing_for_noise(solution, noise_error(solution, rows))
+    return solution, notes + chosen
 
 
 def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:

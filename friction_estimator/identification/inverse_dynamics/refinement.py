@@ -18,7 +18,14 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.joint_log import TEMPERATURE
-from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, with_columns
+from friction_estimator.identification.linear_problem import (
+    LinearFit,
+    NormalEquations,
+    Prior,
+    SolverOptions,
+    select_columns,
+    with_columns,
+)
 from friction_estimator.identification.physical_bounds import nearest_physical
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, correlation_time, solve
@@ -161,6 +168,28 @@ def delay_covariance(solution: Estimate, solver: SolverOptions, own: bool, moved
     return np.asarray(fit.covariance[-k:, -k:] + np.outer(shown, shown) + step**2 * np.eye(k))
 
 
+def noise_error(solution: Estimate, noisier: Sequence[Observation]) -> FloatArray:
+    """What as much noise again in the motion changes of the parameters of the fit and of its delays, (q + k,).
+
+    Noise in the columns biases least squares in proportion to its variance (Cook & Stefanski 1994, SIMEX): without it,
+    the estimate would be off by as much to the other side.
+
+    Parameters
+    ----------
+    noisier : as the observations of the estimate, before torques were moved
+    """
+    held = shift_torque(hold_commands(noisier, solution.hold), solution.delay, solution.late_command)
+    weights, own = solution.fit.weights, len(solution.delay_covariance) > 1
+    found = []
+    for one in (solution, replace(solution, observations=held)):
+        whole = one.model.problem(one.observations, one.loads, one.usable, one.values)
+        columns = delay_columns(one, own)
+        problem = with_columns(select_columns(whole, one.kept), columns, ["delay"] * columns.shape[1], "s")
+        prior = one.prior.joined(delay_prior(np.zeros(columns.shape[1])))
+        found.append(NormalEquations.of(problem, weights).values(problem.nonnegative, prior))
+    return np.asarray(found[1] - found[0])
+
+
 def delay_error(solution: Estimate) -> FloatArray:
     """Covariance (q, q) of the parameters of the fit that its unknown delays give them."""
     root = np.sqrt(solution.fit.weights)
@@ -177,6 +206,14 @@ def delay_error(solution: Estimate) -> FloatArray:
 def allowing_for_delay(solution: Estimate) -> Estimate:
     """The estimate with a covariance that allows for its unknown delays."""
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + delay_error(solution)))
+
+
+def allowing_for_noise(solution: Estimate, change: FloatArray) -> Estimate:
+    """The estimate with covariances that allow for what noise changes of parameters and delays, (q + k,)."""
+    q = solution.kept.size
+    covariance, late = (np.outer(part, part) for part in (change[:q], change[q:]))
+    fit = replace(solution.fit, covariance=solution.fit.covariance + covariance)
+    return replace(solution, fit=fit, delay_covariance=solution.delay_covariance + late)
 
 
 def shift_torque(

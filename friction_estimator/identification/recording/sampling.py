@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
+from scipy.special import comb
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
@@ -304,6 +305,16 @@ def signal_to_noise(signal: FloatArray) -> float:
     second = np.diff(signal, 2)
     white = robust_std(second - np.median(second)) / np.sqrt(6.0)
     return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
+
+
+_DIFFERENCES = 6
+"""Differences of this order leave noise, and nothing of a motion that is sampled well."""
+
+
+def noise_std(signal: FloatArray) -> float:
+    """Standard deviation of the white noise of a signal (N,), from its differences of sixth order, or its rounding."""
+    gain = np.sqrt(comb(2 * _DIFFERENCES, _DIFFERENCES))
+    return max(robust_std(np.diff(signal, _DIFFERENCES)) / gain, last_bit(signal) / np.sqrt(12.0))
 
 
 def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
