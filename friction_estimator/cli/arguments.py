@@ -210,7 +210,7 @@ def opened_view(arguments: argparse.Namespace) -> Iterator[LiveView | None]:
         print(f"view    {view.display.address}", file=sys.stderr, flush=True)
         yield view
     if view.dropped:
-        warn(f"the view left out {view.dropped} frames, because it was too slow")
+        warn(f"the view was too slow for {view.dropped} frames, which it did not draw; the estimates are complete")
 
 
 def output_console(width: int = 120) -> Console:

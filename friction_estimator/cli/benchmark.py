@@ -29,7 +29,7 @@ _WALK = 12.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``benchmark`` to its parser."""
     parser.add_argument("bag", type=Path, nargs="?", help="rosbag2 of the robot; without it a walk is simulated")
     add_robot_arguments(parser)
     parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")

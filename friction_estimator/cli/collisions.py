@@ -59,7 +59,7 @@ class Found:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``collisions`` to its parser."""
     parser.add_argument("bags", type=Path, nargs="+", help="rosbags with joint states, IMU and foot wrenches")
     parser.add_argument("--thresholds", type=Path, required=True, help="YAML of the thresholds")
     parser.add_argument(

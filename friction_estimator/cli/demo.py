@@ -50,7 +50,7 @@ _SETTLED = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``demo`` to its parser."""
     parser.add_argument(
         "-o", "--output", type=Path, default=argparse.SUPPRESS, help="folder for bag, report and logs; else demo_<time>"
     )

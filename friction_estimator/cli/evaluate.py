@@ -16,7 +16,7 @@ from friction_estimator.tables import Column, Table, make_table, number, percent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``evaluate`` to its parser."""
     parser.add_argument("model", type=Path, help="model that train wrote")
     add_data_arguments(parser)
 

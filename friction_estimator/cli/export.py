@@ -11,7 +11,7 @@ from friction_estimator.io.export import export_formats
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``export`` to its parser."""
     parser.add_argument("params", type=Path, help="parameter file of `identify`, of the live node or of `replay`")
     parser.add_argument("--to", required=True, choices=[one.name for one in export_formats()], help="format to write")
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")

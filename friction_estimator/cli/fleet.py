@@ -29,9 +29,11 @@ _ROWS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``fleet`` to its parser."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
-    replay = _action(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
+    replay = _action(
+        parser, actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint"
+    )
     _add_run_options(replay)
     replay.add_argument(
         "--smooth",
@@ -42,11 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"fixed-lag smoothing, as of the verb replay; {SMOOTHING_LAG:g} s when no number is given",
     )
     replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 3 MB each")
-    identify = _action(actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint")
+    identify = _action(
+        parser, actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint"
+    )
     _add_run_options(identify)
     identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
     identify.add_argument("--law", help="friction law of all joints; when not given, that of the robot's live node")
-    drift = _action(actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn")
+    drift = _action(
+        parser, actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn"
+    )
     drift.add_argument("tables", nargs="+", metavar="FOLDER", help="output folders or URLs of fleet replay or identify")
     drift.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="page to write, with figures")
     drift.add_argument(
@@ -60,12 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+def _action(parser: argparse.ArgumentParser, actions: Any, name: str, text: str) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = actions.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=parser.formatter_class,
     )
     return made
 

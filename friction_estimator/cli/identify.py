@@ -43,7 +43,7 @@ _OPTIONS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``identify`` to its parser."""
     parser.add_argument(
         "data",
         type=Path,

@@ -22,7 +22,7 @@ _CHECKED = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``init`` to its parser."""
     parser.add_argument("urdf", type=Path, help="URDF of the robot")
     parser.add_argument(
         "--bag", type=Path, help="rosbag2 of the robot: topics and frames are taken from it, and the YAML is checked"

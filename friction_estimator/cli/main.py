@@ -55,6 +55,13 @@ _COMPLETION = "_ARGCOMPLETE"
 """Variable that argcomplete sets when the shell wants to complete a line."""
 
 
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the default of an option where it has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, False, "", []) else super()._get_help_string(action)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
@@ -96,7 +103,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             name,
             help=description,
             description=description[0].upper() + description[1:] + ".",
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=HelpFormatter,
         )
         if name == chosen:
             module = _module(name)

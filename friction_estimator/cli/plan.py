@@ -16,7 +16,7 @@ _DEFAULTS = ExcitationOptions()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``plan`` to its parser."""
     parser.add_argument("robot", help="URDF of something with a fixed base, or name or YAML of such a robot")
     parser.add_argument(
         "-o",

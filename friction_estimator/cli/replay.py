@@ -29,7 +29,7 @@ from friction_estimator.views.estimate_view import EstimateView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``replay`` to its parser."""
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)

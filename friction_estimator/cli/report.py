@@ -10,7 +10,7 @@ from friction_estimator.cli.arguments import progress_bar, seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``report`` to its parser."""
     parser.add_argument(
         "source",
         type=Path,

@@ -17,7 +17,7 @@ from friction_estimator.simulation import PERIOD_NS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``simulate`` to its parser."""
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
     add_simulation_arguments(parser, duration=20.0)

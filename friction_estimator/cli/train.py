@@ -21,7 +21,7 @@ from friction_estimator.tables import Column, Table, make_table, number, termina
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``train`` to its parser."""
     add_data_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
     parser.add_argument("--epochs", type=whole_number(1), help="passes over the data, at most")

@@ -20,7 +20,7 @@ FAILED_CODE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``validate`` to its parser."""
     parser.add_argument("params", type=Path, metavar="PARAMS.yaml", help="parameter file of `identify`")
     parser.add_argument(
         "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"

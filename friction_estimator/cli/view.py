@@ -10,7 +10,7 @@ from friction_estimator.ros.view_node import ViewNode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the verb."""
+    """Add the options of ``view`` to its parser."""
     add_robot_arguments(parser)
     add_view_arguments(parser)
     parser.set_defaults(view="web")

@@ -226,7 +226,7 @@ class ConstrainedConfig(Validated):
     )
     trim_end: float = advanced(
         0.05,
-        "Time before a foot lands or leaves the ground during which friction is not measured. It delays the estimate.",
+        "Friction is not measured within this time before a foot lands or leaves the ground. It delays the estimates.",
         "s",
         0.0,
         10.0,
@@ -244,7 +244,8 @@ class ConstrainedConfig(Validated):
     )
     max_sigma: float = advanced(
         1.5,
-        "Standard deviation above which the friction of a joint, mostly of a standing limb, is not measured.",
+        "Largest standard deviation of a usable measurement. A joint above it counts as not measured, mostly one of a "
+        "standing limb.",
         "N m",
         0.0,
         1e9,

@@ -269,7 +269,9 @@ class FootConfig(Validated):
     message_frame: str = parameter(
         "", "Frame of the wrench messages (frame_id), where it is another name of this sole."
     )
-    topic: str = parameter("", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` by name.")
+    topic: str = parameter(
+        "", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` with the name of the foot."
+    )
     delay: float = parameter(0.0, "Age of the wrenches at the time of their stamp.", "s", 0.0, 0.1)
     flip: bool = parameter(False, "True for a sensor that reports the wrench of the foot on the ground.")
     contact: str = parameter(
@@ -333,8 +335,22 @@ class SensorNoise(Validated):
     angular_velocity_bias_std: float = parameter(
         0.0, "Standard deviation of the constant gyroscope bias.", "rad/s", 0.0, 1.0
     )
-    force_bias_std: float = parameter(0.0, "Standard deviation of the constant foot force bias.", "N", 0.0, 1e3)
-    moment_bias_std: float = parameter(0.0, "Standard deviation of the constant foot moment bias.", "N m", 0.0, 1e3)
+    force_bias_std: float = parameter(
+        0.0,
+        "Standard deviation of the constant bias of each foot force. The observer kalman takes at least 2 N while it "
+        "calibrates the sensors.",
+        "N",
+        0.0,
+        1e3,
+    )
+    moment_bias_std: float = parameter(
+        0.0,
+        "Standard deviation of the constant bias of each foot moment. The observer kalman takes at least 0.1 N m while "
+        "it calibrates the sensors.",
+        "N m",
+        0.0,
+        1e3,
+    )
     force_gain_std: float = parameter(
         0.0, "Standard deviation of the relative gain error of the foot sensors.", "", 0.0, 1.0
     )

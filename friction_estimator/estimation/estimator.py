@@ -304,7 +304,7 @@ class Estimator:
         return [estimate]
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
-        """Restart all filters after an error that no stage could mend; its frame gets no estimate."""
+        """Restart all filters after an error that no stage could mend."""
         frame = frame or self._newest_frame
         self._health.add_error_restart("all filters", 0 if frame is None else frame.stamp_ns, error)
         self.reset()

@@ -39,8 +39,8 @@ NUMERICAL_ERRORS = (ArithmeticError, ValueError)
 """What a computation raises that cannot go on, ``LinAlgError`` included, and a stage whose result is not finite."""
 
 _TILT_FOUND_ANEW = (
-    "gyroscope and accelerometer have contradicted each other for a second: the tilt is found anew from the "
-    "accelerometer; check units, axes and ranges of the IMU"
+    "gyroscope and accelerometer have contradicted each other for a second: the attitude filter restarts from "
+    "the accelerometer; check units, axes and ranges of the IMU"
 )
 
 

@@ -142,7 +142,8 @@ class Synchronizer:
         if newest is None or abs(sample.stamp_ns - jumped.stamp_ns) <= abs(sample.stamp_ns - newest):
             return [jumped, sample]
         self._health.stray += 1
-        text = f"a single joint state is {abs(jumped.stamp_ns - newest) / _NS:.3f} s from the others: dropped"
+        distance = abs(jumped.stamp_ns - newest) / _NS
+        text = f"a single joint state is {distance:.3f} s from the others: dropped; check the stamps of the driver"
         self._health.add_lasting_event("stray_joint_state", jumped.stamp_ns, text)
         return self._confirmed(sample) if far else [sample]
 

@@ -50,7 +50,7 @@ ESTIMATOR_FIELDS = (
         "save_period",
         float,
         60.0,
-        Range("Time between two writings of the identified parameters. 0: only at the end.", "s", 0.0, 1e6),
+        Range("Interval at which the identified parameters are saved. 0: only at the end.", "s", 0.0, 1e6),
     ),
     ParameterField(
         "robot_description",

@@ -82,7 +82,7 @@ class ParameterFile:
         self._worker = ThreadPoolExecutor(1, "save_parameters")
 
     def save(self, identified: IdentifiedParameters) -> None:
-        """Write identified parameters atomically: at every moment the old or the new file is there, whole.
+        """Write identified parameters atomically: at every moment the file is the complete old or the complete new one.
 
         :func:`load_parameters` returns every number to the bit.
 

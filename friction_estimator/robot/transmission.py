@@ -52,7 +52,7 @@ class Transmission:
 
     @property
     def table(self) -> MotorTable:
-        """The maps, for the kernels."""
+        """The matrices between motors and joints as one tuple, as kernels take it."""
         return MotorTable(self.matrix, self.to_joints, self.group, self.weights)
 
     @staticmethod

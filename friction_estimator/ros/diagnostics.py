@@ -211,6 +211,8 @@ class NodeDiagnostics:
         joints = config.output.joint_states_topic
         publishers = self._publishers()
         repeated, frames = self._new("repeated", health.repeated), self._new("frames", health.frames)
+        contradicting = self._new("contradicting", health.contradicting)
+        without = self._new("without effort", health.without_effort)
         if repeated > frames:
             problems.append(
                 f"{joints}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
@@ -218,7 +220,7 @@ class NodeDiagnostics:
             )
         elif not health.frames and joints not in dict(refused):
             problems.append(f"no joint state yet: check that {joints} is published")
-        if len(publishers) > 1 and (repeated or self._new("contradicting", health.contradicting)):
+        if len(publishers) > 1 and (repeated or contradicting):
             problems.append(f"{joints}: {len(publishers)} publishers: {', '.join(publishers)}")
         if health.frames:
             if restarts:
@@ -230,7 +232,7 @@ class NodeDiagnostics:
                 problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
             if (stray := self._new("stray", health.stray)) > _LATE_SHARE * frames:
                 problems.append(f"{joints}: the stamps of {stray} samples are far from the others: check the clock")
-            if config.has_friction and (without := self._new("without effort", health.without_effort)):
+            if config.has_friction and without:
                 void = True
                 problems.append(
                     f"{joints}: {without} joint states without effort: friction is NaN then; publish the motor torques"

@@ -110,7 +110,7 @@ class EstimatorNode(ManagedNode):
             self.bring_up()
 
     def configure(self, undo: ExitStack) -> None:
-        """Get all ready but the subscriptions.
+        """Make estimator, publishers, services and diagnostics, and compile the kernels; subscribe to no sensor yet.
 
         Raises
         ------

@@ -48,9 +48,19 @@ class StateView:
             self._skeleton = Skeleton(self._robot, state.joint_names)
         new, self._events = state.collisions[self._events :], len(state.collisions)
         pose = state.base_position, state.base_quaternion
-        segments, colors = self._skeleton.segments(state.position, *pose), self._skeleton.segment_joints
-        values = state.friction, state.sigma, state.truth, state.phase
-        frame = ViewFrame(state.elapsed, state.joint_names, *values, *pose, segments, colors, new)
+        frame = ViewFrame(
+            time=state.elapsed,
+            joint_names=state.joint_names,
+            friction=state.friction,
+            sigma=state.sigma,
+            truth=state.truth,
+            phase=state.phase,
+            base_position=pose[0],
+            base_quaternion=pose[1],
+            segments=self._skeleton.segments(state.position, *pose),
+            segment_joints=self._skeleton.segment_joints,
+            events=new,
+        )
         self._view.send(frame)
 
 

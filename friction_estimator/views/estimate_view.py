@@ -45,14 +45,15 @@ class EstimateView:
         if not self._view.display.keeps:
             time.sleep(max(0.0, self._started + elapsed - time.monotonic()))
         frame = ViewFrame(
-            elapsed,
-            self._joint_names,
-            estimate.friction,
-            estimate.sigma,
-            np.full(len(self._joint_names), np.nan),
-            estimate.phase.name,
-            *pose,
-            self._skeleton.segments(estimate.position, *pose),
-            self._skeleton.segment_joints,
+            time=elapsed,
+            joint_names=self._joint_names,
+            friction=estimate.friction,
+            sigma=estimate.sigma,
+            truth=np.full(len(self._joint_names), np.nan),
+            phase=estimate.phase.name,
+            base_position=pose[0],
+            base_quaternion=pose[1],
+            segments=self._skeleton.segments(estimate.position, *pose),
+            segment_joints=self._skeleton.segment_joints,
         )
         self._view.display.draw(frame)

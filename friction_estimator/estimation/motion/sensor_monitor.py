@@ -180,22 +180,22 @@ class SensorNoiseMonitor:
         self._columns: deque[int] = deque()
 
     def add(self, time: float, frame: SensorFrame) -> bool:
-        """Add a frame; True when :attr:`noise` has become another."""
+        """Add a frame; True when :attr:`noise` has changed, so that filters must be retuned."""
         full = write_readings(
             self._block, self._row, self._sensors, self._counts, frame.position, frame.velocity, frame.new_readings
         )
         self._times[self._row] = time
         self._row += 1
-        if frame.differentiated and self.noise.velocity_cutoff == 0.0:
+        velocities_end = frame.differentiated and self.noise.velocity_cutoff == 0.0
+        if velocities_end:
             self.noise = self.noise.without_velocity()
-            return True
         if full:
             self._open_sensors()
         if self._row == BLOCK:
             self._open_joints()
         elif self._columns:
-            return self._evaluate()
-        return False
+            return self._evaluate() or velocities_end
+        return velocities_end
 
     def _open_sensors(self) -> None:
         """Begin to evaluate the blocks of sensors that are full."""

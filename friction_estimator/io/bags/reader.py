@@ -364,7 +364,7 @@ class BagMessageTypes:
         return self.typestore.types[type_name](**fields, **absent)
 
     def floats(self, values: FloatArray) -> FloatArray:
-        """What a ``float64[]`` field takes: an array (m,)."""
+        """Convert an array (m,) to what a ``float64[]`` field takes."""
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def serialize(self, message: Any) -> bytes | memoryview:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -18,11 +19,17 @@ DT = 1e-3
 
 
 def monitored(
-    true: SensorNoise, seconds: float = 2.0, jitter: float = 0.0, delay: float = 0.0, every: int = 1
+    true: SensorNoise,
+    seconds: float = 2.0,
+    jitter: float = 0.0,
+    delay: float = 0.0,
+    every: int = 1,
+    velocities: float = math.inf,
 ) -> tuple[SensorNoiseMonitor, int]:
     """A monitor that was told TOLD and saw a walk-like motion with this noise; how often its noise became another.
 
-    IMU and foot are read at one joint state of ``every``; between two readings their values are interpolated.
+    IMU and foot are read at one joint state of ``every``; between two readings their values are interpolated. The
+    driver stops to publish velocities after some samples.
     """
     rng, monitor, changes = np.random.default_rng(0), SensorNoiseMonitor(TOLD, 3, 1), 0
     omega, shift = 2.0 * np.pi * np.array([1.0, 1.7, 2.3]), np.array([0.0, 1.0, 2.0])
@@ -46,7 +53,7 @@ def monitored(
             position + rng.normal(size=3) * true.position_std,
             (filtered if delay else velocity) + rng.normal(size=3) * true.velocity_std,
             np.zeros(3), imu[:3], imu[3:], foot[None], True, np.array([True]), np.full(2, 1.0 / every),
-            new_readings=reading if is_new else np.full((2, 6), np.nan),
+            new_readings=reading if is_new else np.full((2, 6), np.nan), differentiated=k >= velocities,
         )  # fmt: skip
         changes += monitor.add(time, frame)
     return monitor, changes
@@ -64,6 +71,15 @@ def test_noise_beyond_the_datasheet_is_measured(field):
     assert changes >= 1
     assert getattr(monitor.noise, field) == pytest.approx(true, rel=0.2)
     assert dataclasses.replace(monitor.noise, **{field: getattr(TOLD, field)}) == TOLD
+
+
+@pytest.mark.parametrize("samples", [98, 99, 100, 198, 199, 200])
+def test_noise_is_measured_whenever_the_driver_stops_to_publish_velocities(samples):
+    """Blocks of readings have 100 and 200 samples; the velocities may end with the last one of a block."""
+    true = 5.0 * TOLD.force_std
+    monitor, _ = monitored(dataclasses.replace(TOLD, force_std=true), velocities=samples)
+    assert monitor.noise.force_std == pytest.approx(true, rel=0.2)
+    assert monitor.noise.velocity_cutoff > 0.0
 
 
 @pytest.mark.parametrize("field", ["angular_velocity_std", "force_std", "moment_std"])
