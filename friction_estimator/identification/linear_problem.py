@@ -215,13 +215,6 @@ def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
     return fold if fold.any() else fold_numbers(problem.segment, folds)
 
 
-def rms_by_joint(error: FloatArray, joint: IntArray, joints: int) -> FloatArray:
-    """RMS (n,) of the rows (r,) of every joint, NaN where it has none."""
-    count = np.bincount(joint, minlength=joints)
-    with np.errstate(invalid="ignore"):
-        return np.sqrt(np.bincount(joint, error**2, joints) / count)
-
-
 def rms(error: FloatArray) -> float:
     """RMS of errors (r,), NaN where there are none."""
     return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")

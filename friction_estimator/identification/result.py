@@ -365,10 +365,7 @@ def about_law(
             )
             found.append(Finding(1.5, text))
         elif values[k] <= 0.0 and not optional:
-            text = (
-                f"{name}: {parameter} would be negative and was held at zero: check the torque and the model; a drive "
-                "that acts on older readings than its recorded torque lowers viscous friction by kp times their age"
-            )
+            text = f"{name}: {parameter} would be negative and was held at zero: check the torque and the model"
             found.append(Finding(1.1, text))
     basis = np.eye(values.size)
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))

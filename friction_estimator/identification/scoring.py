@@ -40,9 +40,16 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 RARE = 0.05
-"""Up to this share of a joint's rows may be left out of its scores as pushes."""
+"""Up to this share of a joint's rows, the largest errors first, may be left out of its scores as pushes."""
 _WORSE = 1.5
 """Errors larger than this many times the held-out error of the identification are worth a sentence."""
+
+
+def pushes(error: FloatArray, limit: FloatArray | float) -> BoolArray:
+    """Which errors (r,) of one joint are beyond a limit, (r,) or one of all, and among the few that may be left out."""
+    size = np.abs(error)
+    most = np.quantile(size, 1.0 - RARE, method="higher") if size.size else 0.0
+    return np.asarray(size > np.maximum(limit, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +89,11 @@ class Rows:
 
     @property
     def scored(self) -> BoolArray:
-        """Rows (K, n) that count in errors: usable ones, and no pushes as long as these are rare."""
-        with np.errstate(invalid="ignore"):
-            push = self.usable & (np.abs(self.error) > self.limits)
-        rare = push.sum(axis=0) <= RARE * self.usable.sum(axis=0)
-        return self.usable & ~(push & rare)
+        """Rows (K, n) that count in errors: usable ones without pushes."""
+        scored = self.usable.copy()
+        for used, error, limit in zip(scored.T, self.error.T, self.limits, strict=True):
+            used[used] = ~pushes(error[used], limit)
+        return scored
 
     def scores(self) -> tuple[JointScore, ...]:
         """Errors of every joint (n); ``fit_error`` and ``model_error`` are the same."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from friction_estimator.errors import choices
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
@@ -15,7 +16,7 @@ from friction_estimator.identification.linear_problem import (
     REJECTED,
     SolverOptions,
     folds_of,
-    rms_by_joint,
+    rms,
     robust_std,
     select_columns,
     select_rows,
@@ -29,7 +30,7 @@ from friction_estimator.identification.result import (
     about_law,
     about_shape,
 )
-from friction_estimator.identification.scoring import RARE, Rows
+from friction_estimator.identification.scoring import RARE, Rows, pushes
 from friction_estimator.identification.uncertainty import outliers, velocity_dependent_rms, without_velocity
 from friction_estimator.laws import Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
@@ -53,7 +54,7 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     given = solution.observations, solution.loads, solution.usable
     plain = model.problem(*given)
     linear = model.problem(*given, solution.values) if model.depends_on_load else plain
-    push, errors = np.zeros(joint.size, dtype=bool), []
+    limits, errors = np.zeros(joint.size), []
     for whole, places in ((plain, np.flatnonzero(kept >= model.friction_count)), (linear, np.arange(kept.size))):
         problem, prior = select_columns(whole, kept[places]), solution.prior.select(places)
         error = problem.y.copy()
@@ -62,15 +63,16 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
             values = solve_values(select_rows(problem, ~unseen), solver, prior).values
             residual = problem.y - problem.W @ values
             error[unseen] = residual[unseen]
-            limits = [REJECTED * robust_std(residual[~unseen & (joint == k)]) for k in range(n)]
-            push[unseen] = solver.robust & (np.abs(error[unseen]) > np.array(limits)[joint[unseen]])
+            usual = [robust_std(residual[~unseen & (joint == k)]) for k in range(n)]
+            limits[unseen] = REJECTED * np.array(usual)[joint[unseen]] if solver.robust else np.inf
         errors.append(error)
-    scored = ~(push & (np.bincount(joint, push, n) <= RARE * np.bincount(joint, minlength=n))[joint])
-    rigid, own = (rms_by_joint(error[scored], joint[scored], n) for error in errors)
-    return tuple(
-        replace(score, rigid_body_error=float(rigid[k]), model_error=float(own[k]))
-        for k, score in enumerate(rows.scores())
-    )
+    found = []
+    for k, score in enumerate(rows.scores()):
+        own = joint == k
+        scored = ~pushes(errors[1][own], limits[own])
+        rigid, model_error = (rms(error[own][scored]) for error in errors)
+        found.append(replace(score, rigid_body_error=rigid, model_error=model_error))
+    return tuple(found)
 
 
 def outlier_shares(solution: Estimate) -> FloatArray:
@@ -100,6 +102,11 @@ LATE = (
 LATE_DRIVE = (
     "the {} of the drives acts {} ms late; viscous friction and inertia are those of a drive whose feedback "
     "is {}: otherwise they differ by kp and kd times the delay"
+)
+OLD_READINGS = (
+    "viscous friction is not above zero: a drive that acts on older readings than its recorded torque lowers it by kp "
+    "times their age, in all joints of such drives ({}): compare recordings with other gains, or state commands and "
+    "gains (--kp, --kd)"
 )
 NO_VISCOUS = (
     "{}: this motion cannot separate viscous friction from a torque that is {:.1f} ms late: record motion with several "
@@ -273,4 +280,7 @@ def about_friction(solution: Estimate) -> list[Finding]:
         name = f"{site.name} without {', '.join(others)}" if own else site.name
         if (rows * (site.direction != 0.0)).any():
             found += about_law(name, site.law, solution.values[part], solution.covariance[part, part], bool(own))
+    columns = [(solution.model.columns[k], solution.values[k]) for k in solution.kept if k < first]
+    if any(one.in_law and one.parameter.role is Role.VISCOUS and value <= 0.0 for one, value in columns):
+        found.append(Finding(1.1, OLD_READINGS.format(choices(friction.joint_names))))
     return found
