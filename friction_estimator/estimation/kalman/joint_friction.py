@@ -13,15 +13,13 @@ import numpy as np
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.estimation.kalman.limb_state import stick_probability
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import LARGEST, bounded
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 
-ANYWHERE = 1.0 / 3.0
-"""Variance of a strain that is anywhere between -1 and 1."""
 BEYOND_NOISE = 5.0
 """External torques within this many standard deviations of zero are noise."""
 _SAMPLING_ERROR = 0.3e-3
@@ -235,7 +233,7 @@ def law_at_motion(
         error = 0.0
         for k in range(unknown.shape[1]):
             error += unknown[motor, k] * estimates.parameters[motor, first + k]
-        at.variance[motor] += ANYWHERE * error * error
+        at.variance[motor] += UNIFORM_VARIANCE * error * error
         out.regressor_variance[motor] = at.variance[motor]
     _rest_of_motors(estimates, at)
     _spread_to_joints(motors, estimates, at, out)

@@ -21,7 +21,7 @@ import numpy as np
 
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, FirstStates, LimbWindow
 from friction_estimator.linear_algebra import bounded, solve_positive
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
@@ -42,8 +42,6 @@ _LEAST_SHOWN = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _LARGEST_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
-FREE_AT_REST = 1.0 / 3.0
-"""Variance of a friction that is free at rest, over the square of its largest size: that of a uniform distribution."""
 MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest, and on what one window adds to it."""
 
@@ -158,7 +156,7 @@ def _judge_rest(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
         if rest[c] <= 0.0 or not window.dry_is_known[c]:
             continue
         law = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
-        free = law + FREE_AT_REST * rest[c]
+        free = law + UNIFORM_VARIANCE * rest[c]
         more = 0.5 * (unexplained**2 * (1.0 / law - 1.0 / free) - math.log(free / law))
         more = min(max(more, -_MAX_LOG_RATIO_STEP), _MAX_LOG_RATIO_STEP)
         memory.rest_evidence[c] = min(max(memory.rest_evidence[c] + more, MIN_LOG_RATIO), _MAX_LOG_RATIO)
@@ -202,7 +200,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
     before = memory.model_error_variance + now.stick_variance
     for a in range(m):
         now.free_at_rest[a] = memory.rest_evidence[a] > 0.0 or not window.dry_is_known[a]
-        now.stick_variance[a] = FREE_AT_REST * window.rest_variance[a] * now.free_at_rest[a]
+        now.stick_variance[a] = UNIFORM_VARIANCE * window.rest_variance[a] * now.free_at_rest[a]
     _predict_momentum(x, P, window)
     decay_model_error(memory, now, before, T)
     if not frozen:

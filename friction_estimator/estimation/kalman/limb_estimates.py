@@ -9,8 +9,8 @@ import numpy as np
 
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.limb_equations import FREE_AT_REST, FilterTable, LimbMemory, LimbNow
-from friction_estimator.estimation.kalman.limb_state import move_within_bounds
+from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, move_within_bounds
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
 from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
@@ -135,7 +135,7 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
         sliding = memory.model_error_variance[a]
         out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
         out.model_error_variance[joint] = sliding + now.stick_variance[a]
-        out.stick_part[joint] = FREE_AT_REST * now.free_at_rest[a]
+        out.stick_part[joint] = UNIFORM_VARIANCE * now.free_at_rest[a]
 
 
 @kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] T [LimbEstimates]")

@@ -39,6 +39,8 @@ _DEFLECTION = 0.0075
 """Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
 CHANGED, SLIP = 4.0, 0.1
 """Errors of a sensor or link that has changed, over usual ones; and standard deviation of an encoder's slip [rad]."""
+UNIFORM_VARIANCE = 1.0 / 3.0
+"""Variance of what may be anywhere between -1 and 1: a strain, or the friction at rest over its largest size."""
 _LEVER = 0.3
 """Of the robot's weight, for the strength of motors without effort limit [m]."""
 _STEPS, _MET = 4, 1e-9

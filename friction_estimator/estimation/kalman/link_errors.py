@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.local_motion import CLEARLY
+from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
@@ -110,6 +110,6 @@ def missing_acceleration(
         power[i] += part * (difference * difference - power[i])
         if not power[i] <= LARGEST:
             power[i] = 0.0
-        noise = CLEARLY * std[i] ** 2
+        noise = SIGNIFICANT_RATIO * std[i] ** 2
         more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
     return more

@@ -13,7 +13,7 @@ from friction_estimator.config import SensorNoise
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.types import FloatArray, Vector
 
-CLEARLY = 4.0
+SIGNIFICANT_RATIO = 4.0
 """Variances that are this many times those of the noise are no noise."""
 _FINEST = 1e-9
 
@@ -54,7 +54,7 @@ def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
     for k in range(N):
         rest += (rows[k, column] - mean - (rows[k, 0] - middle) * slope / square) ** 2
     variance = rest / max(N - 2, 1)
-    return math.sqrt(variance) if variance > CLEARLY * std * std else 0.0
+    return math.sqrt(variance) if variance > SIGNIFICANT_RATIO * std * std else 0.0
 
 
 @kernel

@@ -144,7 +144,7 @@ class KalmanFriction:
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance: FloatArray = np.zeros(len(self._motors.names))
-        self._of_feet: FloatArray = np.full(len(self._motors.names), np.nan)
+        self._foot_collision_torque: FloatArray = np.full(len(self._motors.names), np.nan)
         self._window_length = self._window
 
     @property
@@ -194,7 +194,7 @@ class KalmanFriction:
             friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, now, out)
         external, estimates = (now.external_torque, now.external_sigma), self.bank.estimates
         J, keep = dynamics.foot_jacobian, math.exp(-GAINS[1] * dt)
-        add_collisions_of_feet(J, out.wrenches, phase.contact, keep, self._of_feet, *external)
+        add_collisions_of_feet(J, out.wrenches, phase.contact, keep, self._foot_collision_torque, *external)
         return JointFriction(
             friction, sigma, out.measured, now.model, now.model_sigma, *external, estimates.consistency,
             estimates.explained_torque, out.pushed, self._law,
@@ -328,7 +328,7 @@ class KalmanFriction:
         )
         feet = self._feet
         measured = None if feet is None else feet.measure(frame, out.wrenches, attitude, phase, dynamics)
-        external, noise = out.rows[-4:-2], out.rows[-2:]
+        external, noise = np.stack((now.slow, now.fast)), np.stack((now.slow_noise, now.fast_noise))
         residual = external + (now.external_torque - now.slow), noise + self.unmodelled_variance
         correct_by_instant(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
         left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)

@@ -14,7 +14,7 @@ from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import LimbMemory
 from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.link_errors import LinkColumns, LinkErrors
-from friction_estimator.estimation.kalman.local_motion import CLEARLY
+from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -160,7 +160,7 @@ def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covarianc
 @kernel
 def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
     """Variance of a window's mean, of readings with this noise, or of what shakes, where that is clearly more."""
-    return rough if rough > CLEARLY * noise else noise / readings
+    return rough if rough > SIGNIFICANT_RATIO * noise else noise / readings
 
 
 @kernel

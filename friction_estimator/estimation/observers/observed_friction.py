@@ -128,7 +128,7 @@ class ObservedFriction:
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
         self._gain = config.momentum.gain
-        self._of_feet: FloatArray = np.full(len(robot.joint_names), np.nan)
+        self._foot_collision_torque: FloatArray = np.full(len(robot.joint_names), np.nan)
 
     @property
     def laws(self) -> JointLaws:
@@ -149,7 +149,7 @@ class ObservedFriction:
         self.observer.reset()
         self.momentum.reset()
         self.identifier.mend()
-        self._of_feet = np.full(self._never_disturbed.size, np.nan)
+        self._foot_collision_torque = np.full(self._never_disturbed.size, np.nan)
 
     def forget(self) -> None:
         """Reset, and drop the identified parameters too."""
@@ -199,7 +199,9 @@ class ObservedFriction:
         if not sound:
             raise FloatingPointError("the measured friction was not finite")
         external, keep = (out.external_torque, out.external_torque_sigma), math.exp(-self._gain * frame.dt)
-        add_collisions_of_feet(dynamics.foot_jacobian, frame.wrenches, phase.contact, keep, self._of_feet, *external)
+        add_collisions_of_feet(
+            dynamics.foot_jacobian, frame.wrenches, phase.contact, keep, self._foot_collision_torque, *external
+        )
         return JointFriction(
             out.friction, out.sigma, measured.available, out.model, out.model_sigma, *external, identifier.consistency,
             self._no_calibration, self._never_disturbed, identifier.law,
