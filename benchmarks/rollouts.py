@@ -1,12 +1,14 @@
 """Does a simulated robot with the parameters of `identify` move under recorded commands as with a fit of the rollout?
 
-    python -m benchmarks.rollouts RECORDING URDF --kp 20 --kd 1.5 [--limbs FL,FR]
+    python -m benchmarks.rollouts RECORDING URDF --kp 20 --kd 1.5 [--limbs FL,FR] [--given 0.165,0.174,0.712,...]
 
 RECORDING has ``position/<joint>`` and ``command/<joint>`` of legs that hang in the air. The fit is of the kind of PACE
 (leggedrobotics/pace-sim2real): friction loss, damping, armature and offset of every joint and one delay, from the
 positions alone, by scipy's least squares on MuJoCo rollouts from several starts. It stays apart from the fit of
 `identify --fit rollout`, because it must not start from an identification: it keeps the links of the URDF, and drives
-are MuJoCo's position servos. Prints a table as Markdown. A leg takes some minutes.
+are MuJoCo's position servos. `--given` has friction loss, damping and armature of the joints of a limb, one after
+another, as somebody published them: then only offsets and delay are fitted. Prints a table as
+Markdown. A leg takes some minutes.
 """
 
 from __future__ import annotations
@@ -99,39 +101,43 @@ class Leg:
         command = self.log.inputs[COMMAND]
         return share * command[last] + (1.0 - share) * command[np.maximum(last - 1, 0)]
 
-    def fitted(self) -> FloatArray:
-        """Parameters (4 n + 1,) of the best of several least-squares fits."""
-        n = len(self.places)
+    def fitted(self, given: Sequence[float] = ()) -> FloatArray:
+        """Parameters (4 n + 1,) of the best of several least-squares fits; the first ones may be given."""
+        n, fixed = len(self.places), len(given)
         scale = np.append(np.repeat(_SCALE, n), _DELAY)
         weight = 1.0 / (_MRAD * np.sqrt(self.log.time.size))
 
+        def errors(tried: Sequence[FloatArray]) -> list[FloatArray]:
+            found = self.errors([np.append(given, one * scale[fixed:]) for one in tried])
+            return [weight * one.ravel() for one in found]
+
         def residual(values: FloatArray) -> FloatArray:
-            return weight * self.errors([values * scale])[0].ravel()
+            return errors([values])[0]
 
         def gradient(values: FloatArray) -> FloatArray:
-            tried = [values, *(values + _CHANGE * axis for axis in np.eye(values.size))]
-            found = [weight * one.ravel() for one in self.errors([one * scale for one in tried])]
+            found = errors([values, *(values + _CHANGE * axis for axis in np.eye(values.size))])
             return np.column_stack([(one - found[0]) / _CHANGE for one in found[1:]])
 
-        fits = [
-            least_squares(residual, start * np.append(np.repeat(_USUAL, n), 0.2 * _DELAY) / scale, gradient,
-                          max_nfev=_EVALUATIONS)
-            for start in STARTS
-        ]  # fmt: skip
-        return np.asarray(min(fits, key=lambda one: one.cost).x * scale)
+        usual = (np.append(np.repeat(_USUAL, n), 0.2 * _DELAY) / scale)[fixed:]
+        fits = [least_squares(residual, start * usual, gradient, max_nfev=_EVALUATIONS) for start in STARTS]
+        return np.append(given, min(fits, key=lambda one: one.cost).x * scale[fixed:])
 
 
 def _rms(error: FloatArray) -> list[float]:
     return (root_mean_square(error) / _MRAD).tolist()
 
 
-def compare(recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: float) -> None:
+def compare(
+    recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: float, published: Sequence[float]
+) -> None:
     """Print the rows of one leg."""
     log = load_recording(recording, robot=robot).select(tuple(names))
     leg = Leg.of(robot.urdf_xml, log, kp, kd)
-    values = leg.fitted()
-    fit = _rms(leg.errors([values])[0])
-    friction = np.abs(values[: 2 * len(names)].reshape(2, -1))
+    for words, given in (("given", published),) if published else (("fit of the rollout", ()),):
+        values = leg.fitted(given)
+        friction = np.abs(values[: 2 * len(names)].reshape(2, -1))
+        for name, error, (loss, damping) in zip(names, _rms(leg.errors([values])[0]), friction.T, strict=True):
+            print(row((name, words, f"{loss:.3f}", f"{damping:.3f}", f"{error:.1f}", "")), flush=True)
     for words, known in (("`identify`", False), ("`identify --known-inertia`", True)):
         result = identify(log, robot, kp=kp, kd=kd, known_inertia=known)
         table = dict(zip(result.parameters.names, result.parameters.values.tolist(), strict=True))
@@ -140,9 +146,6 @@ def compare(recording: Path, robot: Robot, names: Sequence[str], kp: float, kd: 
             loss, damping = (table[f"{score.joint}/{kind}"] for kind in ("coulomb", "viscous"))
             cells = score.joint, words, f"{loss:.3f}", f"{damping:.3f}", f"{score.identified / _MRAD:.1f}"
             print(row((*cells, f"{score.urdf / _MRAD:.1f}")), flush=True)
-    for k, (name, error) in enumerate(zip(names, fit, strict=True)):
-        cells = name, "fit of the rollout", f"{friction[0, k]:.3f}", f"{friction[1, k]:.3f}", f"{error:.1f}", ""
-        print(row(cells), flush=True)
 
 
 @command
@@ -154,6 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kp", type=float, required=True, help="gain of the drives [N m/rad]")
     parser.add_argument("--kd", type=float, required=True, help="damping of the drives [N m s/rad]")
     parser.add_argument("--limbs", type=lambda text: text.split(","), default=None, help="first letters of the joints")
+    parser.add_argument("--given", type=lambda text: [float(one) for one in text.split(",")], default=[],
+                        help="friction loss, damping and armature of the joints of a limb")  # fmt: skip
     given = parser.parse_args(arguments)
     robot = load_robot(given.urdf, {"robot.fixed_base": True, "observer": "momentum"})
     joints = load_recording(given.recording, robot=robot).joint_names
@@ -162,7 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"argument --limbs: no joint of the recording begins with {', '.join(unknown)}")
     print(header(("joint", "parameters", "F_c [N m]", "F_v [N m s/rad]", "rollout [mrad]", "URDF alone [mrad]")))
     for limb in limbs:
-        compare(given.recording, robot, [name for name in joints if name.startswith(limb)], given.kp, given.kd)
+        names = [name for name in joints if name.startswith(limb)]
+        if given.given and len(given.given) != 3 * len(names):
+            parser.error(f"argument --given: {len(given.given)} numbers, the limb {limb} needs {3 * len(names)}")
+        compare(given.recording, robot, names, given.kp, given.kd, given.given)
 
 
 if __name__ == "__main__":

@@ -284,7 +284,7 @@ def choose_model(
     entries = _entries(solution, folded, options, offsets, before, start)
     errors = [folded.held_out_error(entry.columns, entry.prior) for entry in entries]
     scores = [scores_of(error, problem) for error in errors]
-    chosen, rivals, table = choose("model", [str(entry) for entry in entries], scores)
+    chosen, rivals, table = choose("model", [str(entry) for entry in entries], scores, shrinkage=True)
     values = [_embedded(folded.values(entry.columns, entry.prior), entry.columns, q + 1 + n) for entry in entries]
     best = entries[chosen]
     delays = [value[q] + value[q + 1 :] for value in values]
