@@ -12,7 +12,7 @@ import yaml
 import friction_estimator
 from friction_estimator.cli.main import VERBS
 from friction_estimator.estimation.diagnosis import ADVICE
-from friction_estimator.estimation.sensor_checks import Kind
+from friction_estimator.estimation.health import Kind
 from friction_estimator.messages import topics
 
 ROOT = Path(__file__).parents[1]

@@ -1,9 +1,18 @@
-"""Counters, flags and events of an estimator since its start, from which the node makes diagnostics."""
+"""Counters, flags, events and findings of an estimator since its start, from which the node makes diagnostics."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.errors import choices
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import BoolArray
 
 EVENTS_KEPT = 20
 """Number of newest events that :attr:`Health.events` holds."""
@@ -11,6 +20,9 @@ _PAUSE_NS = 5_000_000_000
 """A condition that pauses for longer than this makes a new event when it comes back [ns]."""
 _RESTART_PAUSE = 1000
 """A restart fewer frames after another one of the same kind makes no new event: stamps that jump jump often."""
+_RIGHT = 2
+"""A finding stays until its check has been right this many times since it was wrong. Single conclusions may be right by
+chance while the sensor is wrong: some legs of a walk show little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +131,147 @@ class Health:
         """Events after the first ``count``, oldest first, as far as they are kept."""
         new = min(self.event_count - count, len(self.events))
         return tuple(self.events)[len(self.events) - new :]
+
+
+class Kind(Enum):
+    """What may be wrong with a sensor."""
+
+    SILENCE = "silence"
+    PUBLISHERS = "second publisher"
+    RATE = "rate"
+    LAG = "lag"
+    LATE = "late readings"
+    DELAY = "delay"
+    TILT = "tilt"
+    EFFORT_GAIN = "gain of effort"
+    POSITION_OFFSET = "offset of position"
+    STUCK_POSITION = "stuck position"
+    STUCK_VELOCITY = "stuck velocity"
+    STUCK_EFFORT = "stuck effort"
+    STUCK_RATE = "stuck angular velocity"
+    STUCK_FORCE = "stuck specific force"
+    STUCK_WRENCH = "stuck wrench"
+    VELOCITY_SIGN = "sign of velocity"
+    VELOCITY_UNIT = "unit of velocity"
+    FORCE_UNIT = "unit of specific force"
+    IMU_DIRECTION = "direction of specific force"
+    HEADING = "heading of the IMU"
+    RATE_UNIT = "angular velocity"
+    WRENCH_DIRECTION = "direction of wrench"
+    WRENCH_UNIT = "unit of wrench"
+    NO_WRENCH = "no wrench"
+    EFFORT_SIGN = "sign of effort"
+    EFFORT_UNIT = "unit of effort"
+
+
+TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
+"""Silent sensors, refused readings, wrong rates and stamps."""
+ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OFFSET))
+"""Errors that the estimate accounts for."""
+TORQUES = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+"""Wrong torques: no check of another sensor depends on them alone."""
+HARMLESS = TIMING | ACCOUNTED
+"""No readings that are used are wrong."""
+
+JOINTS = "{joints}"
+"""Stands in the text of a finding for the names of its joints."""
+OUTCOME = "{outcome}"
+"""Stands in the text of a finding for what the estimate makes of it."""
+
+
+class Check(NamedTuple):
+    """Result of a check.
+
+    Attributes
+    ----------
+    kind, place : what was checked, and the topic
+    text : finding; empty where the sensor is right
+    joints : (n,) joints that the finding names; None: it names none
+    """
+
+    kind: Kind
+    place: str
+    text: str
+    joints: BoolArray | None = None
+
+
+@dataclass(slots=True)
+class _Finding:
+    """A check that has failed: how often it has been right since, its first text, and all joints since then (n,)."""
+
+    right: int
+    text: str
+    joints: BoolArray | None
+
+
+class Findings:
+    """Failed checks of the sensors, each until its check has been right twice.
+
+    Parameters
+    ----------
+    health : whose findings, doubts and events are written
+    robot : names and limbs
+    foot_topics : in the order of the feet
+
+    Attributes
+    ----------
+    held : by kind and topic
+    wrong : those of readings that are used and wrong
+    """
+
+    def __init__(self, health: Health, robot: RobotModel, foot_topics: Sequence[str]) -> None:
+        self._health, self._robot, self._foot_topics = health, robot, foot_topics
+        self.held: dict[tuple[Kind, str], _Finding] = {}
+        self.wrong: dict[tuple[Kind, str], _Finding] = {}
+
+    def keep(self, check: Check, stamp_ns: int) -> bool:
+        """Begin, continue or end the finding of a check; True where it ends."""
+        key, held = (check.kind, check.place), self.held
+        finding = held.get(key)
+        if not check.text:
+            if finding is not None:
+                finding.right += 1
+                if finding.right == _RIGHT:
+                    del held[key]
+                    return True
+        elif finding is None:
+            held[key] = finding = _Finding(0, check.text, check.joints)
+            self._health.add_event("sensor", stamp_ns, self._sentence(finding))
+        else:
+            finding.right = 0
+            if finding.joints is not None and check.joints is not None:
+                finding.joints = finding.joints | check.joints
+        return False
+
+    def publish(self, coupled: BoolArray) -> None:
+        """Write findings and doubts; ``coupled`` (n, n): joints that move each other."""
+        health, names = self._health, self._robot.joint_names
+        health.findings = tuple(map(self._sentence, self.held.values()))
+        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in self.held)
+        self.wrong = {key: finding for key, finding in self.held.items() if key[0] not in HARMLESS}
+        health.doubts = {}
+        for (_, place), finding in self.wrong.items():
+            affected = self._affected(place, finding.joints, coupled)
+            for name in (name for name, here in zip(names, affected.tolist(), strict=True) if here):
+                health.doubts.setdefault(name, self._sentence(finding))
+
+    def is_wrong(self, topic: str, but: Kind | None = None) -> bool:
+        """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
+        others = HARMLESS | TORQUES | {but}
+        return any(kind not in others and place == topic for kind, place in self.held)
+
+    def _sentence(self, finding: _Finding) -> str:
+        """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
+        excess, names = self._health.innovation_excess, self._robot.joint_names
+        doubt = f"The innovations are still {excess:.1f} times too large, and sigma with them"
+        text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
+        if finding.joints is None:
+            return text
+        return text.replace(JOINTS, choices(name for name, here in zip(names, finding.joints, strict=True) if here))
+
+    def _affected(self, place: str, joints: BoolArray | None, coupled: BoolArray) -> BoolArray:
+        """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""
+        if joints is not None:
+            return np.asarray(coupled[joints].any(axis=0))
+        limbs = [limb for topic, limb in zip(self._foot_topics, self._robot.limb, strict=True) if topic == place]
+        return np.asarray(limbs[0]) if limbs else np.ones(len(self._robot.joint_names), dtype=bool)

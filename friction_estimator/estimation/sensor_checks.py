@@ -2,16 +2,11 @@
 
     rates, stamps   counters and delays of the synchronizer
     stuck           a reading keeps its bits although the joints around it move
-    IMU             mean specific force against gravity; its direction against the soles that stand on the ground and
-                    against the foot forces (Newton's second law of the whole robot); angular velocity against the
-                    standing legs
-    foot sensors    direction of the force in the sole; sum of the forces against the weight; both against the motor
-                    torques of the leg
-    joint states    motor torque against the torque that gravity and foot force need; velocity against position
+    readings        of sensors that depend on each other (:mod:`sensor_evidence`)
+    calibration     errors of sensors that the filters have found
 
 Each check ends in a finding: one sentence that begins with the topic, names the presumed cause and what to do.
 A finding stays until its check has been right twice, so that it does not flicker with the steps of a walk.
-Every check needs two witnesses, so that payload, slopes, a crane or a fallen robot blame no sensor.
 """
 
 from __future__ import annotations
@@ -20,15 +15,18 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.errors import choices
-from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.sensor_evidence import LEAST_SPEED, LOADED, Evidence, EvidenceCollector
+from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Check, Findings, Health, Kind
+from friction_estimator.estimation.sensor_evidence import (
+    LEAST_SPEED,
+    PERIOD,
+    Evidence,
+    EvidenceChecks,
+    EvidenceCollector,
+)
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
@@ -46,14 +44,9 @@ _LATE = 0.01
 _FEW = 0.01
 """Share of joint samples that may contradict the others: encoders have glitches."""
 
-_PERIOD = 0.05
-"""Time between the frames that are checked [s]."""
-_PERIOD_NS = round(1e9 * _PERIOD)
+_PERIOD_NS = round(1e9 * PERIOD)
 _BLOCK = 1.0
 """Time between two conclusions [s]; each uses the newest two to four blocks of this length."""
-_RIGHT = 2
-"""A finding stays until its check has been right this many times since it was wrong. Single conclusions may be right by
-chance while the sensor is wrong: some legs of a walk show little."""
 _LONGEST = 10.0
 """Frames farther apart than this are a jump of the clock and not a low rate [s]."""
 
@@ -66,31 +59,10 @@ _SMOOTH = 0.7
 """Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
 them may have it by chance, so that a joint must go farther in a shorter time."""
 
-_ENOUGH = 10
-"""Checked frames from which means are made at least: half a second."""
-_ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
-"""Directions within the first angle agree: slopes and tilted feet are less steep. Beyond the second one they do not."""
-_EQUAL = 1.4
-"""Two forces or torques agree within this factor: payload, gains and friction change them by less."""
-_SCALED = 2.0
-"""Beyond this factor a torque or velocity has another unit or gear ratio."""
-_SURE = 0.8
-"""Correlation (without removing means) above which one quantity is a multiple of another."""
-_LEAST_TORQUE, _LEAST_ERRORS = 2.0, 4.0
-"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]; and in
-standard deviations of the centres of mass: an error of two of them is half of that torque."""
-_LEAST_PART = 0.3
-"""The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
-_LEAST_SWAY = 0.1
-"""Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
-
 _MOSTLY = 0.9
 """Fraction of a second for which a foot must be loaded, so that it stands."""
 _BLOCKS = 4
 """Number of blocks that are kept."""
-
-_FORCES, _FELT = slice(0, 3), slice(3, 6)
-"""Rows of ``moments``: sum of the foot forces over the mass, and specific force."""
 
 _DEVIATIONS = 6.0
 """Standard deviations beyond which an identified error is named."""
@@ -106,76 +78,8 @@ _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
 
-class Kind(Enum):
-    """What may be wrong with a sensor."""
-
-    SILENCE = "silence"
-    PUBLISHERS = "second publisher"
-    RATE = "rate"
-    LAG = "lag"
-    LATE = "late readings"
-    DELAY = "delay"
-    TILT = "tilt"
-    EFFORT_GAIN = "gain of effort"
-    POSITION_OFFSET = "offset of position"
-    STUCK_POSITION = "stuck position"
-    STUCK_VELOCITY = "stuck velocity"
-    STUCK_EFFORT = "stuck effort"
-    STUCK_RATE = "stuck angular velocity"
-    STUCK_FORCE = "stuck specific force"
-    STUCK_WRENCH = "stuck wrench"
-    VELOCITY_SIGN = "sign of velocity"
-    VELOCITY_UNIT = "unit of velocity"
-    FORCE_UNIT = "unit of specific force"
-    IMU_DIRECTION = "direction of specific force"
-    HEADING = "heading of the IMU"
-    RATE_UNIT = "angular velocity"
-    WRENCH_DIRECTION = "direction of wrench"
-    WRENCH_UNIT = "unit of wrench"
-    NO_WRENCH = "no wrench"
-    EFFORT_SIGN = "sign of effort"
-    EFFORT_UNIT = "unit of effort"
-
-
-_TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
-"""Silent sensors, refused readings, wrong rates and stamps: no readings that are used are wrong."""
-ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OFFSET))
-"""Errors that the estimate accounts for."""
-_EFFORT = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
-"""Wrong torques: no check of another sensor depends on them alone."""
-
 _LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
-
-JOINTS = "{joints}"
-"""Stands in the text of a finding for the names of its joints."""
-OUTCOME = "{outcome}"
-"""Stands in the text of a finding for what the estimate makes of it."""
-
-
-class Check(NamedTuple):
-    """Result of a check.
-
-    Attributes
-    ----------
-    kind, place : what was checked, and the topic
-    text : finding; empty where the sensor is right
-    joints : (n,) joints that the finding names; None: it names none
-    """
-
-    kind: Kind
-    place: str
-    text: str
-    joints: BoolArray | None = None
-
-
-@dataclass(slots=True)
-class _Finding:
-    """A check that has failed: how often it has been right since, its first text, and all joints since then (n,)."""
-
-    right: int
-    text: str
-    joints: BoolArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +119,7 @@ class SensorChecks:
     Attributes
     ----------
     due_ns : stamp from which on :meth:`add` has something to do [ns]
-    readings_are_wrong : True while readings of a sensor are known to be wrong, apart from rates, stamps and errors that
-        the estimate accounts for
-    wrong_for : time for which they may have been wrong when that was found [s]
+    wrong_for : time for which readings may have been wrong when that was found [s]
     """
 
     def __init__(
@@ -235,12 +137,12 @@ class SensorChecks:
         self._sensors = [(self._imu, LOWEST_IMU_RATE)] if self._floating else []
         self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in self._feet]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
-        self._collector = EvidenceCollector(robot, flat)
+        self._collector, self._relations = EvidenceCollector(robot, flat), EvidenceChecks(config, robot)
         self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
-        self._held: dict[tuple[Kind, str], _Finding] = {}
+        self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
         self._right_ns: dict[tuple[Kind, str], int] = {}
+        self.wrong_for = math.inf
         self._coupled: BoolArray = np.eye(len(robot.joint_names), dtype=bool)
-        self.readings_are_wrong, self.wrong_for = False, math.inf
         self.restart()
 
     def restart(self) -> None:
@@ -294,64 +196,32 @@ class SensorChecks:
         """Make the next pending check, and keep or drop its findings."""
         if self._pending is None:
             return
-        checks, held = next(self._pending, None), self._held
+        checks = next(self._pending, None)
         if checks is None:
             self._pending = None
             return
+        known = self.readings_are_wrong
         for check in checks:
-            self._keep(check)
-        health, names = self._health, self._robot.joint_names
-        health.findings = tuple(map(self._sentence, held.values()))
-        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in held)
-        wrong = {key: finding for key, finding in held.items() if key[0] not in _TIMING | ACCOUNTED}
-        self.readings_are_wrong = bool(wrong)
-        health.doubts = {}
-        for (_, place), finding in wrong.items():
-            affected = self._affected(place, finding.joints)
-            for name in (name for name, here in zip(names, affected.tolist(), strict=True) if here):
-                health.doubts.setdefault(name, self._sentence(finding))
+            if self._findings.keep(check, self._stamp_ns):
+                while len(self._blocks) > 1:  # what came before may show the error
+                    self._blocks.popleft()
+            self._note_age(check, known)
+        self._findings.publish(self._coupled)
 
-    def _keep(self, check: Check) -> None:
-        """Begin, continue or end the finding of a check."""
-        key, held = (check.kind, check.place), self._held
-        finding = held.get(key)
+    def _note_age(self, check: Check, known: bool) -> None:
+        """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
+        key = check.kind, check.place
         if not check.text:
             self._right_ns[key] = self._stamp_ns
-            if finding is not None:
-                finding.right += 1
-                if finding.right == _RIGHT:
-                    del held[key]
-                    while len(self._blocks) > 1:  # what came before may show the error
-                        self._blocks.popleft()
-        elif finding is None:
-            held[key] = finding = _Finding(0, check.text, check.joints)
-            self._health.add_event("sensor", self._stamp_ns, self._sentence(finding))
-            self._note_age(key)
-        else:
-            finding.right = 0
-            if finding.joints is not None and check.joints is not None:
-                finding.joints = finding.joints | check.joints
-
-    def _sentence(self, finding: _Finding) -> str:
-        """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
-        excess = self._health.innovation_excess
-        doubt = f"The innovations are still {excess:.1f} times too large, and sigma with them"
-        text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
-        return text if finding.joints is None else text.replace(JOINTS, self._listed(finding.joints))
-
-    def _affected(self, place: str, joints: BoolArray | None) -> BoolArray:
-        """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""
-        if joints is not None:
-            return np.asarray(self._coupled[joints].any(axis=0))
-        limbs = [limb for foot, limb in zip(self._feet, self._robot.limb, strict=True) if foot.wrench_topic == place]
-        return np.asarray(limbs[0]) if limbs else np.ones(len(self._robot.joint_names), dtype=bool)
-
-    def _note_age(self, key: tuple[Kind, str]) -> None:
-        """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
-        if not self.readings_are_wrong and key[0] not in _TIMING | ACCOUNTED:
-            hidden = _BLOCK * (3.0 if key[0] in _LONG else 1.0)
+        elif not known and check.kind not in HARMLESS:
+            hidden = _BLOCK * (3.0 if check.kind in _LONG else 1.0)
             since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
             self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
+
+    @property
+    def readings_are_wrong(self) -> bool:
+        """True while readings are known to be wrong, apart from rates, stamps and what the estimate accounts for."""
+        return bool(self._findings.wrong)
 
     def _conclude_all(self) -> None:
         while self._pending is not None:
@@ -364,32 +234,27 @@ class SensorChecks:
         yield self._lags(second)
         yield self._calibrated(second)
         yield self._stuck()
-        two = self._evidence(2)
-        yield self._speeds(two)
-        if self._wrong(self._joints):
+        findings, relations, two = self._findings, self._relations, self._evidence(2)
+        yield relations.speeds(two)
+        if findings.is_wrong(self._joints):
             return
         if not self._floating:
-            yield self._torques(self._evidence(4))
+            yield relations.torques(self._evidence(4))
             return
-        yield self._gravity(two)
-        if (Kind.FORCE_UNIT, self._imu) not in self._held:
-            yield self._directions(two)
-        four = two if any(kind in _LONG for kind, _ in self._held) else self._evidence(4)
-        yield self._turning(four)
-        if self._wrong(self._imu, but=Kind.HEADING):
+        yield relations.gravity(two)
+        if (Kind.FORCE_UNIT, self._imu) not in findings.held:
+            yield relations.directions(two)
+        four = two if any(kind in _LONG for kind, _ in findings.held) else self._evidence(4)
+        yield relations.turning(four)
+        if findings.is_wrong(self._imu, but=Kind.HEADING):
             return
-        yield self._feet_and_weight(two)
-        if any(self._wrong(foot.wrench_topic) for foot in self._feet):
+        yield relations.feet_and_weight(two, findings.held)
+        if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
-        if (Kind.POSITION_OFFSET, self._joints) not in self._held:  # a leg in a wrong posture turns the foot forces
-            yield self._heading(four)
-        if not self._wrong(self._imu):
-            yield self._torques(four)
-
-    def _wrong(self, topic: str, but: Kind | None = None) -> bool:
-        """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
-        others = _TIMING | ACCOUNTED | _EFFORT | {but}
-        return any(kind not in others and place == topic for kind, place in self._held)
+        if (Kind.POSITION_OFFSET, self._joints) not in findings.held:  # a leg in a wrong posture turns the foot forces
+            yield relations.heading(four)
+        if not findings.is_wrong(self._imu):
+            yield relations.torques(four)
 
     def _evidence(self, blocks: int) -> Evidence:
         """What the newest blocks show."""
@@ -547,182 +412,10 @@ class SensorChecks:
                 text = f"{foot.wrench_topic}: the wrench of the foot sensor {foot.name!r} {rest}"
                 yield Check(Kind.STUCK_WRENCH, foot.wrench_topic, text if stuck[row] else "")
 
-    def _listed(self, where: BoolArray) -> str:
-        return choices(name for name, here in zip(self._robot.joint_names, where.tolist(), strict=True) if here)
-
-    def _speeds(self, sums: Evidence) -> Iterator[Check]:
-        """Joints whose velocity has another sign or unit than the change of their position."""
-        product, expected, step, count = sums.speed[:4]
-        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * _PERIOD) ** 2)
-        correlation, slope = _compare(product, expected, step)
-        flipped = moves & (correlation < -_SURE)
-        slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
-        scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
-        if not moves.any():
-            return
-        what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
-        text = f"{what} its position: correct one of them in the driver"
-        yield Check(Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
-        what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
-        text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
-        yield Check(Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
-
-    def _gravity(self, sums: Evidence) -> Iterator[Check]:
-        """Unit of the specific force: its mean is gravity, whatever the robot does."""
-        count = float(sums.imu[0])
-        if count < _ENOUGH:
-            return
-        size, mean = float(sums.imu[1]) / count, float(np.linalg.norm(sums.force)) / count
-        remedy = ""
-        if 1.0 / _EQUAL < size < _EQUAL:
-            remedy = "is it in g? Publish it in m/s^2"
-        elif size < GRAVITY / _SCALED:
-            remedy = "is gravity removed? Publish what the accelerometer reads, in m/s^2"
-        elif mean > GRAVITY * _SCALED:
-            remedy = "publish it in m/s^2"
-        text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
-        yield Check(Kind.FORCE_UNIT, self._imu, text if remedy else "")
-
-    def _directions(self, sums: Evidence) -> Iterator[Check]:
-        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
-        tilts = []
-        for foot, config in enumerate(self._feet):
-            if sums.loaded[foot] < _ENOUGH or not all(config.held_axes):
-                continue
-            load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
-            what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
-            if load > math.pi - _ALONG:
-                text = f"{what} points down: set feet.{config.name}.flip"
-            elif load > _ACROSS:
-                text = (
-                    f"{what} is turned by {math.degrees(load):.0f} degrees against the sole: publish it in the axes of "
-                    f"feet.{config.name}.frame"
-                )
-            if gravity < _ALONG and (text or load < _ALONG):
-                yield Check(Kind.WRENCH_DIRECTION, config.wrench_topic, text)
-            if load < _ALONG:
-                tilts.append(gravity)
-        tilt = min(tilts, default=_ALONG)
-        if not _ALONG <= tilt <= _ACROSS:
-            text = (
-                f"{self._imu}: the specific force is turned by {math.degrees(tilt):.0f} degrees against the soles on "
-                "the ground: set imu.frame to a frame with the axes of the IMU"
-            )
-            if tilt > math.pi - _ALONG:
-                text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
-            yield Check(Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
-
-    def _turning(self, sums: Evidence) -> Iterator[Check]:
-        """Sign and unit of the angular velocity, against that of the base by the standing legs."""
-        product, legs, rate, count = sums.turning
-        correlation, slope = (float(value) for value in _compare(product, legs, rate))
-        if count < _ENOUGH or abs(correlation) < _SURE:
-            return
-        text, what = "", f"{self._imu}: the angular velocity is"
-        if correlation < 0.0:
-            text = f"{what} opposite to that of the standing legs: change its sign, or set imu.frame"
-        elif slope > _SCALED:
-            unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
-            text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
-        yield Check(Kind.RATE_UNIT, self._imu, text)
-
-    def _feet_and_weight(self, sums: Evidence) -> Iterator[Check]:
-        """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
-        correlation, slope = _compare(*sums.limb.T)
-        sure = correlation > _SURE
-        *idle, idle_count = sums.idle.T
-        idle_correlation, carried = _compare(*idle)
-        weight = float(np.trace(sums.moments[_FELT, _FELT]))
-        if sums.newton[0] < _ENOUGH:
-            return
-        share = float(sums.share.sum()) / weight
-        corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
-        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
-        for foot, config in enumerate(self._feet):
-            if {(kind, config.wrench_topic) for kind in (Kind.STUCK_WRENCH, Kind.WRENCH_DIRECTION)} & self._held.keys():
-                continue
-            what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
-            scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
-            if sure[foot] and (explains or not scaled):
-                remedy = (
-                    "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
-                )
-                factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
-                yield Check(Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else "")
-            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
-            if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
-                text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
-                yield Check(Kind.NO_WRENCH, config.wrench_topic, text if empty else "")
-
-    def _heading(self, sums: Evidence) -> Iterator[Check]:
-        """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
-        count = float(sums.newton[0])
-        if count < 2 * _ENOUGH:
-            return
-        mean = sums.newton[1:] / count
-        covariance = sums.moments / count - np.outer(mean, mean)
-        up = mean[3:] / np.linalg.norm(mean[3:])
-        forces, felt, both = covariance[_FORCES, _FORCES], covariance[_FELT, _FELT], covariance[_FORCES, _FELT]
-        size = math.sqrt(_level(forces, up) * _level(felt, up))
-        along, axis = _level(both, up), (both[2, 1] - both[1, 2], both[0, 2] - both[2, 0], both[1, 0] - both[0, 1])
-        across = float(up @ axis)
-        angle = math.atan2(across, along)
-        if size < _LEAST_SWAY**2 or math.hypot(along, across) < _SURE * size or _ALONG < abs(angle) < _ACROSS:
-            return
-        text = (
-            f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
-            "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
-        )
-        yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
-
-    def _torques(self, sums: Evidence) -> Iterator[Check]:
-        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
-
-        With a floating base these are the joints of legs that stand.
-        """
-        product, needed, measured, count = sums.torque
-        correlation, slope = _compare(product, needed, measured)
-        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
-        if self._floating:
-            stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
-            least = max(_LEAST_TORQUE, _LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight)
-            shown = (mean > least**2) & self._robot.limb[stands].any(axis=0)
-        else:
-            shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)
-        flipped = shown & (correlation < -_SURE)
-        scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
-        if shown.any():
-            what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
-            text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
-            yield Check(Kind.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
-            text = (
-                f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
-                "N m (check unit, gear ratio and torque constant)"
-            )
-            yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
-
 
 def _is_sure(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:
     """Whether identified errors are beyond their standard deviations, and near those of a second before."""
     return (np.abs(value) > _DEVIATIONS * sigma) & (np.abs(value - before) < _SETTLED * np.abs(value))
-
-
-def _tilt(vector: FloatArray) -> float:
-    """Angle to the z axis [rad]."""
-    return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
-
-
-def _level(product: FloatArray, up: FloatArray) -> float:
-    """Trace of the horizontal part of a (3, 3) product, not below zero for a covariance."""
-    return float(np.trace(product) - up @ product @ up)
-
-
-def _logarithm(ratio: float) -> float:
-    return math.log(ratio) if ratio > 0.0 else -math.inf
-
-
-def _middle(values: FloatArray) -> str:
-    return f"{float(np.median(values)):.2g}" if values.size else ""
 
 
 def _is_motion(sums: FloatArray) -> BoolArray:
@@ -731,21 +424,7 @@ def _is_motion(sums: FloatArray) -> BoolArray:
     Drivers publish steps of the velocity, and often none of them is zero.
     """
     _, square, _, count, total, lagged = sums
-    highest = LEAST_SPEED * _PERIOD
+    highest = LEAST_SPEED * PERIOD
     offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
     removed = offset * (2.0 * total - count * offset)
     return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))
-
-
-def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Correlation of two quantities, and the second as a multiple of the first, from their sums of products.
-
-    Parameters
-    ----------
-    product, reference, other : sums of the product, of the first quantity squared, of the second one squared
-    """
-    size = np.sqrt(reference * other)
-    return (
-        np.divide(product, size, out=np.zeros_like(size), where=size > 0.0),
-        np.divide(product, reference, out=np.ones_like(size), where=reference > 0.0),
-    )

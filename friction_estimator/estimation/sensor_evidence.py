@@ -1,19 +1,53 @@
-"""What a second of frames shows about the sensors: sums from which :mod:`sensor_checks` draws conclusions."""
+"""What a second of frames shows about the sensors: sums of readings that depend on each other, and conclusions.
+
+    IMU             mean specific force against gravity; its direction against the soles that stand on the ground and
+                    against the foot forces (Newton's second law of the whole robot); angular velocity against the
+                    standing legs
+    foot sensors    direction of the force in the sole; sum of the forces against the weight; both against the motor
+                    torques of the leg
+    joint states    motor torque against the torque that gravity and foot force need; velocity against position
+
+Every conclusion needs two witnesses, so that payload, slopes, a crane or a fallen robot blame no sensor.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from friction_estimator.config import Config
+from friction_estimator.estimation.health import JOINTS, Check, Kind
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorFrame
 
 LOADED, UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
 LEAST_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
+PERIOD = 0.05
+"""Time between the frames that are checked [s]."""
+_ENOUGH = 10
+"""Checked frames from which means are made at least: half a second."""
+_ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
+"""Directions within the first angle agree: slopes and tilted feet are less steep. Beyond the second one they do not."""
+_EQUAL = 1.4
+"""Two forces or torques agree within this factor: payload, gains and friction change them by less."""
+_SCALED = 2.0
+"""Beyond this factor a torque or velocity has another unit or gear ratio."""
+_SURE = 0.8
+"""Correlation (without removing means) above which one quantity is a multiple of another."""
+_LEAST_TORQUE, _LEAST_ERRORS = 2.0, 4.0
+"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]; and in
+standard deviations of the centres of mass: an error of two of them is half of that torque."""
+_LEAST_PART = 0.3
+"""The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
+_LEAST_SWAY = 0.1
+"""Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
+
+_FORCES, _FELT = slice(0, 3), slice(3, 6)
+"""Rows of ``moments``: sum of the foot forces over the mass, and specific force."""
 _ROUNDING, _LEAST = 1e-12, 1e-9
 """Differences of equal readings: relative, because interpolation rounds, and absolute, which no sensor resolves."""
 
@@ -173,3 +207,200 @@ class EvidenceCollector:
 def _products(first: FloatArray, second: FloatArray) -> FloatArray:
     """Sums (k, 3) of the products of the rows of two arrays (k, n), and of their squares."""
     return np.stack(((first * second).sum(axis=1), (first**2).sum(axis=1), (second**2).sum(axis=1)), axis=1)
+
+
+class EvidenceChecks:
+    """What the evidence shows of units, signs and axes: joint velocities, IMU, foot sensors and motor torques.
+
+    Parameters
+    ----------
+    config : topics and frames
+    robot : weight, limbs and frame of the IMU
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._config, self._robot, self._floating = config, robot, not config.robot.fixed_base
+        self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
+
+    def speeds(self, sums: Evidence) -> Iterator[Check]:
+        """Joints whose velocity has another sign or unit than the change of their position."""
+        product, expected, step, count = sums.speed[:4]
+        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * PERIOD) ** 2)
+        correlation, slope = _compare(product, expected, step)
+        flipped = moves & (correlation < -_SURE)
+        slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
+        scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if not moves.any():
+            return
+        what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
+        text = f"{what} its position: correct one of them in the driver"
+        yield Check(Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
+        what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
+        text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
+        yield Check(Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
+
+    def gravity(self, sums: Evidence) -> Iterator[Check]:
+        """Unit of the specific force: its mean is gravity, whatever the robot does."""
+        count = float(sums.imu[0])
+        if count < _ENOUGH:
+            return
+        size, mean = float(sums.imu[1]) / count, float(np.linalg.norm(sums.force)) / count
+        remedy = ""
+        if 1.0 / _EQUAL < size < _EQUAL:
+            remedy = "is it in g? Publish it in m/s^2"
+        elif size < GRAVITY / _SCALED:
+            remedy = "is gravity removed? Publish what the accelerometer reads, in m/s^2"
+        elif mean > GRAVITY * _SCALED:
+            remedy = "publish it in m/s^2"
+        text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
+        yield Check(Kind.FORCE_UNIT, self._imu, text if remedy else "")
+
+    def directions(self, sums: Evidence) -> Iterator[Check]:
+        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
+        tilts = []
+        for foot, config in enumerate(self._feet):
+            if sums.loaded[foot] < _ENOUGH or not all(config.held_axes):
+                continue
+            load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
+            what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
+            if load > math.pi - _ALONG:
+                text = f"{what} points down: set feet.{config.name}.flip"
+            elif load > _ACROSS:
+                text = (
+                    f"{what} is turned by {math.degrees(load):.0f} degrees against the sole: publish it in the axes of "
+                    f"feet.{config.name}.frame"
+                )
+            if gravity < _ALONG and (text or load < _ALONG):
+                yield Check(Kind.WRENCH_DIRECTION, config.wrench_topic, text)
+            if load < _ALONG:
+                tilts.append(gravity)
+        tilt = min(tilts, default=_ALONG)
+        if not _ALONG <= tilt <= _ACROSS:
+            text = (
+                f"{self._imu}: the specific force is turned by {math.degrees(tilt):.0f} degrees against the soles on "
+                "the ground: set imu.frame to a frame with the axes of the IMU"
+            )
+            if tilt > math.pi - _ALONG:
+                text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
+            yield Check(Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
+
+    def turning(self, sums: Evidence) -> Iterator[Check]:
+        """Sign and unit of the angular velocity, against that of the base by the standing legs."""
+        product, legs, rate, count = sums.turning
+        correlation, slope = (float(value) for value in _compare(product, legs, rate))
+        if count < _ENOUGH or abs(correlation) < _SURE:
+            return
+        text, what = "", f"{self._imu}: the angular velocity is"
+        if correlation < 0.0:
+            text = f"{what} opposite to that of the standing legs: change its sign, or set imu.frame"
+        elif slope > _SCALED:
+            unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
+            text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
+        yield Check(Kind.RATE_UNIT, self._imu, text)
+
+    def feet_and_weight(self, sums: Evidence, known: Collection[tuple[Kind, str]]) -> Iterator[Check]:
+        """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
+        correlation, slope = _compare(*sums.limb.T)
+        sure = correlation > _SURE
+        *idle, idle_count = sums.idle.T
+        idle_correlation, carried = _compare(*idle)
+        weight = float(np.trace(sums.moments[_FELT, _FELT]))
+        if sums.newton[0] < _ENOUGH:
+            return
+        share = float(sums.share.sum()) / weight
+        corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
+        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
+        for foot, config in enumerate(self._feet):
+            if {(kind, config.wrench_topic) for kind in (Kind.STUCK_WRENCH, Kind.WRENCH_DIRECTION)} & set(known):
+                continue
+            what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
+            scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
+            if sure[foot] and (explains or not scaled):
+                remedy = (
+                    "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
+                )
+                factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
+                yield Check(Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else "")
+            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
+            if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
+                text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
+                yield Check(Kind.NO_WRENCH, config.wrench_topic, text if empty else "")
+
+    def heading(self, sums: Evidence) -> Iterator[Check]:
+        """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
+        count = float(sums.newton[0])
+        if count < 2 * _ENOUGH:
+            return
+        mean = sums.newton[1:] / count
+        covariance = sums.moments / count - np.outer(mean, mean)
+        up = mean[3:] / np.linalg.norm(mean[3:])
+        forces, felt, both = covariance[_FORCES, _FORCES], covariance[_FELT, _FELT], covariance[_FORCES, _FELT]
+        size = math.sqrt(_level(forces, up) * _level(felt, up))
+        along, axis = _level(both, up), (both[2, 1] - both[1, 2], both[0, 2] - both[2, 0], both[1, 0] - both[0, 1])
+        across = float(up @ axis)
+        angle = math.atan2(across, along)
+        if size < _LEAST_SWAY**2 or math.hypot(along, across) < _SURE * size or _ALONG < abs(angle) < _ACROSS:
+            return
+        text = (
+            f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
+            "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
+        )
+        yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
+
+    def torques(self, sums: Evidence) -> Iterator[Check]:
+        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
+
+        With a floating base these are the joints of legs that stand.
+        """
+        product, needed, measured, count = sums.torque
+        correlation, slope = _compare(product, needed, measured)
+        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
+        if self._floating:
+            stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
+            least = max(_LEAST_TORQUE, _LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight)
+            shown = (mean > least**2) & self._robot.limb[stands].any(axis=0)
+        else:
+            shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)
+        flipped = shown & (correlation < -_SURE)
+        scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        if shown.any():
+            what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
+            text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
+            yield Check(Kind.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
+            text = (
+                f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
+                "N m (check unit, gear ratio and torque constant)"
+            )
+            yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
+
+
+def _tilt(vector: FloatArray) -> float:
+    """Angle to the z axis [rad]."""
+    return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
+
+
+def _level(product: FloatArray, up: FloatArray) -> float:
+    """Trace of the horizontal part of a (3, 3) product, not below zero for a covariance."""
+    return float(np.trace(product) - up @ product @ up)
+
+
+def _logarithm(ratio: float) -> float:
+    return math.log(ratio) if ratio > 0.0 else -math.inf
+
+
+def _middle(values: FloatArray) -> str:
+    return f"{float(np.median(values)):.2g}" if values.size else ""
+
+
+def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Correlation of two quantities, and the second as a multiple of the first, from their sums of products.
+
+    Parameters
+    ----------
+    product, reference, other : sums of the product, of the first quantity squared, of the second one squared
+    """
+    size = np.sqrt(reference * other)
+    return (
+        np.divide(product, size, out=np.zeros_like(size), where=size > 0.0),
+        np.divide(product, reference, out=np.ones_like(size), where=reference > 0.0),
+    )

@@ -311,7 +311,7 @@ class LimbFilter:
         P[:, rows] += into_momentum.T
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
-        if not frozen:
+        if not frozen and (np.abs(force) > window.dry_friction).any():  # not friction alone
             self._inflate_calibration()
 
     def _inflate_calibration(self) -> None:
