@@ -33,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     add_robot_arguments(parser)
-    parser.add_argument("--observer", "--method", choices=tuple(OBSERVERS), help="method that measures friction")
+    parser.add_argument(
+        "--observer",
+        "--method",
+        choices=tuple(OBSERVERS),
+        help="method that measures friction; when not given, that of the YAML of the robot",
+    )
     parser.add_argument(
         "--smooth",
         type=look_ahead,
