@@ -213,26 +213,27 @@ def lay_out(
     """
     m, f = limb.joints.size, limb.feet.size
     errors = sensor_errors(config, noise)
-    blocks = (
-        np.zeros(m),
-        np.full(m, config.model_error_std),
-        laws.prior_std[limb.joints].ravel(),
-        np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
-        np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),
-        np.full(6 * f, errors.force_gain_std),
-        np.full(m, errors.effort_gain_std),
-        np.full(3, errors.specific_force_bias_std if floating else 0.0),
-        np.full(f, WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
-        np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
-        motors.offset_std[limb.joints] * config.calibrate_sensors,
-        motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
-        motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
-        np.zeros(m),
-    )
-    ends = np.cumsum([block.size for block in blocks]).tolist()
+    prior = {
+        "momentum": np.zeros(m),
+        "model_error": np.full(m, config.model_error_std),
+        "law": laws.prior_std[limb.joints].ravel(),
+        "links": np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
+        "foot_bias": np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),
+        "foot_gain": np.full(6 * f, errors.force_gain_std),
+        "effort_gain": np.full(m, errors.effort_gain_std),
+        "accelerometer_bias": np.full(3, errors.specific_force_bias_std if floating else 0.0),
+        "wrench_delay": np.full(f, WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
+        "torque_delay": np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
+        "effort_offset": motors.offset_std[limb.joints] * config.calibrate_sensors,
+        "armature": motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
+        "compliance": motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
+        "position_offset": np.zeros(m),
+    }
+    assert tuple(prior) == FirstStates._fields
+    ends = np.cumsum([block.size for block in prior.values()]).tolist()
     first = FirstStates(0, *ends[:-1])
     parts = {name: slice(start, end) for name, start, end in zip(first._fields, first, ends, strict=True)}
-    return LimbState(**parts, size=ends[-1], first=first, prior_std=np.concatenate(blocks))
+    return LimbState(**parts, size=ends[-1], first=first, prior_std=np.concatenate([*prior.values()]))
 
 
 @arrays
