@@ -37,6 +37,15 @@ class ParameterTable:
     reference: FloatArray | None = None
     identifiable: BoolArray | None = None
 
+    @property
+    def urdf_scale(self) -> float:
+        """Factor from known parameters to the identified ones, by least squares in sigmas; 1 without any."""
+        if self.reference is None:
+            return 1.0
+        known = np.isfinite(self.reference) & (self.sigma > 0.0)
+        value, reference = (one[known] / self.sigma[known] for one in (self.values, self.reference))
+        return float(value @ reference / (reference @ reference)) if reference.any() else 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class JointScore:
@@ -310,9 +319,8 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     if not score.torque_rms > 0.0:
         text = f"its {quantity} is zero in all samples; use its friction only if it has no motor"
         return [Finding(2.0, f"{joint}: {text}")]
-    quality = (
-        f"its {quantity} is predicted with an error of {100 * relative:.1f} % on segments that the fit has not seen"
-    )
+    error = f"an error of {100 * relative:.1f} % on segments that the fit has not seen"
+    quality = f"its {quantity} is predicted with {error}"
     if not relative < 1.0:
         found = [Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it")]
     elif relative > _GOOD:
@@ -325,7 +333,7 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
             "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
         )
         found.append(Finding(1.2, text))
-    if np.isfinite(score.rigid_body_error) and score.model_error > score.rigid_body_error:
+    if score.model_error > score.rigid_body_error:
         text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
         found.append(Finding(1.8, f"{joint}: {text}"))
     return found
@@ -365,8 +373,8 @@ def about_law(
             )
             found.append(Finding(1.5, text))
         elif values[k] <= 0.0 and not optional:
-            text = f"{name}: {parameter} would be negative and was held at zero: check the torque and the model"
-            found.append(Finding(1.1, text))
+            text = "would be negative and was held at zero: check the torque and the model"
+            found.append(Finding(1.1, f"{name}: {parameter} {text}"))
     basis = np.eye(values.size)
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
     for what, unit, weights in sides:
@@ -419,9 +427,8 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
     )
     if friction[0].presliding is not None:
-        torques, spread = (
-            np.concatenate([getattr(one, kind) for one in friction]) for kind in ("presliding", "presliding_covariance")
-        )
+        added: Any = [(one.presliding, one.presliding_covariance) for one in friction]
+        torques, spread = map(np.concatenate, zip(*added, strict=True))
         laws = replace(laws, presliding=torques, presliding_covariance=spread)
     return replace(
         found[0],

@@ -46,6 +46,8 @@ _SHOWN = 0.5
 """Share of the rows of the largest candidate that another one must have."""
 _STARTS = 16
 """Shapes that are tried of every law that is compared."""
+_ANY_SHAPE = "tanh_stribeck"
+"""Law whose columns meet most shapes: with them, velocities are compared before a law is chosen."""
 _COMPARED = 5_000
 """Rows that candidates are compared at: more do not decide."""
 
@@ -112,8 +114,8 @@ class CurveSource:
 
     def rows(self, motions: Sequence[Motion], options: FrictionCurveOptions, delay: float) -> NumberedRows:
         """Numbered by samples of the period of the first motion."""
-        samples = self.samples(motions, options, delay)
-        return curve_rows(self.law, samples, min(motion.period for motion in motions))
+        samples, law = self.samples(motions, options, delay), make_law(_ANY_SHAPE) if self.automatic else self.law
+        return curve_rows(law, samples, min(motion.period for motion in motions))
 
 
 def choose_treatment(

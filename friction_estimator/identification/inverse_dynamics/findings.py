@@ -27,6 +27,7 @@ from friction_estimator.identification.result import (
     FrictionSamples,
     JointLaw,
     JointScore,
+    ParameterTable,
     about_law,
     about_shape,
 )
@@ -128,6 +129,7 @@ _OTHER_MASS = 1.5
 
 def inverse_dynamics_findings(
     solution: Estimate,
+    parameters: ParameterTable,
     bodies: Estimate | None,
     plausible: bool,
     samples: Sequence[FrictionSamples],
@@ -137,6 +139,7 @@ def inverse_dynamics_findings(
 
     Parameters
     ----------
+    parameters : of the estimate
     bodies : the estimate with the nearest bodies that exist; None when no inertia is unknown
     plausible : noise explains how far these are from the identified ones
     samples, laws : (n) friction as the data show it, and the law of every joint
@@ -145,7 +148,7 @@ def inverse_dynamics_findings(
     if bodies is not None and not plausible and bodies.fit.relative_error > _GOOD:
         errors = (100.0 * one.fit.relative_error for one in (bodies, solution))
         found.append(Finding(1.9, IMPOSSIBLE.format(*errors)))
-    scale = _scale(solution)
+    scale = parameters.urdf_scale
     if not 1.0 / _SCALE < scale < _SCALE:
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))
     elif not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
@@ -159,17 +162,6 @@ def inverse_dynamics_findings(
                 Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
             )
     return [*found, *_about_delay(solution), *shapes, *_about_constants(solution, names, laws)]
-
-
-def _scale(solution: Estimate) -> float:
-    """Factor from the inertial parameters of the URDF to the identified ones, by least squares in sigmas; 1 without."""
-    first = solution.model.friction_count
-    reference = np.append(np.full(first, np.nan), solution.model.body.reference)[solution.kept]
-    known = np.isfinite(reference)
-    sigma = np.sqrt(np.diagonal(solution.fit.covariance))
-    known &= sigma > 0.0
-    value, reference = solution.fit.values[known] / sigma[known], reference[known] / sigma[known]
-    return float(value @ reference / (reference @ reference)) if reference.any() else 1.0
 
 
 def _about_delay(solution: Estimate) -> list[Finding]:

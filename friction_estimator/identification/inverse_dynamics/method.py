@@ -131,25 +131,25 @@ def run(
     return merged(parts)
 
 
-_EXPLAINED = 0.5
-"""Relative error of torques that any fixed base explains."""
-
-
 def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
     """Refuse torques of several limbs, most of which no fixed base explains: the robot walks, or stands on them.
+
+    They are predicted no better than by zero, or act against the weight and inertia of their limb, as those of a leg
+    do that carries the rest of the robot.
 
     Raises
     ------
     InputError
         With what to do.
     """
-    scores = [score for part, _ in parts for score in part.scores if score.samples]
-    bad = [score.joint for score in scores if not score.relative_error < _EXPLAINED]
-    if limbs > 1 and 2 * len(bad) > len(scores):
+    seen = [(part, score) for part, _ in parts for score in part.scores if score.samples]
+    bad = [score.joint for part, score in seen if not score.relative_error < 1.0 or part.parameters.urdf_scale < 0.0]
+    if limbs > 1 and 2 * len(bad) > len(seen):
         raise InputError(
-            f"half and more of the torques of {choices(bad)} is not predicted: the base of this robot is not fixed, or "
-            "its limbs touch something. Friction of a walking robot needs its YAML and a bag with IMU and foot "
-            "wrenches (friction_curve)"
+            f"torques of {choices(bad)} are not those of limbs on a base that does not move, they act against weight "
+            "and inertia or are not predicted at all: the base of this robot is not fixed, its limbs touch something, "
+            "or the sign of all torques is wrong. Friction of a walking robot needs its YAML and a bag with IMU and "
+            "foot wrenches (friction_curve)"
         )
 
 
@@ -275,13 +275,14 @@ def _identify_part(
     rows = prediction.rows(motions, model)
     scores = joint_scores(solution, options.solver, options.folds, rows)
     samples = friction_samples(solution)
-    findings = inverse_dynamics_findings(solution, bodies, plausible, samples, laws)
+    parameters = parameter_table(solution)
+    findings = inverse_dynamics_findings(solution, parameters, bodies, plausible, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
     findings += about_projection(samples, added_motors(solution.model.friction), friction)
     findings += judged(scores, solution.fit.condition) + about_friction(solution)
     found = Identification(
         friction=friction,
-        parameters=parameter_table(solution),
+        parameters=parameters,
         scores=scores,
         samples=samples,
         condition=solution.fit.condition,
