@@ -118,7 +118,8 @@ def decided(
 
     Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
     inertia by kd, times the delay, and what is of second order in the delay, which other errors hide. Errors do not
-    decide it: the simplest timing is taken, and what all explanations differ by is in the covariance.
+    decide it: the simplest timing is taken, and what all explanations differ by is in the covariance, with the weight
+    that their errors leave them.
     """
     of_drive = observations[0].commanded is not None
     plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
@@ -135,6 +136,8 @@ def decided(
     return solution, notes
 
 
+_TINY = 1e-9
+"""Standard error of a candidate that does not differ from the best one."""
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
 
@@ -178,14 +181,19 @@ def _best(
         scores.append(scores_of(_held_out(one, options)[these], same))
     chosen, rivals, table = choose(decision, words, scores, slack)
     solution, notes = tried[chosen]
+    worse = np.array([max(one.excess - table[chosen].excess, 0.0) / max(one.sigma, _TINY) for one in table])
+    share = np.exp(-0.25 * np.square(worse))  # root of the likelihood that it predicts as well as the chosen one
     names = [list(one.model.names) for one, _ in tried]
     values = [
         np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
         for (one, _), known in zip(tried, names, strict=True)
     ]
-    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+    others = [(share[k], values[k], tried[k][0]) for k in rivals if k != chosen]
+    own, delay = values[chosen], solution.delay
+    apart = choice_covariance(own, [own + part * (value - own) for part, value, _ in others])
     spread = apart if solution.spread is None else solution.spread + apart
-    late = _delay_spread(solution, [tried[k][0] for k in rivals if k != chosen], options)
+    moved = [replace(one, delay=delay + part * (one.delay - delay)) for part, _, one in others]
+    late = _delay_spread(solution, moved, options)
     return replace(
         solution,
         candidates=(*solution.candidates, *table),
