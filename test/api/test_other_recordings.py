@@ -113,12 +113,15 @@ def test_limbs_in_one_table_are_what_each_is_alone(tmp_path: Path) -> None:
     assert any(text.startswith(("the torque was right 19.", "the torque was right 20.")) for text in both.verdicts)
 
 
-def test_torques_that_no_fixed_base_explains_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("carries", [False, True])
+def test_torques_that_no_fixed_base_explains_are_refused(carries: bool, tmp_path: Path) -> None:
+    """Torques without relation to the motion, and those of legs that carry the rest of the robot."""
     (tmp_path / "two.urdf").write_text(pendulums("left", "right"))
     log = together(swing("left", 0), swing("right", 1))
-    noise = np.random.default_rng(0).normal(size=log.position.shape)
+    assert log.effort is not None
+    effort = -log.effort if carries else np.random.default_rng(0).normal(size=log.position.shape)
     with pytest.raises(fe.FrictionEstimatorError, match="the base of this robot is not fixed"):
-        fe.identify(replace(log, effort=noise), tmp_path / "two.urdf", law="coulomb_viscous")
+        fe.identify(replace(log, effort=effort), tmp_path / "two.urdf", law="coulomb_viscous")
 
 
 def test_a_torque_in_another_unit_is_named_joint_by_joint(tmp_path: Path) -> None:

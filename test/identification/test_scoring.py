@@ -16,7 +16,7 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choose, scores_of
+from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choose, pushes, scores_of
 from friction_estimator.identification.uncertainty import solve
 
 
@@ -74,6 +74,23 @@ def test_folds_give_the_errors_of_separate_fits() -> None:
     whole = np.linalg.lstsq(made.W, made.y, rcond=None)[0]
     np.testing.assert_allclose(folded.values(columns, nothing_known(3)), whole, atol=1e-9)
     assert abs(folded.freedom(columns, nothing_known(3)) - 3.0) < 1e-6
+
+
+def test_at_most_a_twentieth_of_the_errors_are_pushes() -> None:
+    error = np.ones(100)
+    error[:3] = 50.0
+    assert np.flatnonzero(pushes(error, 6.0)).tolist() == [0, 1, 2]
+    error[:30] = np.arange(30) + 50.0
+    assert pushes(error, 6.0).sum() == 5 and pushes(error, 6.0)[25:30].all()
+
+
+def test_among_strengths_of_a_prior_the_error_of_the_best_itself_counts() -> None:
+    made = problem(1.0)
+    size = np.where(np.arange(400) // 20 % 2, 1.3, 0.7)[:, None]
+    errors = made.y[:, None] * np.array([0.102, 0.1]) * size
+    scores = [scores_of(error, made) for error in errors.T]
+    assert choose("prior", ("strong", "weak"), scores)[0] == 1  # 2 % in every block: certain, and irrelevant
+    assert choose("prior", ("strong", "weak"), scores, shrinkage=True)[0] == 0
 
 
 def test_held_out_errors_use_nothing_of_the_fold_that_they_are_about() -> None:
