@@ -1,6 +1,6 @@
 """How soon does the external torque of MOB-Net, or of another source, show that a walking biped is hit?
 
-    python -m benchmarks.collisions MODEL... --end-to-end MODEL... [--pushes 60] [--minutes 10] [--walks FOLDER]
+    python -m benchmarks.collisions MODEL... [--end-to-end MODEL...] [--pushes 60] [--minutes 10] [--walks FOLDER]
         [-o docs/design/collisions.md]
 
 After section 5.3 and Table 9 of Lim et al. 2024: pushes on foot, ankle and knee of the swinging leg, from the front and
@@ -20,6 +20,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--end-to-end",
         type=Path,
         nargs="+",
-        required=True,
+        default=[],
         help="as many of FTS-e2e, which benchmarks.torque_step trains",
     )
     parser.add_argument("--pushes", type=count, default=60, help="number of pushes")
@@ -90,11 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--walks", type=Path, default=Path("collision_walks"), help="folder of the simulated walks")
     add_page(parser, DOCS / "design" / "collisions.md", *PLACES, optional=True)
     options = parser.parse_args(arguments)
-    if len(options.models) != len(options.end_to_end):
-        parser.error("as many models of FTS-e2e as of MOB-Net, please")
     robot = load_robot("suralp")
-    paths = zip(options.models, options.end_to_end, strict=True)
-    pairs = [(load_model(first, robot), load_model(second, robot)) for first, second in paths]
+    models = [[load_model(path, robot) for path in paths] for paths in (options.models, options.end_to_end)]
+    pairs = [tuple(one for one in pair if one is not None) for pair in zip_longest(*models)]
     study = Study(robot, Walks(robot, options.walks), Sources(robot, pairs))
     walks = math.ceil(60.0 * options.minutes / LENGTH - 1e-9)
     study.learn(walks)
@@ -177,9 +176,10 @@ class Study:
     def tables(self) -> Iterator[list[str]]:
         """Lines of the tables, in the order of :data:`PLACES`."""
         last = max(self._thresholds)
+        methods = [method for method in METHODS if (method, 0) in self._thresholds[last]]
         counts = [f"{case} ({self.cases.count(case)})" for case in CASES]
         lines = [header(("method", *counts, "all", "false alarms in the air", "in contact", "paper, of 60"))]
-        for method in METHODS:
+        for method in methods:
             seen = [np.isfinite(delays) for delays in _of_trainings(self._delays, method)]
             hit = [_figures([int(np.sum(one & [c == case for c in self.cases])) for one in seen]) for case in CASES]
             places = zip(*map(_places, _of_trainings(self._false[last], method)), strict=True)
@@ -187,19 +187,19 @@ class Study:
             lines.append(row((method, *hit, every, *map(_figures, places), str(PAPER.get(method, ("",))[0]))))
         yield lines
         lines = [header(("method", *LEVELS, "paper"))]
-        for method in METHODS:
+        for method in methods:
             every = [np.array(one)[:, None] - self._risen for one in _of_trainings(self._delays, method)]
             means = [_mean_delays(1e3 * delays) for delays in every]
             paper = f"{PAPER[method][1]}" if method in PAPER else ""
             lines.append(row((method, *(_figures(values) for values in zip(*means, strict=True)), paper)))
         yield lines
         lines = [header(("method", *(f"{minutes:.1f} min" for minutes in self._thresholds)))]
-        for method in METHODS:
+        for method in methods:
             places = [_places(self._false[minutes][method, 0]) for minutes in self._thresholds]
             lines.append(row((method, *(f"{air} + {contact}" for air, contact in places))))
         yield lines
         lines = [header(("", *self._robot.joint_names))]
-        for method in (name for name, (_, signals) in METHODS.items() if signals == (0,)):
+        for method in (name for name in methods if METHODS[name][1] == (0,)):
             values = self._thresholds[last][method, 0].values[FREE, 0]
             lines.append(row((method, *(f"{value:.1f}" for value in values))))
         yield lines

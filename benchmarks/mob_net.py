@@ -1,6 +1,6 @@
 """How large are the errors of the Kalman observer, of MOB-Net and of both together in the external torque?
 
-    python -m benchmarks.mob_net [MODEL] [--robot suralp] [--walks 3] [--seconds 40]
+    python -m benchmarks.mob_net [MODEL] [--robot suralp] [--walks 3] [--seconds 40] [--seed 1000]
 
 Foot wrenches are measured, so the external torque is zero in a walk that nothing disturbs. In other walks the swinging
 legs are hit (Lim et al. 2024, section 5.3) every 3 s; the truth is the torque of these forces behind the low-pass of
@@ -87,11 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--robot", default="suralp", help="name in config/robots or path of a YAML")
     parser.add_argument("--walks", type=count, default=3, help="number of walks of each kind")
     parser.add_argument("--seconds", type=longer_than(START + 1.0), default=40.0, help="length of a walk")
+    parser.add_argument("--seed", type=int, default=1000, help="of gaits, pushes and noise")
     options = parser.parse_args(arguments)
     robot = load_robot(options.robot)
     model = load_model(options.model, robot) if options.model else None
     compiled.prepare()
-    kinds = {kind: kind(seed=1000, length=options.seconds, exploration=False) for kind in (RandomWalks, PushedWalks)}
+    same = {"seed": options.seed, "length": options.seconds, "exploration": False}
+    kinds = {kind: kind(**same) for kind in (RandomWalks, PushedWalks)}
     start = walk_errors(robot, model, kinds[RandomWalks], FIRST_WALK, None).identified
     walked, pushed = (
         [walk_errors(robot, model, walks, FIRST_WALK + 1 + number, start) for number in range(options.walks)]

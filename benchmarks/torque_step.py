@@ -3,7 +3,6 @@
     python -m benchmarks.mob_net_walks walks --duration 360
     friction_estimator train walks -o mob_net.safetensors
     python -m benchmarks.torque_step walks MODEL... [--end-to-end MODEL...] [--without MODEL...] [--walks 3]
-        [-o docs/results/mob_net.md]
 
 After section 5.1, Fig. 6 and Tables 10 and 11 of Lim et al. 2024: an external torque of 30 N m acts on the hip pitch
 joint of the swinging leg for 0.1 s. FTS-e2e is their baseline: the same networks, trained with the same data and
@@ -25,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.shared.command import command, count, make_parser
-from benchmarks.shared.pages import DOCS, add_page, header, row
+from benchmarks.shared.pages import header, row
 from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
@@ -50,7 +49,6 @@ WALKS = RandomWalks(seed=5000, exploration=False)
 PAPER = {"MOB": (37.05, 19.3), "FTS-e2e": (16.32, math.nan), "MOB-Net": (3.53, 1.31)}
 """Fig. 6 and Table 5: error of the hip pitch joint with a step, mean error of the leg while walking [N m]."""
 WITHOUT = "MOB-Net without random torques"
-PLACE = "torque step"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--end-to-end", type=Path, nargs="+", default=[], help="as many of FTS-e2e")
     parser.add_argument("--without", type=Path, nargs="+", default=[], help="models trained without random torques")
     parser.add_argument("--walks", type=count, default=3, help="walks of 20 s")
-    add_page(parser, DOCS / "results" / "mob_net.md", PLACE, optional=True)
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
     models = [load_model(path, robot) for path in options.models]
@@ -90,15 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     walks = [walk_with_steps(robot, number) for number in range(options.walks)]
     print(f"{sum(len(steps) for *_, steps in walks)} steps of {TORQUE:g} N m\n")
     columns = ("", "hip pitch, step [N m]", "within 1.96 sigma", "paper", "joints, walking [N m]", "within 1.96 sigma")
-    lines = [header((*columns, "paper"))]
+    print(header((*columns, "paper")))
     for name, of_method in ((name, models) for name, models in of_methods.items() if models):
         paper = ["" if math.isnan(value) else f"{value:.1f}" for value in PAPER.get(name, (math.nan, math.nan))]
         figures = [figures_of(name, model, walks) for model in of_method]
         error, inside, mean, inside_walking = (", ".join(texts) for texts in zip(*figures, strict=True))
-        lines.append(row((name, error, inside, paper[0], mean, inside_walking, paper[1])))
-    print(*lines, sep="\n")
-    if options.output is not None:
-        options.output.fill(PLACE, lines)
+        print(row((name, error, inside, paper[0], mean, inside_walking, paper[1])))
 
 
 def figures_of(name: str, model: Model | None, walks: Sequence[StepWalk]) -> tuple[str, str, str, str]:

@@ -201,11 +201,11 @@ class Sources:
     Parameters
     ----------
     robot : the built-in biped
-    models : a MOB-Net and an FTS-e2e of each training
+    models : a MOB-Net of each training, and an FTS-e2e where there is one
     """
 
     robot: Robot
-    models: Sequence[tuple[Model, Model]]
+    models: Sequence[tuple[Model, ...]]
 
     def torques(self, signals: WalkSignals) -> tuple[dict[Source, tuple[FloatArray, FloatArray]], list[FloatArray]]:
         """External torque and sigma (m, n) of each source in a walk, and the wrenches (m, 6) on the base by MOB-Net.
@@ -223,10 +223,10 @@ class Sources:
             guard = Guard(models[0], True, Health())
             for k in range(m):
                 fused[:, k] = fusion.step((observed[0][k], observed[1][k]), (mob_net[0][k], mob_net[1][k]), PERIOD)
-            end_to_end = outputs[:, 1, 0, -n:] - signals.ground[:, -n:]
             held = np.array([guard.sigma(external[k], outputs[k, 0, 1], PERIOD) for k in range(m)])[:, -n:]
             found[("MOB-Net", seed)], found[("fused", seed)] = (mob_net[0], held), (fused[0], fused[1])
-            found[("FTS-e2e", seed)] = end_to_end, sigmas[:, 1].copy()
+            if len(models) > 1:
+                found[("FTS-e2e", seed)] = outputs[:, 1, 0, -n:] - signals.ground[:, -n:], sigmas[:, 1].copy()
             wrenches.append(external[:, :6])
         velocity, effort = (signals.inputs[:, k * n : (k + 1) * n].astype(float) for k in (1, 2))
         mob, sigma = signals.residual[:, -n:].astype(float), np.ones((m, n))
