@@ -119,7 +119,7 @@ class SensorChecks:
     Attributes
     ----------
     due_ns : stamp from which on :meth:`add` has something to do [ns]
-    wrong_for : time for which readings may have been wrong when that was found [s]
+    wrong_for : time for which readings may have been wrong when that was found; zero when they were not [s]
     """
 
     def __init__(
@@ -251,7 +251,10 @@ class SensorChecks:
         yield relations.feet_and_weight(two, findings.held)
         if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
-        if (Kind.POSITION_OFFSET, self._joints) not in findings.held:  # a leg in a wrong posture turns the foot forces
+        if (Kind.POSITION_OFFSET, self._joints) in findings.held:  # a leg in a wrong posture turns the foot forces
+            yield iter((Check(Kind.HEADING, self._imu, ""),))
+            self.wrong_for = 0.0
+        else:
             yield relations.heading(four)
         if not findings.is_wrong(self._imu):
             yield relations.torques(four)
@@ -338,40 +341,39 @@ class SensorChecks:
             age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{config.name}.delay"
             text = f"{config.wrench_topic}: the wrenches are {age}. {OUTCOME}; {remedy}"
-            yield Check(Kind.DELAY, config.wrench_topic, text if sure[foot] and not torques else "")
-        bias, sigma, past = (
-            np.hypot(*row[:2]) / GRAVITY for row in (*found.accelerometer_bias, before.accelerometer_bias[0])
-        )
-        tilt = float(bias)
-        tilted = right and tilt > _TILTED and bool(_is_sure(bias, sigma, past))
-        angle = f"{math.degrees(tilt):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
-        error = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {GRAVITY * tilt:.2g} m/s^2"
-        yield Check(
-            Kind.TILT, self._imu, f"{self._imu}: {error}. {OUTCOME}; correct the frame in the URDF" if tilted else ""
-        )
+            shown = sure[foot] and not (delay < -_DELAY).all()  # then the torques are older
+            yield Check(Kind.DELAY, config.wrench_topic, text if shown else "")
+        tilt, sigma, past = (math.hypot(*row[:2]) for row in (*found.accelerometer_bias, before.accelerometer_bias[0]))
+        tilted = right and tilt > GRAVITY * _TILTED and bool(_is_sure(np.array(tilt), np.array(sigma), np.array(past)))
+        angle = f"{math.degrees(tilt / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
+        text = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {tilt:.2g} m/s^2. {OUTCOME}"
+        text = f"{self._imu}: {text}; correct the frame in the URDF" if tilted else ""
+        yield Check(Kind.TILT, self._imu, text)
 
     def _surest_joint(self, found: SensorCalibration, before: SensorCalibration) -> Iterator[Check]:
-        """The error of a torque or position that the data show best: others follow from it."""
+        """The error of a torque or position that the data show best, once it explains them: others follow from it.
+
+        The heading of the IMU is one of these others: a leg whose posture is wrong turns the foot forces.
+        """
         value, sigma = np.stack((found.effort_gain, found.position_offset), axis=1)
         past = np.stack((before.effort_gain[0], before.position_offset[0]))
-        sure = _is_sure(value, sigma, past) & (np.abs(value) > [[_GAIN], [_SLIP]]) & (not self.readings_are_wrong)
+        sure = _is_sure(value, sigma, past) & (np.abs(value) > [[_GAIN], [_SLIP]])
+        sure &= all(kind is Kind.HEADING for kind, _ in self._findings.wrong)
         certainty = np.divide(np.abs(value), sigma, out=np.zeros_like(value), where=sure)
         best, joint = divmod(int(certainty.argmax()), certainty.shape[1])
         gain, slip = 1.0 / (1.0 - value[0, joint]), value[1, joint]
-        for row, kind, text in (
-            (
-                0,
-                Kind.EFFORT_GAIN,
-                f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the gain",
-            ),
-            (
-                1,
-                Kind.POSITION_OFFSET,
-                f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; set its zero",
-            ),
-        ):
-            text = f"{self._joints}: the {text}" if row == best and sure[row, joint] else ""
+        texts = (
+            f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the gain",
+            f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; set its zero",
+        )
+        for row, kind in enumerate((Kind.EFFORT_GAIN, Kind.POSITION_OFFSET)):
+            shown = row == best and sure[row, joint] and self._explains(kind, self._joints)
+            text = f"{self._joints}: the {texts[row]}" if shown else ""
             yield Check(kind, self._joints, text, np.arange(certainty.shape[1]) == joint)
+
+    def _explains(self, kind: Kind, place: str) -> bool:
+        """Whether an identified error leaves nothing unexplained, or is named already."""
+        return self._health.innovation_excess <= 1.0 or (kind, place) in self._findings.held
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""

@@ -38,11 +38,9 @@ _SCALED = 2.0
 """Beyond this factor a torque or velocity has another unit or gear ratio."""
 _SURE = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
-_LEAST_TORQUE, _LEAST_ERRORS = 2.0, 4.0
-"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show [N m]; and in
-standard deviations of the centres of mass: an error of two of them is half of that torque."""
-_LEAST_PART = 0.3
-"""The same for a fixed base, as a part of that of the joint that needs most: arms differ in size."""
+_LEAST_ERRORS = 4.0
+"""Root mean square of the torque that a joint needs, above which sign and unit of the measured one show, in standard
+deviations of the centres of mass of the robot's weight: an error of two of them is half of that torque."""
 _LEAST_SWAY = 0.1
 """Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
 
@@ -355,12 +353,10 @@ class EvidenceChecks:
         product, needed, measured, count = sums.torque
         correlation, slope = _compare(product, needed, measured)
         mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
+        shown = mean > (_LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight) ** 2
         if self._floating:
             stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
-            least = max(_LEAST_TORQUE, _LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight)
-            shown = (mean > least**2) & self._robot.limb[stands].any(axis=0)
-        else:
-            shown = mean > (_LEAST_PART**2) * mean.max(initial=0.0)
+            shown &= self._robot.limb[stands].any(axis=0)
         flipped = shown & (correlation < -_SURE)
         scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
         if shown.any():

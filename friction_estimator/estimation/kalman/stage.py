@@ -384,14 +384,15 @@ class KalmanFriction:
         """Note that readings of sensors are known to be wrong, for at most this time [s], or right again.
 
         What was identified from wrong readings is dropped when they are right again: the limbs go back to what they had
-        learned before.
+        learned before. With a time of zero nothing is dropped.
         """
         self._sensors_wrong = wrong
         if wrong:
             self.bank.checkpoint(wrong_for)
         else:
             self.finish_pending_updates()
-            self.bank.rollback()
+            if wrong_for > 0.0:
+                self.bank.rollback()
             self._frames.forget_pushes()
             self._publish_law()
 
