@@ -40,7 +40,8 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 RARE = 0.05
-"""Up to this share of a joint's rows, the largest errors first, may be left out of its scores as pushes."""
+"""Up to this share of a joint's rows, the largest errors first, may be left out of its scores as pushes; of more, ever
+fewer, and none of twice as many: then it is the prediction that is wrong."""
 _WORSE = 1.5
 """Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
@@ -48,8 +49,11 @@ _WORSE = 1.5
 def pushes(error: FloatArray, limit: FloatArray | float) -> BoolArray:
     """Which errors (r,) of one joint are beyond a limit, (r,) or one of all, and among the few that may be left out."""
     size = np.abs(error)
-    most = np.sort(size)[-1 - int(RARE * size.size)] if size.size else 0.0
-    return np.asarray(size > np.maximum(limit, most))
+    if not size.size:
+        return np.zeros(0, dtype=bool)
+    beyond = size > limit
+    allowed = int(np.clip(2.0 * RARE - beyond.mean(), 0.0, RARE) * size.size)
+    return np.asarray(beyond & (size > np.sort(size)[-1 - allowed]))
 
 
 @dataclass(frozen=True, slots=True)
