@@ -161,6 +161,8 @@ def test_the_package_stays_small_enough_to_read() -> None:
     assert sum(OPTIONAL.isdisjoint(module_name(path).split(".")) for path in files) <= 200
     folders = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files)
     assert {name: count for name, count in folders.items() if count > 20} == {}
+    lines = {module_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {name: count for name, count in lines.items() if count > 450} == {}
 
 
 def test_the_table_is_the_one_of_the_docs() -> None:

@@ -43,11 +43,11 @@ from friction_estimator.identification.prediction import (
     TorquePrediction,
     curves_of_laws,
     rows_of_live_law,
+    validated,
 )
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import VAGUE, Identification, ParameterTable
-from friction_estimator.identification.scoring import validated
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.linear_algebra import one_blas_thread

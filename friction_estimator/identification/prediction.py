@@ -1,9 +1,12 @@
-"""What an identification predicts, exactly as it was fitted: saved with the result, and used for its own errors."""
+"""What an identification predicts, exactly as it was fitted: saved with the result, and used for its own errors.
+
+:func:`validated` compares the predictions with other recordings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,13 +26,16 @@ from friction_estimator.identification.inverse_dynamics.refinement import hold_c
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
-from friction_estimator.identification.result import JointLaw
+from friction_estimator.identification.result import Identification, JointLaw, JointScore
 from friction_estimator.identification.rigid_body import drive_inertia_columns
-from friction_estimator.identification.scoring import Rows
+from friction_estimator.identification.scoring import Rows, samples_of
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
+
+_WORSE = 1.5
+"""Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,3 +323,69 @@ def curves_of_laws(
         )
         for name, one in zip(names, _laws_of(friction, names), strict=True)
     ]
+
+
+def validated(identification: Identification, rows: Sequence[Rows], motions: Sequence[Motion]) -> Identification:
+    """The same identification with the scores, samples and verdicts of other recordings.
+
+    Parameters
+    ----------
+    rows : of every limb
+    motions : of the recordings
+    """
+    scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())
+    before = {score.joint: score for score in identification.scores}
+    return replace(
+        identification,
+        scores=scores,
+        samples=tuple(
+            samples_of(identification.friction, part, joint) for part in rows for joint in range(len(part.names))
+        ),
+        verdicts=(*_about_gains(rows), *(_verdict(score, before.get(score.joint)) for score in scores)),
+        provenance=replace(
+            identification.provenance,
+            data=tuple(dict.fromkeys((motion.name, motion.digest) for motion in motions)),
+            choices=tuple(dict.fromkeys(f"{one.name}: {choice}" for one in motions for choice in one.choices)),
+        ),
+    )
+
+
+def _verdict(score: JointScore, before: JointScore | None) -> str:
+    """One sentence about a joint, compared with the held-out error of the identification."""
+    if not score.samples:
+        return (
+            f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
+        )
+    share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
+    quality = f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
+    if before is None or not before.model_error > 0.0:
+        return quality
+    ratio = score.model_error / before.model_error
+    compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
+    if ratio > _WORSE:
+        return f"{compared}: check whether friction, payload or speed range differ from the identification"
+    return compared
+
+
+_OTHER_GAIN = 0.05
+"""Relative difference of a gain from one that is worth a sentence."""
+_EXPLAINS = 0.5
+"""Share of the squared error that the gain must explain."""
+
+
+def _about_gains(rows: Sequence[Rows]) -> list[str]:
+    """Joints whose measured torque is the predicted one times a number."""
+    found = []
+    for part in rows:
+        scored, error = part.scored, part.error
+        for joint, name in enumerate(part.names):
+            torque, left = part.torque[scored[:, joint], joint], error[scored[:, joint], joint]
+            predicted = torque - left
+            power = float(predicted @ predicted)
+            gain = float(torque @ predicted) / power if power > 0.0 else 1.0
+            rest = float(np.sum((torque - gain * predicted) ** 2))
+            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _EXPLAINS) * float(left @ left):
+                found.append(
+                    f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
+                )
+    return found

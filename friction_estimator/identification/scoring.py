@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import (
     REJECTED,
     LinearProblem,
@@ -31,7 +30,6 @@ from friction_estimator.identification.linear_problem import (
 from friction_estimator.identification.result import (
     Candidate,
     FrictionSamples,
-    Identification,
     JointLaw,
     JointScore,
     thinned_out,
@@ -42,8 +40,6 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 RARE = 0.05
 """Up to this share of a joint's rows, the largest errors first, may be left out of its scores as pushes; of more, ever
 fewer, and none of twice as many: then it is the prediction that is wrong."""
-_WORSE = 1.5
-"""Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
 
 def pushes(error: FloatArray, limit: FloatArray | float) -> BoolArray:
@@ -111,31 +107,6 @@ class Rows:
         return tuple(found)
 
 
-def validated(identification: Identification, rows: Sequence[Rows], motions: Sequence[Motion]) -> Identification:
-    """The same identification with the scores, samples and verdicts of other recordings.
-
-    Parameters
-    ----------
-    rows : of every limb
-    motions : of the recordings
-    """
-    scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())
-    before = {score.joint: score for score in identification.scores}
-    return replace(
-        identification,
-        scores=scores,
-        samples=tuple(
-            samples_of(identification.friction, part, joint) for part in rows for joint in range(len(part.names))
-        ),
-        verdicts=(*_about_gains(rows), *(_verdict(score, before.get(score.joint)) for score in scores)),
-        provenance=replace(
-            identification.provenance,
-            data=tuple(dict.fromkeys((motion.name, motion.digest) for motion in motions)),
-            choices=tuple(dict.fromkeys(f"{one.name}: {choice}" for one in motions for choice in one.choices)),
-        ),
-    )
-
-
 def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> FrictionSamples:
     """Friction of a joint over velocity, thinned out for figures."""
     kept = thinned_out(len(rows.velocity))
@@ -150,47 +121,6 @@ def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> Fricti
         sigma=np.zeros_like(velocity) if law is None else law.predict(velocity, np.nan_to_num(load))[1],
         used=rows.usable[kept, joint],
     )
-
-
-def _verdict(score: JointScore, before: JointScore | None) -> str:
-    """One sentence about a joint, compared with the held-out error of the identification."""
-    if not score.samples:
-        return (
-            f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
-        )
-    share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
-    quality = f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
-    if before is None or not before.model_error > 0.0:
-        return quality
-    ratio = score.model_error / before.model_error
-    compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
-    if ratio > _WORSE:
-        return f"{compared}: check whether friction, payload or speed range differ from the identification"
-    return compared
-
-
-_OTHER_GAIN = 0.05
-"""Relative difference of a gain from one that is worth a sentence."""
-_EXPLAINS = 0.5
-"""Share of the squared error that the gain must explain."""
-
-
-def _about_gains(rows: Sequence[Rows]) -> list[str]:
-    """Joints whose measured torque is the predicted one times a number."""
-    found = []
-    for part in rows:
-        scored, error = part.scored, part.error
-        for joint, name in enumerate(part.names):
-            torque, left = part.torque[scored[:, joint], joint], error[scored[:, joint], joint]
-            predicted = torque - left
-            power = float(predicted @ predicted)
-            gain = float(torque @ predicted) / power if power > 0.0 else 1.0
-            rest = float(np.sum((torque - gain * predicted) ** 2))
-            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _EXPLAINS) * float(left @ left):
-                found.append(
-                    f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
-                )
-    return found
 
 
 _PIECES = 20
