@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.command import command, command_line, make_parser
+from benchmarks.shared.command import command, command_line, count, make_parser
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
 from friction_estimator.compiled import prepare
 from friction_estimator.estimation.estimator import Estimator
@@ -194,7 +194,7 @@ def rows_of(found: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser("blame", __doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="number of changes of each kind")
+    parser.add_argument("--seeds", type=count, default=10, help="number of changes of each kind")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--noise", default="paper_std", help="sensor noise")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS), metavar="KIND")

@@ -31,6 +31,7 @@ WRONG = {
         ["-o", "no/such/page.md"],
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
+    "blame": ["--seeds", "0"],
     "collisions": ["model.safetensors", "--end-to-end", "other.safetensors", "--pushes", "0"],
     "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],

@@ -161,9 +161,10 @@ def test_the_load_of_the_node_is_reported(talking):
     busy = "busy time per joint state"
     talking.await_report(lambda d: float(talking.value("load", busy).removesuffix(" ms")) > 0.0, busy)
     status = talking.diagnostics["load"]
-    assert status.level == DiagnosticStatus.OK and status.message.endswith("% busy")
+    keeps_up = status.level == DiagnosticStatus.OK  # or not, where other programs take the processor
+    assert status.message.endswith("% busy") if keeps_up else "can process only" in status.message
     assert float(talking.value("load", "highest possible rate").removesuffix(" Hz")) > 0.0
-    assert talking.value("load", "joint states left out") == "0"
+    assert not keeps_up or talking.value("load", "joint states left out") == "0"
     for label in ("step time", "age"):
         shown = [talking.value("load", f"{label} {name}").removesuffix(" ms") for name in ("min", "mean", "p99", "max")]
         assert [float(one) for one in shown] == sorted(map(float, shown)) and float(shown[0]) > 0.0
