@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from benchmarks.shared.collision_walks import LENGTH, PERIOD, START_NS, Source, Sources, Walks, WalkSignals
+from benchmarks.shared.collision_walks import LENGTH, START_NS, Source, Sources, Walks, WalkSignals
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, add_page, header, row
+from benchmarks.shared.walks import PERIOD
 from friction_estimator.collision.detector import Collision, CollisionDetector
 from friction_estimator.collision.thresholds import FREE, ThresholdLearner, Thresholds
 from friction_estimator.io.robot import Robot, load_robot

@@ -7,8 +7,8 @@ RECORDING has ``position/<joint>`` and ``command/<joint>`` of legs that hang in 
 positions alone, by scipy's least squares on MuJoCo rollouts from several starts. It stays apart from the fit of
 `identify --fit rollout`, because it must not start from an identification: it keeps the links of the URDF, and drives
 are MuJoCo's position servos. `--given` has friction loss, damping and armature of the joints of a limb, one after
-another, as somebody published them: then only offsets and delay are fitted. Prints a table as
-Markdown. A leg takes some minutes.
+another, as somebody published them: then only offsets and delay are fitted. Prints a table as Markdown. A leg takes
+some minutes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Leg:
         command = self.log.inputs[COMMAND]
         return share * command[last] + (1.0 - share) * command[np.maximum(last - 1, 0)]
 
-    def fitted(self, given: Sequence[float] = ()) -> FloatArray:
+    def fitted(self, given: Sequence[float]) -> FloatArray:
         """Parameters (4 n + 1,) of the best of several least-squares fits; the first ones may be given."""
         n, fixed = len(self.places), len(given)
         scale = np.append(np.repeat(_SCALE, n), _DELAY)
@@ -133,11 +133,10 @@ def compare(
     """Print the rows of one leg."""
     log = load_recording(recording, robot=robot).select(tuple(names))
     leg = Leg.of(robot.urdf_xml, log, kp, kd)
-    for words, given in (("given", published),) if published else (("fit of the rollout", ()),):
-        values = leg.fitted(given)
-        friction = np.abs(values[: 2 * len(names)].reshape(2, -1))
-        for name, error, (loss, damping) in zip(names, _rms(leg.errors([values])[0]), friction.T, strict=True):
-            print(row((name, words, f"{loss:.3f}", f"{damping:.3f}", f"{error:.1f}", "")), flush=True)
+    words, values = "given" if published else "fit of the rollout", leg.fitted(published)
+    friction = np.abs(values[: 2 * len(names)].reshape(2, -1))
+    for name, error, (loss, damping) in zip(names, _rms(leg.errors([values])[0]), friction.T, strict=True):
+        print(row((name, words, f"{loss:.3f}", f"{damping:.3f}", f"{error:.1f}", "")), flush=True)
     for words, known in (("`identify`", False), ("`identify --known-inertia`", True)):
         result = identify(log, robot, kp=kp, kd=kd, known_inertia=known)
         table = dict(zip(result.parameters.names, result.parameters.values.tolist(), strict=True))

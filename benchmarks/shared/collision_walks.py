@@ -17,6 +17,7 @@ import numpy as np
 from scipy.signal import butter, lfilter
 
 from benchmarks.shared.random_walks import RandomWalks
+from benchmarks.shared.walks import PERIOD
 from friction_estimator import compiled
 from friction_estimator.base.contact_phase import ground_wrenches
 from friction_estimator.errors import SimulationError
@@ -38,7 +39,6 @@ LENGTH = 40.0
 """Of a walk [s]."""
 START_NS = 1_000_000_000
 """Stamp of the first sample [ns]."""
-PERIOD = 1e-3
 GAIT = {"step_length": 0.0, "step_side": 0.0, "step_turn": 0.0, "single_support": 0.7, "clearance": 0.05}
 """In place, as in the paper; times and heights are those of half of the walks of the training."""
 BAND = (2.0, 15.0)

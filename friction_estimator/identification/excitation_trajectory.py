@@ -133,7 +133,7 @@ LIGHT = 0.003
 def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Joints worth a place in the plan, and light ones: fingers, tilting sensors.
 
-    They have controllers of their own, and opening and closing a gripper does not identify the arm. What mimics them is
+    They have separate controllers, and opening and closing a gripper does not identify the arm. What mimics them is
     not counted with them. A URDF without masses has no light joints.
 
     Parameters
@@ -292,7 +292,7 @@ def sweep_reach(speed: FloatArray, dwell: float, ramp: float) -> FloatArray:
 
 
 _GRID = 24  # samples in one period of the highest harmonic
-_BETWEEN = 1.0 / np.cos(np.pi / _GRID)  # a peak between two samples is at most so much higher (Ehlich & Zeller 1964)
+_BETWEEN = 1.0 / np.cos(np.pi / _GRID)  # most that a peak is above two samples, as a factor (Ehlich & Zeller 1964)
 
 
 class FeasibleTrajectories:

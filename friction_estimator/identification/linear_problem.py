@@ -231,7 +231,7 @@ _MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
 _EXACT = 1e-8
-"""Share of the largest measurement below which a residual is that of the normal equations, of data without an error."""
+"""Share of the largest measurement: smaller residuals, of data without errors, are rounding of the normal equations."""
 _NOTHING = 1e-40
 """Residual of torques that are zero [N m]: its inverse square is a finite weight."""
 REJECTED = 6.0

@@ -38,8 +38,8 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 RARE = 0.05
-"""Up to this share of a joint's rows, the largest errors first, may be left out of its scores as pushes; of more, ever
-fewer, and none of twice as many: then it is the prediction that is wrong."""
+"""Share of a joint's rows, the largest errors first, that may be left out of its scores as pushes. Where errors of more
+rows are beyond the limit, fewer are left out, and none at twice this share: then the prediction is wrong."""
 
 
 def pushes(error: FloatArray, limit: FloatArray | float) -> BoolArray:
@@ -125,8 +125,8 @@ def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> Fricti
 
 _PIECES = 20
 """Blocks of time that the standard error of a difference between candidates comes from."""
-_FLOOR = 1e-9
-"""Relative errors below this are rounding."""
+ROUNDING = 1e-9
+"""Relative errors, and differences of them, below this are rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Scores:
         """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
         squares, power = self.squares[:, blocks].sum(axis=1), self.power[:, blocks].sum(axis=1)
         seen = power > 0.0
-        share = np.maximum(squares[seen] / power[seen], _FLOOR**2)
+        share = np.maximum(squares[seen] / power[seen], ROUNDING**2)
         return float(0.5 * np.mean(np.log(share))) if seen.any() else 0.0
 
 
@@ -178,7 +178,7 @@ def choose(
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
     if shrinkage:
         slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
-    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + _FLOOR)
+    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(
         Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)

@@ -14,7 +14,14 @@ from scipy.stats import qmc
 
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.problem import ZERO_SLOPES, CurveSamples, CurveShape, gradient_of
-from friction_estimator.identification.linear_problem import LinearFit, Prior, SolverOptions, folds_of, solve_values
+from friction_estimator.identification.linear_problem import (
+    LinearFit,
+    NormalEquations,
+    Prior,
+    SolverOptions,
+    folds_of,
+    solve_values,
+)
 from friction_estimator.identification.result import VAGUE, JointLaw
 from friction_estimator.identification.scoring import FoldedProblem, FoldWeights
 from friction_estimator.identification.uncertainty import with_uncertainty
@@ -177,8 +184,7 @@ def _refined(
 def _residual(form: CurveShape, z: FloatArray, weights: FloatArray) -> FloatArray:
     """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
     problem = form.problem(z)
-    none = FoldWeights(np.zeros_like(problem.joint), np.zeros((0, weights.size)), weights)
-    chi = FoldedProblem(problem, none).values(np.arange(len(problem.names)), form.linear_prior(z))
+    chi = NormalEquations.of(problem, weights).values(problem.nonnegative, form.linear_prior(z))
     return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
 
 

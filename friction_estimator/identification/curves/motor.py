@@ -61,7 +61,7 @@ class MotorOptions:
     cutoff_hz : of the velocities; None: chosen
     delay : by which the torques are late [s]; None: chosen
     folds : of the validation
-    coupling : of motors that move several joints together; None: every joint has a motor of its own
+    coupling : of motors that move several joints together; None: every joint has one motor
     """
 
     law: str = ASYMMETRIC_STRIBECK.name

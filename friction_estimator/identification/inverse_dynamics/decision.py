@@ -354,7 +354,7 @@ def _entries(
 def _choose_offsets(
     solution: Estimate, folded: FoldedProblem, options: InverseDynamicsOptions
 ) -> tuple[BoolArray, tuple[Candidate, ...]]:
-    """Which constant torques (p,) predict the torque of their own joint better than none, one by one."""
+    """Whether each constant torque (p,) predicts the torque of its joint better than none."""
     model, problem = solution.model, folded.problem
     optional = offset_columns(model)
     if options.offset is not None or solution.of_drive:  # of a drive, it is the offset between two readings

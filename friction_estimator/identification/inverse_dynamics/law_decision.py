@@ -37,7 +37,14 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
 from friction_estimator.identification.linear_problem import Prior, folds_of, select_rows, with_columns
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
-from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choice_covariance, choose, scores_of
+from friction_estimator.identification.scoring import (
+    ROUNDING,
+    FoldedProblem,
+    FoldWeights,
+    choice_covariance,
+    choose,
+    scores_of,
+)
 from friction_estimator.laws import linear_law_names, make_linear_law
 from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
 from friction_estimator.laws.published import LOAD_VELOCITY
@@ -129,15 +136,11 @@ def decided(
     solution, notes = _best(tried, options, "shape") if len(tried) > 1 else tried[0]
     if of_drive:
         shaped = replace(options, harmonics=solution.model.friction.harmonics)
-        of_shape = [one for one in solution.candidates if one.decision == "shape"]
         others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
-        others = [(replace(one, candidates=(*one.candidates, *of_shape)), own) for one, own in others]
         solution, notes = _best([(solution, notes), *others], options, "drive", np.inf)
     return solution, notes
 
 
-_TINY = 1e-9
-"""Standard error of a candidate that does not differ from the best one."""
 _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
 
@@ -181,18 +184,18 @@ def _best(
         scores.append(scores_of(_held_out(one, options)[these], same))
     chosen, rivals, table = choose(decision, words, scores, slack)
     solution, notes = tried[chosen]
-    worse = np.array([max(one.excess - table[chosen].excess, 0.0) / max(one.sigma, _TINY) for one in table])
+    worse = np.array([max(one.excess - table[chosen].excess, 0.0) / max(one.sigma, ROUNDING) for one in table])
     share = np.exp(-0.25 * np.square(worse))  # root of the likelihood that it predicts as well as the chosen one
     names = [list(one.model.names) for one, _ in tried]
     values = [
         np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
         for (one, _), known in zip(tried, names, strict=True)
     ]
-    others = [(share[k], values[k], tried[k][0]) for k in rivals if k != chosen]
+    others = [k for k in rivals if k != chosen]
     own, delay = values[chosen], solution.delay
-    apart = choice_covariance(own, [own + part * (value - own) for part, value, _ in others])
+    apart = choice_covariance(own, [own + share[k] * (values[k] - own) for k in others])
     spread = apart if solution.spread is None else solution.spread + apart
-    moved = [replace(one, delay=delay + part * (one.delay - delay)) for part, _, one in others]
+    moved = [replace(tried[k][0], delay=delay + share[k] * (tried[k][0].delay - delay)) for k in others]
     late = _delay_spread(solution, moved, options)
     return replace(
         solution,

@@ -132,7 +132,7 @@ _STEP = 0.05
 def delay_prior(moved: FloatArray) -> Prior:
     """What is known of delays (k,) before the data, counted from where torques were moved to [s].
 
-    Delays of several joints have a common part, and one of their own.
+    The delay of each of several joints is a common part plus a part of this joint.
     """
     k = moved.size
     covariance = USUAL_DELAY**2 * (np.eye(k) + (k > 1) * np.ones((k, k)))

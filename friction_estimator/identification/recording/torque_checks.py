@@ -149,7 +149,7 @@ def with_drive_torque(log: JointLog, kp: Gain | None = None, kd: Gain | None = N
 
 
 _SEED = 1994
-"""Of the noise that is added: any number that simulations do not use for theirs, which would be added to itself."""
+"""Of the noise that is added: a simulation with the same seed would have the same noise, so no usual number."""
 
 
 def with_doubled_noise(log: JointLog) -> JointLog:
