@@ -124,7 +124,7 @@ def test_friction_of_joints_besides_that_of_motors_is_reported_and_can_be_identi
     assert not any("friction of its own" in text for text in identify(BELT, motions(BELT, noise=0.3)).verdicts)
 
 
-def test_of_motors_that_add_to_joints_the_verdict_speaks_apart():
+def test_friction_of_joints_and_of_motors_that_add_to_it_has_separate_verdicts():
     """Friction of the elbow without its motor is small and uncertain; that of the motor is not."""
     made = motions(BELT, noise=0.5, joint_friction=np.array([0.0, 0.02]))
     both = identify(BELT, made, coupled_friction="joints_and_motors")

@@ -60,7 +60,7 @@ def estimate(motions, **options):
 
 
 def identify(motions, **options):
-    """Two folds, and every sample: what is asked of the result here is not how it chooses or scores."""
+    """Two folds, and every sample: these tests are not about choices and scores."""
     chosen = InverseDynamicsOptions(**{"folds": 2, "dead_zone": 1e-3, **options})
     return identify_inverse_dynamics(motions, FixedBaseModel(URDF, JOINTS), chosen)
 

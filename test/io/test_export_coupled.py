@@ -43,7 +43,7 @@ URDF = """<robot name="r"><link name="a"/><link name="b"/><link name="c"/>
 
 
 def job(**changes: object) -> ExportRequest:
-    """Two motors and a joint, in an order of its own; the first one's drive is known."""
+    """Two motors and a joint, in another order than the coupling; the drive of the first one is known."""
     names = ["m1", "neck", "m0"]
     friction = friction_of(["load_quadrants", "coulomb_viscous", "asymmetric_stribeck"], names)
     (first,) = joint_frictions(replace(_saved("m1"), drives={"m1": DriveGain(0.25, 3.5, "N m/pwm")}))

@@ -97,14 +97,14 @@ def test_friction_comes_by_stamp_and_only_where_it_was_measured(write_bag: Write
     rng = np.random.default_rng(8)
     n = len(states[0][2].name)
     friction, sigma = rng.normal(size=(len(states), n)), rng.uniform(0.1, 1.0, size=(len(states), n))
-    said: Recorded = list(states)
+    recorded: Recorded = list(states)
     for step in range(10, len(states), 2):  # estimates start later and leave every other sample out
         time_ns, message = states[step][1] + 30 * MS, states[step][2]
-        said.append(("joint_friction", time_ns, with_effort(message, friction[step])))
-        said.append(("joint_friction/sigma", time_ns, with_effort(message, sigma[step])))
+        recorded.append(("joint_friction", time_ns, with_effort(message, friction[step])))
+        recorded.append(("joint_friction/sigma", time_ns, with_effort(message, sigma[step])))
     for step, measured in ((10, np.ones(n)), (50, np.r_[0.0, np.ones(n - 1)]), (80, np.ones(n))):
-        said.append(("joint_friction/measured", states[step][1], with_effort(states[step][2], measured)))
-    log = joint_log_from_bag(write_bag("bag", sorted(said, key=lambda entry: entry[1])))
+        recorded.append(("joint_friction/measured", states[step][1], with_effort(states[step][2], measured)))
+    log = joint_log_from_bag(write_bag("bag", sorted(recorded, key=lambda entry: entry[1])))
     wanted = np.full((len(states), n), np.nan)
     wanted[10::2] = friction[10::2]
     wanted[50:80, 0] = np.nan
