@@ -34,9 +34,6 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 
-_WORSE = 1.5
-"""Errors larger than this many times the held-out error of the identification are worth a sentence."""
-
 
 @dataclass(frozen=True, slots=True)
 class TorquePrediction:
@@ -348,6 +345,10 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
             choices=tuple(dict.fromkeys(f"{one.name}: {choice}" for one in motions for choice in one.choices)),
         ),
     )
+
+
+_WORSE = 1.5
+"""Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
 
 def _verdict(score: JointScore, before: JointScore | None) -> str:
