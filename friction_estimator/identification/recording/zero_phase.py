@@ -210,19 +210,12 @@ _STANDS = 1e-4
 """RMS velocity of a joint that stands still at most: a turn takes 17 hours [rad/s or m/s]."""
 
 
-def to_motions(
-    logs: Sequence[JointLog],
-    treatment: Treatment,
-    folds: int,
-    progress: Progress | None = None,
-    grain: int = 1,
-) -> list[Motion]:
+def to_motions(logs: Sequence[JointLog], treatment: Treatment, folds: int, grain: int = 1) -> list[Motion]:
     """Motions of all experiments, with segments short enough for the cross-validation.
 
     Parameters
     ----------
     folds : of the cross-validation: all logs together have at least two segments a fold
-    progress : called with the number of finished logs, and of all
     grain : the number of samples that is cut off at both edges of every stretch is a multiple of this
 
     Raises
@@ -232,12 +225,7 @@ def to_motions(
     """
     span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
     segment = min(_SEGMENT, span / (2 * folds)) or _SEGMENT
-    motions = []
-    for count, log in enumerate(logs):
-        motions.append(to_motion(log, treatment, segment, grain))
-        if progress is not None:
-            progress(count + 1, len(logs))
-    return motions
+    return [to_motion(log, treatment, segment, grain) for log in logs]
 
 
 def to_motion(
