@@ -15,6 +15,7 @@ from rich.console import Console
 
 from friction_estimator import fleet
 from friction_estimator.cli.arguments import look_ahead, output_console, positive, progress_bar, whole_number
+from friction_estimator.cli.main import HelpFormatter
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.fleet.page import drift_table
 from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
@@ -31,9 +32,7 @@ _ROWS = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fleet`` to its parser."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
-    replay = _action(
-        parser, actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint"
-    )
+    replay = _action(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
     _add_run_options(replay)
     replay.add_argument(
         "--smooth",
@@ -44,15 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"fixed-lag smoothing, as of the verb replay; {SMOOTHING_LAG:g} s when no number is given",
     )
     replay.add_argument("--reports", action="store_true", help="also write an HTML report of every bag, 3 MB each")
-    identify = _action(
-        parser, actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint"
-    )
+    identify = _action(actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint")
     _add_run_options(identify)
     identify.add_argument("--method", choices=tuple(METHODS), help="when not given, the first that the data allow")
     identify.add_argument("--law", help="friction law of all joints; when not given, that of the robot's live node")
-    drift = _action(
-        parser, actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn"
-    )
+    drift = _action(actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn")
     drift.add_argument("tables", nargs="+", metavar="FOLDER", help="output folders or URLs of fleet replay or identify")
     drift.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="page to write, with figures")
     drift.add_argument(
@@ -66,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _action(parser: argparse.ArgumentParser, actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = actions.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
-        formatter_class=parser.formatter_class,
+        formatter_class=HelpFormatter,
     )
     return made
 
