@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -171,7 +172,7 @@ ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OF
 TORQUES = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
 HARMLESS = TIMING | ACCOUNTED
-"""No readings that are used are wrong."""
+"""Findings with which no reading that is used is wrong."""
 
 JOINTS = "{joints}"
 """Stands in the text of a finding for the names of its joints."""
@@ -251,8 +252,7 @@ class Findings:
         self.wrong = {key: finding for key, finding in self.held.items() if key[0] not in HARMLESS}
         health.doubts = {}
         for (_, place), finding in self.wrong.items():
-            affected = self._affected(place, finding.joints, coupled)
-            for name in (name for name, here in zip(names, affected.tolist(), strict=True) if here):
+            for name in compress(names, self._affected(place, finding.joints, coupled)):
                 health.doubts.setdefault(name, self._sentence(finding))
 
     def is_wrong(self, topic: str, but: Kind | None = None) -> bool:
@@ -262,12 +262,12 @@ class Findings:
 
     def _sentence(self, finding: _Finding) -> str:
         """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
-        excess, names = self._health.innovation_excess, self._robot.joint_names
+        excess = self._health.innovation_excess
         doubt = f"The innovations are still {excess:.1f} times too large, and sigma with them"
         text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
         if finding.joints is None:
             return text
-        return text.replace(JOINTS, choices(name for name, here in zip(names, finding.joints, strict=True) if here))
+        return text.replace(JOINTS, choices(compress(self._robot.joint_names, finding.joints)))
 
     def _affected(self, place: str, joints: BoolArray | None, coupled: BoolArray) -> BoolArray:
         """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""

@@ -149,7 +149,7 @@ def add_to_stream(
 
 
 class JointStreams:
-    """Tells the joint samples of two publishers on one topic apart, by their positions.
+    """Separates the joint samples of two publishers on one topic by their positions.
 
     A sample that contradicts the first stream begins a second one, and samples belong to the nearer stream. The first
     stream is used while it goes on; when it ends, the second one takes its place: the positions have jumped. Of two

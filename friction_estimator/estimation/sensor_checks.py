@@ -200,20 +200,19 @@ class SensorChecks:
         if checks is None:
             self._pending = None
             return
-        known = self.readings_are_wrong
         for check in checks:
             if self._findings.keep(check, self._stamp_ns):
                 while len(self._blocks) > 1:  # what came before may show the error
                     self._blocks.popleft()
-            self._note_age(check, known)
+            self._note_age(check)
         self._findings.publish(self._coupled)
 
-    def _note_age(self, check: Check, known: bool) -> None:
+    def _note_age(self, check: Check) -> None:
         """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
         key = check.kind, check.place
         if not check.text:
             self._right_ns[key] = self._stamp_ns
-        elif not known and check.kind not in HARMLESS:
+        elif not self.readings_are_wrong and check.kind not in HARMLESS:
             hidden = _BLOCK * (3.0 if check.kind in _LONG else 1.0)
             since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
             self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
@@ -323,10 +322,9 @@ class SensorChecks:
         self._calibration_before = found
         if found is None or before is None:
             return
-        named = False
-        for check in self._surest_joint(found, before):
-            named = named or bool(check.text)
-            yield check
+        of_joints = self._surest_joint(found, before)
+        yield from of_joints
+        named = any(check.text for check in of_joints)
         right = not (named or self.readings_are_wrong)  # what is wrong with a joint explains other errors, too
         (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
         readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
@@ -350,7 +348,7 @@ class SensorChecks:
         text = f"{self._imu}: {text}; correct the frame in the URDF" if tilted else ""
         yield Check(Kind.TILT, self._imu, text)
 
-    def _surest_joint(self, found: SensorCalibration, before: SensorCalibration) -> Iterator[Check]:
+    def _surest_joint(self, found: SensorCalibration, before: SensorCalibration) -> list[Check]:
         """The error of a torque or position that the data show best, once it explains them: others follow from it.
 
         The heading of the IMU is one of these others: a leg whose posture is wrong turns the foot forces.
@@ -366,14 +364,13 @@ class SensorChecks:
             f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the gain",
             f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; set its zero",
         )
+        checks, explained = [], self._health.innovation_excess <= 1.0
         for row, kind in enumerate((Kind.EFFORT_GAIN, Kind.POSITION_OFFSET)):
-            shown = row == best and sure[row, joint] and self._explains(kind, self._joints)
+            named = (kind, self._joints) in self._findings.held
+            shown = row == best and sure[row, joint] and (explained or named)
             text = f"{self._joints}: the {texts[row]}" if shown else ""
-            yield Check(kind, self._joints, text, np.arange(certainty.shape[1]) == joint)
-
-    def _explains(self, kind: Kind, place: str) -> bool:
-        """Whether an identified error leaves nothing unexplained, or is named already."""
-        return self._health.innovation_excess <= 1.0 or (kind, place) in self._findings.held
+            checks.append(Check(kind, self._joints, text, np.arange(certainty.shape[1]) == joint))
+        return checks
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""

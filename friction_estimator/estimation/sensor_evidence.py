@@ -7,7 +7,7 @@
                     torques of the leg
     joint states    motor torque against the torque that gravity and foot force need; velocity against position
 
-Every conclusion needs two witnesses, so that payload, slopes, a crane or a fallen robot blame no sensor.
+Payload, slopes, a crane or a fallen robot are no sensor errors.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class EvidenceChecks:
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._config, self._robot, self._floating = config, robot, not config.robot.fixed_base
+        self._config, self._robot = config, robot
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
     def speeds(self, sums: Evidence) -> Iterator[Check]:
@@ -297,7 +297,7 @@ class EvidenceChecks:
         yield Check(Kind.RATE_UNIT, self._imu, text)
 
     def feet_and_weight(self, sums: Evidence, known: Collection[tuple[Kind, str]]) -> Iterator[Check]:
-        """Unit of foot sensors: both the weight and the torques of the legs must speak against it."""
+        """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
         correlation, slope = _compare(*sums.limb.T)
         sure = correlation > _SURE
         *idle, idle_count = sums.idle.T
@@ -354,7 +354,7 @@ class EvidenceChecks:
         correlation, slope = _compare(product, needed, measured)
         mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
         shown = mean > (_LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight) ** 2
-        if self._floating:
+        if self._robot.base_dofs:
             stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
             shown &= self._robot.limb[stands].any(axis=0)
         flipped = shown & (correlation < -_SURE)

@@ -29,11 +29,11 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 _IMPACT = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
 _CHANGE_TIME = 0.025
-"""Impacts of the same direction for this long mean that friction has changed [s]: landings are shorter."""
+"""Impacts of the same direction for this long mean that something has changed [s]: landings are shorter."""
 _CHANGE_RATIO = 0.5
 """Standard deviation added to each parameter of a law that has changed, over its value: the next windows decide."""
 _MAX_IMPACT_DURATION = 0.25
-"""Impacts of any direction for this long mean that the law is wrong [s]: no impact lasts that long."""
+"""Impacts of any direction for this long mean that something has changed, too [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
 _DOUBT = 10.0
@@ -49,7 +49,7 @@ which the impulses agree: one when all are the same."""
 
 
 class ImpactDetector:
-    """Windows in a row that do not fit: impacts of changing direction, or a force that stays: changed friction.
+    """Windows in a row that do not fit: impacts of changing direction, or a force that stays after a change.
 
     Parameters
     ----------
