@@ -22,7 +22,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     hold_bounds,
     predict_limb,
 )
-from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -193,6 +193,7 @@ class LimbFilter:
         """Momentum and model error are unknown again; law and calibration stay."""
         self.running = False
         self._impacts = ImpactDetector(self._joints)
+        self._is_first = True
         self.now.consistency[:], self.now.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)
         self._diagonal(self.layout.model_error)[:] = self.memory.model_error_variance
@@ -220,6 +221,10 @@ class LimbFilter:
         touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
         """
         (memory, now, table), T = self.buffers, window.duration
+        if self._is_first and np.isfinite(window.rest_variance).all():
+            self._is_first = False  # motors at rest have been so: their friction may be any already
+            self.now.stick_variance[:] = UNIFORM_VARIANCE * window.rest_variance * self.now.free_at_rest
+            self._diagonal(self.layout.model_error)[:] += self.now.stick_variance
         distance = predict_limb(memory, now, *window, table, frozen)
         if math.isnan(distance):
             return False
