@@ -309,6 +309,23 @@ def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     np.testing.assert_allclose(limb_filter.now.stick_variance, [25.0 / 3.0, 0.0])
 
 
+@pytest.mark.parametrize("torque", [-4.0, 4.0])
+def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of_a_sensor(torque):
+    limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
+    layout = limb_filter.layout
+    limb = SyntheticLimb(layout, np.random.default_rng(4), force_std=0.2, momentum_std=1e-3)
+    limb.state[:], limb.state[layout.model_error] = 0.0, [torque, 0.0]
+    limb.begin(limb_filter)
+    for _ in range(20):
+        limb.state[layout.model_error] = [torque, 0.0]
+        at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.zeros(2, dtype=bool))
+        limb_filter.step(at_rest, frozen=False, touching=False)
+    offset, sigma = limb_filter.state[layout.effort_offset], np.sqrt(limb_filter.covariance.diagonal())
+    assert (np.abs(offset) < sigma[layout.effort_offset]).all()
+    held = limb_filter.state[layout.model_error]
+    assert (np.abs(held - limb.state[layout.model_error]) < 2.0 * sigma[layout.model_error]).all()
+
+
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
     limb_filter, held = stuck_at(4.0, sticks=False)
     assert (limb_filter.memory.rest_evidence < 0.0).all()
