@@ -51,8 +51,9 @@ class Walk:
         frames = []
         for sample in self.samples:
             for wrench in sample.wrenches:
-                synchronizer.add_wrench(wrench)
-            synchronizer.add_imu(sample.imu)
+                synchronizer.add(1 + wrench.foot, wrench.stamp_ns, wrench.wrench)
+            reading = np.concatenate((sample.imu.angular_velocity, sample.imu.specific_force))
+            synchronizer.add(0, sample.imu.stamp_ns, reading)
             frames += synchronizer.add_joints(sample.joints)
         return frames
 

@@ -73,7 +73,7 @@ class Estimator:
         self._judged_ns = 0
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         model = self._pipeline.robot
-        self._door = SampleChecks(config, model, self._health)
+        self._sample_checks = SampleChecks(config, model, self._health)
         self._checks = SensorChecks(
             config, model, self._health, self._synchronizer, lambda: self._pipeline.friction.sensor_calibration()
         )
@@ -136,18 +136,21 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        joints = self._door.joints(sample)
-        if self._door.switched:
+        joints = self._sample_checks.joints(sample)
+        if self._sample_checks.switched:
             self._synchronizer.reset()
         return [] if joints is None else self._estimates(self._synchronizer.add_joints(joints))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        return self._estimates(self._synchronizer.add_imu(self._door.imu(sample)))
+        frames = self._synchronizer.add(0, *self._sample_checks.imu(sample))
+        return self._estimates(frames) if frames else []
 
     def add_wrench(self, sample: WrenchSample) -> list[FrictionEstimate]:
         """Add a foot wrench; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
-        return self._estimates(self._synchronizer.add_wrench(self._door.wrench(sample)))
+        stamp, wrench = self._sample_checks.wrench(sample)
+        frames = self._synchronizer.add(1 + sample.foot, stamp, wrench)
+        return self._estimates(frames) if frames else []
 
     def add(self, reading: Reading | CommandSample) -> list[FrictionEstimate]:
         """Add a sample of any sensor, or a command; return the estimates that became possible.
@@ -177,7 +180,7 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        command = self._door.command(sample)
+        command = self._sample_checks.command(sample)
         if self.compensation is not None:
             self.compensation.set_command(command)
         return []
@@ -193,7 +196,7 @@ class Estimator:
 
     def reset(self) -> None:
         """Restart all filters and forget waiting samples; identified parameters stay."""
-        self._door.reset()
+        self._sample_checks.reset()
         self._synchronizer.reset()
         self._pipeline.reset()
         self._checks.restart()
@@ -279,8 +282,6 @@ class Estimator:
         self._pipeline.valid = np.array([not doubt for doubt in doubts], dtype=bool)
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
-        if not frames:
-            return []
         estimates: list[FrictionEstimate] = []
         for frame in frames:
             try:

@@ -1,4 +1,4 @@
-"""The door of the estimator: samples are copied to one kind of array, and refused where they cannot be true.
+"""Checks of samples: they are copied to one kind of array, and refused where they cannot be true.
 
 sample ─► numbers, lengths, stamp ─► glitches ─► publisher (joint states only) ─► copy of the sample
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.health import Health
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import CommandSample, FloatArray, ImuSample, IntArray, JointSample, WrenchSample
+from friction_estimator.types import CommandSample, FloatArray, ImuSample, Indices, JointSample, Matrix, WrenchSample
 
 _MAX_ANGULAR_VELOCITY = 100.0
 """Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
@@ -55,177 +56,148 @@ _PATIENCE_NS = 100_000_000
 _SAME = 10
 """Samples with the same bits in a row, after which the publisher whose positions change is the right one."""
 
-POSITION, VELOCITY, EFFORT, NOTHING, NO_EFFORT = range(5)
+POSITION, VELOCITY, EFFORT, CONTRADICTION, NO_EFFORT, NOTHING = range(6)
+"""What is wrong with a joint sample; with the first four it is not used."""
 
 
-@kernel("V V V V V")
-def find_glitch(
-    position: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-) -> tuple[int, int]:
-    """What of a joint sample cannot be true, and of which joint; ``NO_EFFORT`` where all else can be.
+@arrays
+class Streams(NamedTuple):
+    """Newest samples of two publishers of joint states.
+
+    Attributes
+    ----------
+    position, velocity : (2, n)
+    stamp, period : (2,) of the newest sample, and usual distance of samples [ns]
+    samples, same : (2,) samples so far, and the newest ones of these with the same bits
+    began, undecided : (1,) stamp of the first sample [ns]; 1 while nothing shows which stream is right
+    """
+
+    position: Matrix
+    velocity: Matrix
+    stamp: Indices
+    period: Indices
+    samples: Indices
+    same: Indices
+    began: Indices
+    undecided: Indices
+
+    @staticmethod
+    def initial(joints: int) -> Streams:
+        """Before the first sample."""
+        rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
+        return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
+
+
+@kernel
+def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArray) -> None:
+    """Add a sample (n,) to a stream; a stamp that is not later leaves the velocities as they are."""
+    step, count, changed = stamp - streams.stamp[stream], streams.samples[stream], False
+    streams.samples[stream] += 1
+    if count and step == 0:
+        return
+    for joint in range(position.size):
+        change = position[joint] - streams.position[stream, joint]
+        changed = changed or change != 0.0
+        if not count:
+            streams.velocity[stream, joint] = 0.0
+        elif step > 0:
+            streams.velocity[stream, joint] = change / (1e-9 * step)
+        streams.position[stream, joint] = position[joint]
+    streams.stamp[stream] = stamp
+    if not count:
+        streams.same[stream] = streams.period[stream] = 0
+    elif step > 0:
+        streams.same[stream] = 0 if changed else streams.same[stream] + 1
+        streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
+
+
+@kernel
+def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tuple[int, int]:
+    """Stream that a sample belongs to; 2: to none. And its joint that contradicts the first stream most."""
+    excess, difference, most = np.full(2, -math.inf), np.zeros(2), 0
+    for stream in range(2):
+        dt = 1e-9 * (stamp - streams.stamp[stream])
+        for joint in range(position.size):
+            change = position[joint] - streams.position[stream, joint]
+            moved = streams.velocity[stream, joint] * dt
+            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _ACCELERATION * dt * dt - _FARTHEST
+            if beyond > excess[stream]:
+                excess[stream] = beyond
+                most = joint if stream == 0 else most
+            difference[stream] = max(difference[stream], abs(change - moved))
+    second = streams.samples[1] > 0
+    if excess[0] <= 0.0 and not (second and difference[1] < difference[0]):
+        return 0, most
+    return (1 if second and excess[1] <= 0.0 else 2), most
+
+
+@kernel("[Streams] i8 V")
+def uses_sample(streams: Streams, stamp: int, position: FloatArray) -> tuple[bool, bool, int]:
+    """Whether a joint sample is one of the publisher that is used.
+
+    Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
+    second one, and samples belong to the nearer stream. The first stream is used while it goes on; when it ends, the
+    second one takes its place: the positions have jumped. Of two streams that begin within a second, that is used whose
+    positions change while the other one keeps all bits; until then none is.
+
+    Returns
+    -------
+    used, switched : True where the sample is used, and where it has shown that another stream was used wrongly so far
+    joint : whose position contradicts the first stream most
+    """
+    samples, same, undecided = streams.samples, streams.same, streams.undecided
+    if samples[0] == 0:
+        streams.began[0] = stamp
+        _add_to_stream(streams, 0, stamp, position)
+        return True, False, 0
+    if samples[1] and abs(stamp - streams.stamp[1]) > (_PATIENCE_NS if undecided[0] else _ALIVE_NS):
+        samples[1] = undecided[0] = 0
+    stream, joint = _compare_streams(streams, stamp, position)
+    if stream == 2:
+        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.began[0]) < _ALIVE_NS
+    _add_to_stream(streams, stream, stamp, position)
+    if samples[1] < 2:
+        return stream == 0, False, joint
+    switched = undecided[0] == 1 and same[0] >= _SAME and same[1] == 0
+    patience = _PATIENCE_NS if undecided[0] else _PERIODS * streams.period[0]
+    ended = stream == 1 and abs(stamp - streams.stamp[0]) > patience
+    if switched or ended:
+        for rows in (streams.position, streams.velocity):
+            for column in range(position.size):
+                rows[0, column], rows[1, column] = rows[1, column], rows[0, column]
+        for pair in (streams.stamp, streams.period, samples, same):
+            pair[0], pair[1] = pair[1], pair[0]
+        stream, undecided[0] = 1 - stream, 0
+    elif same[1] >= _SAME and same[0] == 0:
+        undecided[0] = 0
+    return stream == 0 and undecided[0] == 0, switched, joint
+
+
+@kernel("M V V [Streams] i8")
+def check_joints(
+    sample: FloatArray, low: FloatArray, high: FloatArray, streams: Streams, stamp: int
+) -> tuple[int, int, bool]:
+    """What is wrong with a joint sample, of which joint, and whether another publisher was used wrongly so far.
 
     Parameters
     ----------
-    position, velocity, effort : (n,) of the sample; velocity and effort may be all NaN
+    sample : (3, n) position, velocity and effort; the last two may be all NaN
     low, high : (n,) ends of the position
     """
+    position, velocity, effort = sample[0], sample[1], sample[2]
     n, known, measured = position.size, 0, 0
     for joint in range(n):
         measured += not math.isnan(velocity[joint])
         known += not math.isnan(effort[joint])
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
-            return POSITION, joint
+            return POSITION, joint, False
         if measured and not abs(velocity[joint]) <= MAX_VELOCITY:
-            return VELOCITY, joint
+            return VELOCITY, joint, False
         if known and not abs(effort[joint]) <= MAX_EFFORT:
-            return EFFORT, joint
-    return (NOTHING if known else NO_EFFORT), 0
-
-
-@kernel("V f8")
-def all_within(values: FloatArray, limit: float) -> bool:
-    """Whether all values are finite and at most ``limit`` in size."""
-    for value in values:
-        if not abs(value) <= limit:
-            return False
-    return True
-
-
-@kernel("V M M I i8 f8 f8 I M")
-def compare_streams(
-    position: FloatArray,
-    positions: FloatArray,
-    velocities: FloatArray,
-    stamps: IntArray,
-    stamp: int,
-    acceleration: float,
-    farthest: float,
-    joints: IntArray,
-    distances: FloatArray,
-) -> None:
-    """How far a joint sample is from what two streams predict.
-
-    Parameters
-    ----------
-    position, stamp : (n,) of the sample, and its stamp [ns]
-    positions, velocities, stamps : (2, n), (2, n), (2,) of the newest sample of each stream
-    acceleration, farthest : bounds of the error of the prediction
-    joints, distances : (2,), (2, 2) output: joint with the largest change beyond what is possible; this change minus
-        its bound, and largest difference to the prediction, one row each
-    """
-    for stream in range(2):
-        dt = 1e-9 * (stamp - stamps[stream])
-        joints[stream], distances[0, stream], distances[1, stream] = 0, -math.inf, 0.0
-        for joint in range(position.size):
-            change, moved = position[joint] - positions[stream, joint], velocities[stream, joint] * dt
-            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * acceleration * dt * dt - farthest
-            if beyond > distances[0, stream]:
-                joints[stream], distances[0, stream] = joint, beyond
-            distances[1, stream] = max(distances[1, stream], abs(change - moved))
-
-
-@kernel("V M M I i8 i8")
-def add_to_stream(
-    position: FloatArray, positions: FloatArray, velocities: FloatArray, stamps: IntArray, stream: int, stamp: int
-) -> bool:
-    """Add a sample (n,) to one of the streams of :func:`compare_streams`, in place; True where a position has changed.
-
-    A stamp that is not later leaves the velocities as they are.
-    """
-    step, changed = stamp - stamps[stream], False
-    for joint in range(position.size):
-        change = position[joint] - positions[stream, joint]
-        changed = changed or change != 0.0
-        if step > 0:
-            velocities[stream, joint] = change / (1e-9 * step)
-        positions[stream, joint] = position[joint]
-    stamps[stream] = stamp
-    return changed
-
-
-class JointStreams:
-    """Separates the joint samples of two publishers on one topic by their positions.
-
-    A sample that contradicts the first stream begins a second one, and samples belong to the nearer stream. The first
-    stream is used while it goes on; when it ends, the second one takes its place: the positions have jumped. Of two
-    streams that begin within a second, that is used whose positions change while the other one keeps all bits; until
-    then none is.
-
-    Parameters
-    ----------
-    joints : n
-
-    Attributes
-    ----------
-    switched : True where the newest sample has shown that another stream was used wrongly so far
-    """
-
-    def __init__(self, joints: int) -> None:
-        self.switched = False
-        self._positions, self._velocities = np.zeros((2, joints)), np.zeros((2, joints))
-        self._stamps: IntArray = np.zeros(2, dtype=np.int64)
-        self._joints, self._distances = np.zeros(2, dtype=np.int64), np.zeros((2, 2))
-        self._counts, self._same, self._periods = [0, 0], [0, 0], [0, 0]
-        self._began, self._undecided = 0, False
-
-    def uses(self, stamp: int, position: FloatArray) -> bool:
-        """Whether a sample is one of the stream that is used."""
-        self.switched = False
-        if not self._counts[0]:
-            self._began = stamp
-            self._add(0, stamp, position)
-            return True
-        compare_streams(
-            position, self._positions, self._velocities, self._stamps, stamp, _ACCELERATION, _FARTHEST, self._joints,
-            self._distances,
-        )  # fmt: skip
-        if self._counts[1] and abs(stamp - int(self._stamps[1])) > (_PATIENCE_NS if self._undecided else _ALIVE_NS):
-            self._counts[1], self._undecided = 0, False
-        counts, same, (excess, difference) = self._counts, self._same, self._distances
-        stream = 0 if excess[0] <= 0.0 and not (counts[1] and difference[1] < difference[0]) else 1
-        if stream and (not counts[1] or excess[1] > 0.0):
-            counts[1] = 0
-            self._undecided = abs(stamp - self._began) < _ALIVE_NS
-        self._add(stream, stamp, position)
-        if counts[1] < 2:
-            return not stream
-        still, second_still = (number >= _SAME for number in same)
-        self.switched = self._undecided and still and not same[1]
-        patience = _PATIENCE_NS if self._undecided else _PERIODS * self._periods[0]
-        ended = stream == 1 and abs(stamp - self._stamps[0]) > patience
-        if self.switched or ended:
-            self._swap()
-            stream = 1 - stream
-        self._undecided = self._undecided and not (self.switched or ended or (second_still and not same[0]))
-        return not stream and not self._undecided
-
-    def difference(self) -> tuple[int, float]:
-        """Joint whose position contradicted the first stream most, and that of the first stream."""
-        joint = int(self._joints[0])
-        return joint, float(self._positions[0, joint])
-
-    def _swap(self) -> None:
-        for rows in (self._positions, self._velocities, self._stamps):
-            rows[:] = rows[::-1].copy()
-        for values in (self._counts, self._same, self._periods):
-            values.reverse()
-
-    def _add(self, stream: int, stamp: int, position: FloatArray) -> None:
-        step, count = stamp - int(self._stamps[stream]), self._counts[stream]
-        self._counts[stream] += 1
-        if count and step == 0:
-            return
-        changed = add_to_stream(position, self._positions, self._velocities, self._stamps, stream, stamp)
-        if not count:
-            self._velocities[stream], self._same[stream], self._periods[stream] = 0.0, 0, 0
-        elif step > 0:
-            self._same[stream] = 0 if changed else self._same[stream] + 1
-            self._periods[stream] = step if count == 1 else min(step, 2 * self._periods[stream])
+            return EFFORT, joint, False
+    used, switched, joint = uses_sample(streams, stamp, position)
+    return (NOTHING if known else NO_EFFORT) if used else CONTRADICTION, joint, switched
 
 
 class SampleChecks:
@@ -237,7 +209,11 @@ class SampleChecks:
     robot : names and limits of the joints
     health : counters to update
 
-    Every method returns a sample whose arrays are new, contiguous and of ``float64``, and whose stamp is an ``int``.
+    Every method returns the stamp as an ``int``, and values in a new array of ``float64``.
+
+    Attributes
+    ----------
+    switched : True where the samples before the newest joint sample were those of a publisher that is not the robot
 
     Raises
     ------
@@ -249,76 +225,82 @@ class SampleChecks:
         self._joint_names, self._health = robot.joint_names, health
         self._joint_limits = robot.lowest_position, robot.highest_position
         self._wrench_names = [f"wrench of {foot.name}" for foot in config.feet]
-        self._streams = JointStreams(len(robot.joint_names))
-
-    @property
-    def switched(self) -> bool:
-        """Whether the samples before the newest joint sample were those of a publisher that is not the robot."""
-        return self._streams.switched
+        self.switched = False
+        self.reset()
 
     def reset(self) -> None:
         """Forget the positions so far."""
-        self._streams = JointStreams(len(self._joint_names))
+        self._stream_buffer, self._streams = pack(Streams.initial(len(self._joint_names)))
 
     def joints(self, sample: JointSample) -> JointSample | None:
         """Check a joint sample; None for one that contradicts those before.
 
         Velocity and effort that are None, empty or all NaN are not measured.
         """
-        stamp, names = _stamp(sample.stamp_ns, "joint sample"), self._joint_names
-        position = _numbers(sample.position, "joint position", names)
-        velocity = _numbers(sample.velocity, "joint velocity", names, optional=True)
-        effort = _numbers(sample.effort, "joint effort", names, optional=True)
-        glitch, joint = find_glitch(position, velocity, effort, *self._joint_limits)
-        if glitch < NOTHING:
-            raise InputError(self._describe_glitch(glitch, joint, position, velocity, effort))
-        if not self._streams.uses(stamp, position):
-            joint, before = self._streams.difference()
-            text = _CONTRADICTING.format(names[joint], position[joint], before)
+        stamp, names = sample.stamp_ns, self._joint_names
+        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+            stamp = _stamp(stamp, "joint sample")
+        try:
+            table = np.array((sample.position, sample.velocity, sample.effort), dtype=np.float64)
+        except (TypeError, ValueError):
+            table = None
+        if table is None or table.shape != (3, len(names)):
+            table = np.stack(
+                (
+                    _numbers(sample.position, "joint position", names),
+                    _numbers(sample.velocity, "joint velocity", names, optional=True),
+                    _numbers(sample.effort, "joint effort", names, optional=True),
+                )
+            )
+        wrong, joint, self.switched = check_joints(table, *self._joint_limits, self._stream_buffer, stamp)
+        if wrong < CONTRADICTION:
+            raise InputError(self._describe_glitch(wrong, joint, table))
+        position, velocity, effort = table
+        if wrong == CONTRADICTION:
+            text = _CONTRADICTING.format(names[joint], position[joint], self._streams.position[0, joint])
             self._health.contradicting += 1
             self._health.add_lasting_event("contradicting_positions", stamp, text)
             return None
-        if glitch == NO_EFFORT:
+        if wrong == NO_EFFORT:
             self._health.without_effort += 1
             self._health.add_lasting_event("missing_effort", stamp, _MISSING_EFFORT)
         if math.isnan(velocity[0]):
             self._health.add_lasting_event("missing_velocity", stamp, _MISSING_VELOCITY)
         return JointSample(stamp, position, velocity, effort)
 
-    def imu(self, sample: ImuSample) -> ImuSample:
-        """Check a sample of the IMU."""
-        stamp = _stamp(sample.stamp_ns, "IMU sample")
+    def imu(self, sample: ImuSample) -> tuple[int, FloatArray]:
+        """Check a sample of the IMU: stamp, and angular velocity and specific force (6,)."""
+        stamp = sample.stamp_ns
+        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+            stamp = _stamp(stamp, "IMU sample")
         rate = _within(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
-        return ImuSample(stamp, rate, _within(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz"))
+        force = _within(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
+        return stamp, np.array((rate, force)).reshape(6)
 
-    def wrench(self, sample: WrenchSample) -> WrenchSample:
-        """Check a foot wrench."""
-        stamp, count = _stamp(sample.stamp_ns, "wrench sample"), len(self._wrench_names)
-        try:
-            foot = operator.index(sample.foot)
-        except TypeError:
-            foot = -1
-        if not 0 <= foot < count:
-            known = f"0 to {count - 1}, in the order of Config.feet" if count else "none, this robot has no feet"
+    def wrench(self, sample: WrenchSample) -> tuple[int, FloatArray]:
+        """Check a foot wrench: stamp and values (6,)."""
+        stamp, names = sample.stamp_ns, self._wrench_names
+        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+            stamp = _stamp(stamp, "wrench sample")
+        if not isinstance(sample.foot, (int, np.integer)) or not 0 <= sample.foot < len(names):
+            known = f"0 to {len(names) - 1}, in the order of Config.feet" if names else "none, this robot has no feet"
             raise InputError(f"foot {sample.foot!r} of a wrench sample is unknown; the feet are {known}")
-        return WrenchSample(stamp, foot, _within(sample.wrench, _MAX_WRENCH, self._wrench_names[foot], _WRENCH_NAMES))
+        return stamp, _within(sample.wrench, _MAX_WRENCH, names[sample.foot], _WRENCH_NAMES)
 
     def command(self, sample: CommandSample) -> CommandSample:
         """Check desired velocities."""
         stamp = _stamp(sample.stamp_ns, "command sample")
         return CommandSample(stamp, _within(sample.velocity, MAX_VELOCITY, "desired velocity", self._joint_names))
 
-    def _describe_glitch(
-        self, glitch: int, joint: int, position: FloatArray, velocity: FloatArray, effort: FloatArray
-    ) -> str:
-        """Why a joint sample is refused: what :func:`find_glitch` found."""
-        name, (low, high) = self._joint_names[joint], self._joint_limits
-        if glitch == VELOCITY:
-            return f"joint velocity {name} = {velocity[joint]} cannot be true; the limit is {MAX_VELOCITY:g}"
-        if glitch == EFFORT:
-            return f"joint effort {name} = {effort[joint]} cannot be true; the limit is {MAX_EFFORT:g}"
+    def _describe_glitch(self, wrong: int, joint: int, sample: FloatArray) -> str:
+        """Why a joint sample is refused: what :func:`check_joints` found."""
+        name, (low, high), value = self._joint_names[joint], self._joint_limits, sample[wrong, joint]
+        if wrong == VELOCITY:
+            return f"joint velocity {name} = {value} cannot be true; the limit is {MAX_VELOCITY:g}"
+        if wrong == EFFORT:
+            return f"joint effort {name} = {value} cannot be true; the limit is {MAX_EFFORT:g}"
         ends = f"between {low[joint]:g} and {high[joint]:g}, margin included"
-        return f"joint position {name} = {position[joint]} cannot be true; by the URDF it is {ends}"
+        return f"joint position {name} = {value} cannot be true; by the URDF it is {ends}"
 
 
 def _stamp(stamp: Any, what: str) -> int:
@@ -346,8 +328,14 @@ def _numbers(values: Any, what: str, names: Sequence[str], optional: bool = Fals
 
 def _within(values: Any, limit: float, what: str, names: Sequence[str]) -> FloatArray:
     """Copy of an array whose values are at most ``limit`` in size."""
+    try:
+        copy = np.array(values, dtype=np.float64)
+        if copy.shape == (len(names),) and copy.dot(copy) <= limit * limit:
+            return copy
+    except (TypeError, ValueError):
+        pass
     copy = _numbers(values, what, names)
-    if not all_within(copy, limit):
-        worst = int(np.flatnonzero(~(np.abs(copy) <= limit))[0])
+    if (wrong := ~(np.abs(copy) <= limit)).any():
+        worst = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{what} {names[worst]} = {copy[worst]} cannot be true; the limit is {limit:g}")
     return copy

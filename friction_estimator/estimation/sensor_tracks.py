@@ -1,15 +1,14 @@
-"""Readings of the sensors other than the joints, sorted by stamp, and their values at the stamps of joint states."""
+"""Compiled: readings of the other sensors, sorted by stamp, and their values at the stamps of joint states."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, pack
+from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
-from friction_estimator.types import Block, BoolArray, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
+from friction_estimator.types import Block, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
 _LONGEST_GAP = 3.0
 """A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
@@ -21,19 +20,42 @@ _FEWEST = 1e-3
 """Least number of new readings that a frame counts of a sensor, since it divides variances."""
 LONGEST_QUEUE = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
-NEVER = np.iinfo(np.int64).min
+MOST_ARRIVED = 32
+"""Readings that have arrived, at most, before they are inserted."""
+NEVER = -(2**63)
 """Stamp of what has not happened [ns]."""
+RESET_AFTER_NS = 500_000_000
+"""A gap or a backward jump of the joint-state stamps by more than this restarts the filters [ns]."""
+STALE_AFTER_NS = 100_000_000
+"""A sensor whose newest message is older than this is not used [ns]."""
+_GAP = 1.8
+"""Joint samples farther apart than this many usual periods have something missing between them."""
+_STEPS_OF_ENCODER = 3.0
+"""A joint whose reading has changed by more than this many steps of its encoder changes it in the next sample, too."""
+_SAME_STEP = 1e-9
+"""Steps that differ by less are equal [rad or m]. The resolution is the smallest step or difference of steps so far."""
+_LONGEST_REPETITION = 5
+"""Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
+WAITS, USED, REPEATS, GAP, CHANGED = 0, 1, 2, 4, 8
+"""Results of :func:`next_frame`."""
 
 
 @arrays
-class Queues(NamedTuple):
-    """Readings of s sensors, at most q of each.
+class Tracks(NamedTuple):
+    """Recent readings of s sensors, at most q of each, and the joint states for which they were used.
 
     Attributes
     ----------
     stamps, values : (s, q) [ns], (s, q, 6)
     length, late : (s,) readings that are kept, and those that came too late
     newest, period : (s,) newest stamps, and usual time between readings [ns]
+    arrived_sensor, arrived_stamp, arrived : (r,), (r,), (r, 6) readings that are not among the others yet
+    used, last : (s,), (s, 6) at the newest joint state: stamp of the newest reading used [ns], and values
+    frames, new : (s,) joint states so far, and new readings for each of them
+    fresh, readings : (s,) False for silent sensors; how often each is read per joint state, at most once
+    joints : (3,) usual time between joint states [ns]; time of those left out since the last frame [s], and how many
+    first : of the sensors that are used
+    max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
 
     stamps: IndexTable
@@ -42,29 +64,35 @@ class Queues(NamedTuple):
     newest: Indices
     late: Indices
     period: Vector
-
-
-@arrays
-class Current(NamedTuple):
-    """What s sensors read at the newest joint state.
-
-    Attributes
-    ----------
-    used, last : (s,), (s, 6) stamp of the newest reading used [ns], and values
-    frames, new : (s,) joint states so far, and new readings for each of them
-    fresh, readings : (s,) False for silent sensors; how often each is read per joint state, at most once
-    """
-
+    arrived_sensor: Indices
+    arrived_stamp: Indices
+    arrived: Matrix
     used: Indices
+    last: Matrix
     frames: Indices
     new: Vector
-    last: Matrix
     fresh: Flags
     readings: Vector
+    joints: Vector
+    first: int
+    max_wait: int
+
+    @staticmethod
+    def initial(sensors: int, first: int, max_wait: int) -> Tracks:
+        """Before the first reading; sensors before the first one are not used, and always fresh."""
+        stamps, values = np.zeros((sensors, LONGEST_QUEUE), np.int64), np.zeros((sensors, LONGEST_QUEUE, 6))
+        never, fresh = np.full(sensors, NEVER, np.int64), np.arange(sensors) < first
+        length, late, frames = np.zeros((3, sensors), np.int64)
+        arrived_sensor, arrived_stamp = np.zeros((2, MOST_ARRIVED), np.int64)
+        return Tracks(
+            stamps, values, length, never, late, np.zeros(sensors), arrived_sensor, arrived_stamp,
+            np.zeros((MOST_ARRIVED, 6)), np.full(sensors, -1, np.int64), np.zeros((sensors, 6)), frames,
+            np.zeros(sensors), fresh, np.where(fresh, 1.0, _FEWEST), np.zeros(3), first, max_wait,
+        )  # fmt: skip
 
 
-@kernel("f8 i8")
-def follow_period(period: float, step: int) -> float:
+@kernel
+def _follow_period(period: float, step: int) -> float:
     """Usual period after one more step [ns]: the mean of the newest steps, in which a gap counts as three periods.
 
     Noisy stamps make half of all steps shorter than the period, and some much shorter.
@@ -83,31 +111,32 @@ def _drop_oldest(own: IntArray, rows: FloatArray, length: int, count: int) -> in
     return length - count
 
 
-@kernel("[Queues] i8 i8 V i8 i8")
-def insert_reading(queues: Queues, sensor: int, stamp: int, value: FloatArray, used: int, reset_after: int) -> None:
+@kernel
+def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
     """Insert a reading in the order of the stamps; one with a known stamp is dropped, one that is too late is counted.
+
+    Readings that are older than the newest one by more than ``RESET_AFTER_NS`` are not wanted any more.
 
     Parameters
     ----------
     sensor, stamp, value : whose reading, its stamp [ns], (6,)
     used : stamp of the newest joint state that was used [ns]
-    reset_after : readings that are older than the newest one by more than this are not wanted any more [ns]
     """
-    own, rows, length = queues.stamps[sensor], queues.values[sensor], queues.length[sensor]
-    if length and stamp < own[length - 1] - reset_after:
+    own, rows, length = tracks.stamps[sensor], tracks.values[sensor], tracks.length[sensor]
+    if length and stamp < own[length - 1] - RESET_AFTER_NS:
         length = 0
     if length == 0 or stamp > own[length - 1]:
         if length:
-            queues.period[sensor] = follow_period(queues.period[sensor], stamp - own[length - 1])
+            tracks.period[sensor] = _follow_period(tracks.period[sensor], stamp - own[length - 1])
         drop = 0
-        while drop < length and own[drop] < stamp - reset_after:
+        while drop < length and own[drop] < stamp - RESET_AFTER_NS:
             drop += 1
         if length - drop == own.size:
             drop += 1
         place = length = _drop_oldest(own, rows, length, drop)
-        queues.newest[sensor] = stamp
+        tracks.newest[sensor] = stamp
     elif stamp < used:
-        queues.late[sensor] += 1
+        tracks.late[sensor] += 1
         return
     else:
         place = length - 1
@@ -126,21 +155,23 @@ def insert_reading(queues: Queues, sensor: int, stamp: int, value: FloatArray, u
                 rows[k, j] = rows[k - 1, j]
     own[place] = stamp
     rows[place] = value
-    queues.length[sensor] = length + 1
+    tracks.length[sensor] = length + 1
 
 
-@kernel("[Queues] [Current] i8 i8 i8 i8 T")
-def read_tracks(
-    queues: Queues, current: Current, first: int, stamp: int, max_wait: int, stale_after: int, out: FloatArray
-) -> bool:
+@kernel("[Tracks] i8 i8")
+def insert_readings(tracks: Tracks, count: int, used: int) -> None:
+    """Insert the first ``count`` readings that have arrived; ``used``: stamp of the newest joint state used [ns]."""
+    for k in range(count):
+        _insert_reading(tracks, tracks.arrived_sensor[k], tracks.arrived_stamp[k], tracks.arrived[k], used)
+
+
+@kernel
+def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
     """Values of all sensors at a stamp; readings that no later stamp needs are dropped.
 
     Parameters
     ----------
-    first : of the sensors that are used
     stamp : of the joint state [ns]
-    max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
-    stale_after : longest gap that is bridged [ns]
     out : (2, s, 6) output: values, the last known one of a sensor that is not fresh; newest reading as it came, NaN
         where none has come since the previous call
 
@@ -149,27 +180,27 @@ def read_tracks(
     True where ``fresh`` or ``readings`` have changed
     """
     changed = False
-    out[1] = np.nan
-    for sensor in range(first, queues.length.size):
-        own, rows, length = queues.stamps[sensor], queues.values[sensor], queues.length[sensor]
-        last, is_fresh = current.last[sensor], False
+    out[0], out[1] = 0.0, np.nan
+    for sensor in range(tracks.first, tracks.length.size):
+        own, rows, length = tracks.stamps[sensor], tracks.values[sensor], tracks.length[sensor]
+        last, is_fresh = tracks.last[sensor], False
         if length > 0:
-            passed, new = 0, 1 if current.used[sensor] < own[0] <= stamp else 0
+            passed, new = 0, 1 if tracks.used[sensor] < own[0] <= stamp else 0
             while passed + 1 < length and own[passed + 1] <= stamp:
                 passed += 1
                 new += 1
-            length = queues.length[sensor] = _drop_oldest(own, rows, length, passed)
-            current.frames[sensor] = min(current.frames[sensor] + 1, _FRAMES)
-            current.new[sensor] += (new - current.new[sensor]) / current.frames[sensor]
-            before = current.used[sensor] = own[0]
+            length = tracks.length[sensor] = _drop_oldest(own, rows, length, passed)
+            tracks.frames[sensor] = min(tracks.frames[sensor] + 1, _FRAMES)
+            tracks.new[sensor] += (new - tracks.new[sensor]) / tracks.frames[sensor]
+            before = tracks.used[sensor] = own[0]
             if new > 0:
                 out[1, sensor] = rows[0]
-            longest = min(_LONGEST_GAP * queues.period[sensor], float(stale_after))
+            longest = min(_LONGEST_GAP * tracks.period[sensor], float(STALE_AFTER_NS))
             part = 0.0
             if before == stamp:
                 is_fresh = True
             elif before > stamp:
-                is_fresh = before - stamp <= max_wait
+                is_fresh = before - stamp <= tracks.max_wait
             elif length > 1 and own[1] - before <= longest:
                 is_fresh, part = True, (stamp - before) / (own[1] - before)
             else:  # nothing newer has come, although the joint state has waited for it
@@ -177,82 +208,105 @@ def read_tracks(
             for j in range(6):
                 last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         out[0, sensor] = last
-        count = min(max(current.new[sensor], _FEWEST), 1.0)
-        if current.fresh[sensor] != is_fresh or current.readings[sensor] != count:
-            current.fresh[sensor], current.readings[sensor], changed = is_fresh, count, True
+        count = min(max(tracks.new[sensor], _FEWEST), 1.0)
+        if tracks.fresh[sensor] != is_fresh or tracks.readings[sensor] != count:
+            tracks.fresh[sensor], tracks.readings[sensor], changed = is_fresh, count, True
     return changed
 
 
-class SensorTracks:
-    """Recent readings (6,) of s sensors.
+@kernel
+def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
+    """Whether a joint state need not wait any longer; parameters as of :func:`next_frame`."""
+    overdue, period = newest - stamp - tracks.max_wait, tracks.joints[0]
+    if used != NEVER and 0.0 < _GAP * period < stamp - used <= RESET_AFTER_NS and overdue < 0:
+        return False  # the sample between is lost or late: give it the time to come
+    complete, slowest = True, 0.0
+    for sensor in range(tracks.first, tracks.newest.size):
+        complete = complete and tracks.newest[sensor] >= stamp
+        slowest = max(slowest, tracks.period[sensor])
+    return complete or (overdue >= 0 and overdue >= min(slowest, float(STALE_AFTER_NS)))
+
+
+@kernel
+def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, joints: FloatArray) -> bool:
+    """Whether a joint state repeats the one before, although a joint moves.
+
+    Positions of the joint state before under a new stamp come from a driver that has missed a cycle of its bus. A
+    filter that uses such a sample sees the joints stand still for one period and then jump by two; one in a
+    hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
+    encoders also repeat themselves. So a repetition counts as a missed cycle only where a joint has just moved by
+    several steps of its encoder, which no joint stops within a period.
 
     Parameters
     ----------
-    sensors : s
-    first : sensors before this one are not used: their value is zero, and they always count as fresh
-    max_wait, stale_after, reset_after : of the synchronizer [ns]
-
-    Attributes
-    ----------
-    newest, fresh, readings : see :class:`Queues` and :class:`Current`
+    position, before : (n,) of this sample and of the one before
+    steps : (2, n) in place: resolution of each joint's readings, and its newest step while any joint changes
+    joints : of :class:`Tracks`, in place
     """
+    changed, moves = False, False
+    for joint in range(position.size):
+        changed = changed or position[joint] != before[joint]
+        moves = moves or abs(steps[1, joint]) > _STEPS_OF_ENCODER * steps[0, joint]
+    if changed:
+        for joint in range(position.size):
+            step = position[joint] - before[joint]
+            if abs(step) > _SAME_STEP:
+                steps[0, joint] = min(steps[0, joint], abs(step))
+            if abs(step - steps[1, joint]) > _SAME_STEP:
+                steps[0, joint] = min(steps[0, joint], abs(step - steps[1, joint]))
+            steps[1, joint] = step
+    joints[2] = joints[2] + 1.0 if moves and not changed else 0.0
+    return 0.0 < joints[2] <= _LONGEST_REPETITION
 
-    def __init__(self, sensors: int, first: int, max_wait: int, stale_after: int, reset_after: int) -> None:
-        self._first, self._reset_after, self._waits = first, reset_after, (max_wait, stale_after)
-        stamps, values = np.zeros((sensors, LONGEST_QUEUE), np.int64), np.zeros((sensors, LONGEST_QUEUE, 6))
-        length, late, frames = np.zeros((3, sensors), np.int64)
-        self.fresh: BoolArray = np.arange(sensors) < first
-        self.readings = np.where(self.fresh, 1.0, _FEWEST)
-        newest = np.full(sensors, NEVER, np.int64)
-        self._queue_buffer, self._queues = pack(Queues(stamps, values, length, newest, late, np.zeros(sensors)))
-        self.newest: IntArray = self._queues.newest
-        current = Current(
-            np.full(sensors, -1, np.int64), frames, np.zeros(sensors), np.zeros((sensors, 6)), self.fresh.copy(),
-            self.readings.copy(),
-        )  # fmt: skip
-        self._current_buffer, self._current = pack(current)
 
-    def insert(self, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
-        """Insert a reading (6,), see :func:`insert_reading`."""
-        insert_reading(self._queue_buffer, sensor, stamp, value, used, self._reset_after)
+@kernel("[Tracks] i8 i8 i8 i8 b1 V V M T")
+def next_frame(
+    tracks: Tracks,
+    count: int,
+    stamp: int,
+    newest: int,
+    used: int,
+    forced: bool,
+    position: FloatArray,
+    before: FloatArray,
+    steps: FloatArray,
+    out: FloatArray,
+) -> tuple[int, float]:
+    """Use the oldest joint state that waits, if it need not wait any longer.
 
-    @property
-    def period(self) -> float:
-        """Usual time between the readings of the slowest sensor that is used [ns]."""
-        return max(self._queues.period[self._first :].tolist(), default=0.0)
+    Parameters
+    ----------
+    count : of the readings that have arrived
+    stamp, newest, used : of this joint state, of the newest one, and of the newest one that was used [ns]
+    forced : True where it may not wait
+    position, before, steps : see :func:`_is_repetition`
+    out : see :func:`_read_tracks`
 
-    def complete(self, stamp: int) -> bool:
-        """Whether every sensor has a reading that is at least as new."""
-        return all(newest >= stamp for newest in self.newest[self._first :].tolist())
-
-    def read(self, stamp: int) -> FloatArray:
-        """Values and new readings (2, s, 6) at the stamp of a joint state; see :func:`read_tracks`.
-
-        ``fresh`` and ``readings`` are new arrays where they change.
-        """
-        out = np.zeros((2, len(self.newest), 6))
-        if read_tracks(self._queue_buffer, self._current_buffer, self._first, stamp, *self._waits, out):
-            self.fresh, self.readings = self._current.fresh.copy(), self._current.readings.copy()
-        return out
-
-    def drop_newer(self, stamp: int) -> None:
-        """Drop the readings after a stamp."""
-        for sensor in range(len(self.newest)):
-            kept = self.stamps(sensor)
-            kept = kept[kept <= stamp]
-            self._queues.length[sensor] = kept.size
-            self.newest[sensor] = kept[-1] if kept.size else NEVER
-
-    def stamps(self, sensor: int) -> IntArray:
-        """Stamps of the readings of a sensor that are kept [ns]."""
-        return self._queues.stamps[sensor, : self._queues.length[sensor]]
-
-    def delays(self, stamp: int) -> list[float]:
-        """A stamp minus that of the newest reading of each sensor that is used [ns]; NaN before the first reading."""
-        newest = self.newest[self._first :].tolist()
-        return [math.nan if own == NEVER else float(stamp - own) for own in newest]
-
-    def late(self) -> list[int]:
-        """Number of readings of each sensor that is used that came too late."""
-        late: list[int] = self._queues.late[self._first :].tolist()
-        return late
+    Returns
+    -------
+    ``WAITS``, or sum of ``USED`` and what is true of ``REPEATS`` (no frame is to be made), ``GAP`` (filters restart),
+    ``CHANGED`` (``fresh`` or ``readings``)
+    dt : time since the last frame, zero where filters restart [s]
+    """
+    for k in range(count):
+        _insert_reading(tracks, tracks.arrived_sensor[k], tracks.arrived_stamp[k], tracks.arrived[k], used)
+    if not (forced or _is_complete(tracks, stamp, newest, used)):
+        return WAITS, 0.0
+    flags, dt, joints = USED, 0.0, tracks.joints
+    if _read_tracks(tracks, stamp, out):
+        flags += CHANGED
+    if used != NEVER:
+        step = stamp - used
+        if 0 < step <= RESET_AFTER_NS:
+            joints[0] = _follow_period(joints[0], step)
+        if step > RESET_AFTER_NS:
+            flags += GAP
+        else:
+            dt = step / 1e9
+    if dt == 0.0:
+        joints[1] = joints[2] = 0.0
+    elif _is_repetition(position, before, steps, joints):
+        joints[1] += dt
+        return flags + REPEATS, 0.0
+    dt, joints[1] = dt + joints[1], 0.0
+    return flags, dt

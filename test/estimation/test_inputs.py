@@ -1,4 +1,4 @@
-"""Claims about the door: any kind of array, one error for what cannot be used, and one publisher where two publish."""
+"""Claims about the checks of samples: any kind of array, one error for what is refused, one of two publishers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from friction_estimator.arrays import pack
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.inputs import JointStreams
+from friction_estimator.estimation.inputs import Streams, uses_sample
 from friction_estimator.types import CommandSample, ImuSample, JointSample, Reading, WrenchSample
 from test.biped import suralp_config
 from test.sway import sway
@@ -98,8 +99,8 @@ def robot(k: int, noise: float = 1e-4) -> np.ndarray:
 
 def used(samples: Iterator[tuple[int, np.ndarray, bool]]) -> list[tuple[int, bool]]:
     """Number and origin of the samples that are used; origin: of the robot."""
-    streams = JointStreams(3)
-    return [(k, own) for k, (stamp, position, own) in enumerate(samples) if streams.uses(stamp, position)]
+    streams, _ = pack(Streams.initial(3))
+    return [(k, own) for k, (stamp, position, own) in enumerate(samples) if uses_sample(streams, stamp, position)[0]]
 
 
 def two_publishers(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.estimation.synchronizer import RepeatedFrames
-from friction_estimator.types import FloatArray
+from friction_estimator.config import SynchronizerConfig
+from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.types import FloatArray, JointSample
 
 PERIOD = 0.001
 
 
 def time_steps(position: FloatArray) -> dict[int, float]:
     """Time steps of the samples that are not left out of positions (m, n), by their index."""
-    repeated, steps = RepeatedFrames(), {}
+    synchronizer, steps = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=Health()), {}
     for index, row in enumerate(position):
-        if (dt := repeated.time_step(row, PERIOD if index else 0.0)) is not None:
-            steps[index] = dt
+        sample = JointSample(index * round(1e9 * PERIOD), row, np.zeros_like(row), np.zeros_like(row))
+        for frame in synchronizer.add_joints(sample):
+            steps[index] = frame.dt
     return steps
 
 
