@@ -344,7 +344,7 @@ def assert_same_identification(a: Identification, b: Identification) -> None:
         second = replace(whole, used=whole.used[::step], **written)
         for name in (*columns, "used"):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-        assert operating_range(first) == operating_range(second)
+        np.testing.assert_array_equal(operating_range(first), operating_range(second))
     assert (a.verdicts, a.provenance) == (b.verdicts, b.provenance)
 
 

@@ -24,47 +24,26 @@ from friction_estimator.identification.result import (
 from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray
 
 _BINS = 24
 _LOADS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 
 
-@dataclass(frozen=True, slots=True)
-class OperatingRange:
-    """Velocities that one joint had while its friction was identified, each with a load that went with it.
+def operating_range(samples: FrictionSamples) -> tuple[FloatArray, FloatArray]:
+    """Velocities (m,) of some of the used samples, ascending and not zero, and their loads (m,); zero where unknown.
 
-    Attributes
-    ----------
-    joint : its name
-    velocity : (m) ascending, none of them zero [rad/s]
-    load : (m) torque through the joint [N m]; empty when it is not known
-    """
-
-    joint: str
-    velocity: tuple[float, ...]
-    load: tuple[float, ...]
-
-
-def operating_range(samples: FrictionSamples) -> OperatingRange | None:
-    """A few of the samples that were used, evenly over the velocities, at several loads each; None without any.
-
-    Load and velocity of a machine are seldom independent: where friction is most of the torque the load has the sign of
-    the velocity. So they are kept in pairs.
+    In each bin of velocities these are the samples at some quantiles of the load. Load and velocity of a machine are
+    seldom independent: where friction is most of the torque the load has the sign of the velocity. So they are kept in
+    pairs.
     """
     known = bool(np.isfinite(samples.load).any())
     where = samples.used & np.isfinite(samples.velocity) & (samples.velocity != 0.0)
     if known:
         where &= np.isfinite(samples.load)
-    if not where.any():
-        return None
-    velocity, load = samples.velocity[where], samples.load[where]
-    rows = _spread_rows(velocity, load if known else np.zeros(velocity.size))
-    return OperatingRange(samples.joint, _short(velocity[rows]), _short(load[rows]) if known else ())
-
-
-def _spread_rows(velocity: FloatArray, load: FloatArray) -> IntArray:
-    """Rows of some samples in ascending velocity: in each bin of velocities those at some quantiles of the load."""
+    velocity, load = samples.velocity[where], samples.load[where] if known else np.zeros(int(where.sum()))
+    if not velocity.size:
+        return velocity, load
     edges = np.linspace(velocity.min(), velocity.max(), _BINS + 1)
     of_bin = np.clip(np.searchsorted(edges, velocity, side="right") - 1, 0, _BINS - 1)
     chosen: set[int] = set()
@@ -72,13 +51,8 @@ def _spread_rows(velocity: FloatArray, load: FloatArray) -> IntArray:
         rows = np.flatnonzero(of_bin == one)
         rows = rows[np.lexsort((velocity[rows], load[rows]))]
         chosen.update(rows[[int(share * rows.size) for share in _LOADS]].tolist())
-    kept = np.array(sorted(chosen))
-    return np.asarray(kept[np.argsort(velocity[kept], kind="stable")])
-
-
-def _short(values: FloatArray) -> tuple[float, ...]:
-    """Six digits: more would fill the files for nothing."""
-    return tuple(float(f"{value:.6g}") for value in values)
+    kept = np.array(sorted(chosen, key=velocity.__getitem__))
+    return velocity[kept], load[kept]
 
 
 _VELOCITIES = 200
@@ -140,8 +114,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
     if speed is not None and not 0.0 < speed < float("inf"):
         raise ConfigError(f"the speed {speed:g} rad/s is not a positive number")
     friction, sigma = identification.friction, parameters_sigma(identification.friction)
-    ranges = {one.joint: operating_range(one) for one in identification.samples}
-    known = _speeds(friction)
+    samples, known = {one.joint: one for one in identification.samples}, _speeds(friction)
     joints = []
     unseen = unseen_joints(identification)
     for row, joint in enumerate(friction.joint_names):
@@ -149,7 +122,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
             continue
         one = JointLaw.of(friction, joint)
         law, values = one.law, one.values
-        velocity, load = _motion(ranges.get(joint), known[row], speed)
+        velocity, load = _motion(samples.get(joint), known[row], speed)
         simple = fit_coulomb_viscous(law, values, velocity, load)
         inertia = _drive_inertia(identification.parameters, joint)
         drive = identification.drives.get(joint)
@@ -176,7 +149,7 @@ def _value(parameters: ParameterTable, name: str) -> float:
 def unknown_ranges(identification: Identification) -> tuple[str, ...]:
     """Joints without samples and without a range of speeds: where their friction was seen is not known."""
     friction = identification.friction
-    known = {one.joint for one in identification.samples if operating_range(one) is not None}
+    known = {one.joint for one in identification.samples if operating_range(one)[0].size}
     ranges = zip(friction.joint_names, _speeds(friction), strict=True)
     known |= {joint for joint, speeds in ranges if np.isfinite(speeds).all()}
     return tuple(joint for joint in friction.joint_names if joint not in known)
@@ -188,21 +161,18 @@ def _speeds(friction: IdentifiedParameters) -> FloatArray:
     return unknown if friction.velocity_range is None else friction.velocity_range
 
 
-def _motion(seen: OperatingRange | None, speeds: FloatArray, speed: float | None) -> tuple[FloatArray, FloatArray]:
+def _motion(samples: FrictionSamples | None, speeds: FloatArray, speed: float | None) -> tuple[FloatArray, FloatArray]:
     """Velocities (m,) and loads (m,) of the projection: those seen, stretched or shrunk to a given speed.
 
     Without samples they are those of the range of speeds (2,) in both directions, and without that up to 1 rad/s.
     """
-    if seen is None and speed is None and np.isfinite(speeds).all():
+    velocity, load = np.zeros((2, 0)) if samples is None else operating_range(samples)
+    if velocity.size:
+        return velocity * (1.0 if speed is None else speed / np.abs(velocity).max()), load
+    if speed is None and np.isfinite(speeds).all():
         half = np.linspace(float(speeds[0]), float(speeds[1]), _VELOCITIES // 2)
         return np.concatenate((-half[::-1], half)), np.zeros(_VELOCITIES)
-    if seen is None:
-        velocity = np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed)
-        return velocity, np.zeros(velocity.size)
-    velocity = np.array(seen.velocity)
-    if speed is not None:
-        velocity *= speed / np.abs(velocity).max()
-    return velocity, np.array(seen.load) if seen.load else np.zeros(velocity.size)
+    return np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed), np.zeros(_VELOCITIES)
 
 
 def _drive_inertia(parameters: ParameterTable, joint: str) -> float | None:
