@@ -100,7 +100,7 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     names = log.joint_names
     friction = {one.joint: one for one in joint_frictions(found)}
     torques = [one for one in found.predictions if isinstance(one, TorquePrediction)]
-    delay = {joint: late for one in torques for joint, late in zip(one.joints, one.delay, strict=True)}
+    delay = {joint: one.delay for one in torques for joint in one.joints}
     if missing := [name for name in names if name not in friction or name not in delay]:
         raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
     known = _known(found)
@@ -373,7 +373,7 @@ def _refined(
         limb,
         friction=tuple(new.get(name, value) for name, value in zip(names, limb.friction, strict=True)),
         inertia={**links, **{name: value for name, value in new.items() if name.startswith("Ia ")}},
-        delay=(new[f"{joints[0]}/delay"],) * n,
+        delay=new[f"{joints[0]}/delay"],
     )
     return replace(
         found,

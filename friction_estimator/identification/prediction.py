@@ -22,7 +22,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
     load_velocity_sites,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
-from friction_estimator.identification.inverse_dynamics.refinement import hold_commands, shift_torque
+from friction_estimator.identification.inverse_dynamics.refinement import shift_torque
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
@@ -47,7 +47,7 @@ class TorquePrediction:
     friction : values of all columns of friction
     inertia : standard parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``; those that are missing
         are zero
-    delay : (n) by which torques are late [s]
+    delay : by which torques are late [s]
     dead_zone : speed of every place of friction below which samples do not count [rad/s]
     limits : (n) errors beyond which a sample is a push [N m]
     stribeck : (n) Stribeck velocities of the law ``load_velocity`` [rad/s]; empty: another law
@@ -67,7 +67,7 @@ class TorquePrediction:
     laws: tuple[str, ...]
     friction: tuple[float, ...]
     inertia: Mapping[str, float]
-    delay: tuple[float, ...]
+    delay: float
     dead_zone: tuple[float, ...]
     limits: tuple[float, ...]
     stribeck: tuple[float, ...] = ()
@@ -164,8 +164,8 @@ def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: Torque
     """Both sides of all motions, torques moved by their delays."""
     limits = comparison_limits(motions, prediction.treatment.band_hz)
     observations = observe(motions, body, limits, prediction.motors)
-    held = hold_commands(observations, prediction.hold)
-    return shift_torque(held, np.array(prediction.delay), prediction.late_command)
+    held = shift_torque(observations, prediction.hold, command=True)
+    return shift_torque(held, prediction.delay, prediction.late_command)
 
 
 def _rows(names: Sequence[str], one: Observation, friction: FloatArray, usable: BoolArray, limits: FloatArray) -> Rows:

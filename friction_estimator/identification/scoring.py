@@ -23,7 +23,6 @@ from friction_estimator.identification.linear_problem import (
     folds_of,
     rms,
     robust_std,
-    scaled_gram,
     select_rows,
     solve_values,
 )
@@ -152,7 +151,7 @@ class Scores:
 
 
 def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, shrinkage: bool = False
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
@@ -160,9 +159,6 @@ def choose(
     ----------
     decision, settings : words for the table
     slack : difference of the logarithms of the errors that counts as none, even where it is certain
-    shrinkage : candidates are strengths of a prior: the standard error is that of the smallest error itself (Breiman et
-        al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far smaller among such neighbours,
-        would let the luck of one of many decide; False: that of the difference
 
     Returns
     -------
@@ -176,8 +172,6 @@ def choose(
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    if shrinkage:
-        slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
     rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(
@@ -272,12 +266,6 @@ class FoldedProblem:
             these = folds == number
             error[these] = problem.y[these] - problem.W[np.ix_(these, columns)] @ self.values(columns, prior, number)
         return error
-
-    def freedom(self, columns: IntArray, prior: Prior) -> float:
-        """Effective number of parameters that the data decide, not the prior: ``tr (G + P)^-1 G``."""
-        gram = self._normal[-1].select(columns).gram
-        scale, scaled = scaled_gram(gram + prior.precision)
-        return float(np.trace(np.linalg.solve(scaled, gram * np.outer(scale, scale))))
 
 
 @dataclass(frozen=True, slots=True)

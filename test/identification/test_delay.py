@@ -35,8 +35,8 @@ def friction(solution):
 @pytest.mark.parametrize("late", [0.0, 0.008, -0.008])
 def test_a_late_torque_is_no_viscous_friction_even_in_a_single_sine(late):
     solution, _ = estimate_inverse_dynamics([recording(one_sine(1.0), late=late)], FixedBaseModel(URDF, JOINTS))
-    assert solution.delay.any() == (late != 0.0)
-    assert np.abs(solution.delay - late).max() < 3.0 * solution.delay_sigma < 0.0025
+    assert (solution.delay != 0.0) == (late != 0.0)
+    assert abs(solution.delay - late) < 3.0 * solution.delay_sigma < 0.0025
     values, sigma = friction(solution)
     truth = np.column_stack((COULOMB, VISCOUS)).ravel()
     assert np.abs((values - truth) / sigma).max() < 2.0
@@ -51,12 +51,12 @@ def test_moved_torques_are_reported():
 def test_several_frequencies_know_the_delay_and_lose_nothing():
     motion = move(0, 20.0, 1.0 / RATE)
     solution, _ = estimate_inverse_dynamics([recording(motion)], FixedBaseModel(URDF, JOINTS))
-    assert not solution.delay.any() and solution.delay_sigma < 1e-3
+    assert solution.delay == 0.0 and solution.delay_sigma < 1e-3
 
 
 def test_a_sine_without_steps_of_friction_does_not_show_viscous_friction_and_that_is_reported():
     """Dry friction has steps that a late torque moves; without them a delay is viscous friction."""
-    little = 0.1 * VISCOUS
+    little = 0.03 * VISCOUS
     motion = recording(one_sine(0.5), np.zeros(2), little, late=0.004)
     result = identify_inverse_dynamics([motion], FixedBaseModel(URDF, JOINTS))
     sigma = np.sqrt(result.friction.covariance[:, 1, 1])

@@ -13,10 +13,8 @@ from friction_estimator.identification.recording.sampling import (
     comparison_band,
     motion_band,
     moving_joints,
-    noise_std,
     signal_to_noise,
 )
-from friction_estimator.identification.recording.torque_checks import with_doubled_noise
 from test.identification.recordings import recording
 
 
@@ -33,14 +31,6 @@ def test_a_gap_does_not_widen_the_band() -> None:
     log = recording()
     gap = log.rows((log.time < 8.0) | (log.time > 8.3))
     assert comparison_band(gap) == pytest.approx(comparison_band(log), rel=0.2)
-
-
-def test_the_noise_of_a_motion_is_that_which_was_added_and_can_be_doubled() -> None:
-    log = recording(encoder=0.0)
-    noisy = replace(log, position=log.position + 1e-4 * np.random.default_rng(0).normal(size=log.position.shape))
-    for column, twice in zip(noisy.position.T, with_doubled_noise(noisy).position.T, strict=True):
-        assert noise_std(column) == pytest.approx(1e-4, rel=0.1)
-        assert noise_std(twice) == pytest.approx(np.sqrt(2.0) * 1e-4, rel=0.1)
 
 
 def test_noise_is_one_and_a_motion_is_many() -> None:

@@ -1,4 +1,4 @@
-"""What inverse dynamics decides by held-out errors: treatment of the recordings, then prior, offsets and delays."""
+"""What inverse dynamics decides by held-out errors: treatment of the recordings, then offsets and the delay."""
 
 from __future__ import annotations
 
@@ -26,11 +26,16 @@ from friction_estimator.identification.inverse_dynamics.options import (
     friction_motors,
     friction_of_options,
 )
-from friction_estimator.identification.inverse_dynamics.refinement import delay_columns, delay_prior, measured_slope
+from friction_estimator.identification.inverse_dynamics.refinement import (
+    delay_column,
+    delay_prior,
+    measured_slope,
+    with_delay,
+)
 from friction_estimator.identification.joint_log import JointLog, Treatment
-from friction_estimator.identification.linear_problem import Prior, folds_of, with_columns
+from friction_estimator.identification.linear_problem import NormalEquations, folds_of
 from friction_estimator.identification.recording import zero_phase as filters
-from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
+from friction_estimator.identification.recording.sampling import FLAT, usual_period
 from friction_estimator.identification.recording.zero_phase import (
     LADDER,
     Progress,
@@ -55,6 +60,8 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 URDF_SIGMAS = (0.1, 0.3, 1.0, 3.0, 30.0)
 """Relative standard deviations of the URDF's inertial parameters; the last one leaves the decision to the data."""
+USUAL_URDF_SIGMA = 1.0
+"""The same while nothing is chosen yet."""
 TREATMENT_LAW = "coulomb_viscous"
 """The law with which treatments are compared: any shape of friction needs the same velocity."""
 
@@ -83,11 +90,6 @@ _KEPT = 4
 """Treatments whose rows are kept: the next comparison begins with some of them."""
 _ROWS_A_COLUMN = 5
 """Rows that a band must leave, in columns: fewer decide nothing."""
-_MOST_TRAVEL = 0.99
-"""Share of the variance of the position that a vibration of the joint is no part of."""
-_VIBRATES = float(np.log(1.5))
-"""By how much the logarithm of the error must fall, where vibrations are left out: a band always fits itself best."""
-
 
 Rows = Callable[[Treatment], NumberedRows]
 """Rows of all recordings after a treatment."""
@@ -99,30 +101,23 @@ def _choose_band(
     """Band that predicts best [Hz], and the candidates.
 
     A wide band shows more of friction's steps, and more of what is in no model: vibrations, a base that moves. Bands
-    are compared by the errors in the narrowest one; first usual ones with one that leaves vibrations out.
+    are compared by the errors in the narrowest one.
     """
     usual = usual_treatment(logs, options.parallel_hz).band_hz
     if options.parallel_hz is not None:
         return usual, ()
     bands = [share * usual for share in SHARES]
-    slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
-    table: tuple[Candidate, ...] = ()
-    for compared, slack in (((bands[-1], slow), _VIBRATES), (bands, 0.0)):
-        usable = [band for band in compared if _is_enough(rows, Treatment(min(FLAT * band, _highest(logs)), band))]
-        tried = [
-            Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
-            for band in usable
-            for source in _sources(logs, options)
-        ]
-        if len(usable) > 1 and usable[-1] < usable[0]:
-            found, _ = _compared(rows, options, tried, usable[-1])
-            words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
-            chosen, _, more = choose("band", words, found.scores, slack)
-            table += more
-            usual = tried[chosen].band_hz
-            if slack and usual == slow:
-                break
-    return usual, table
+    usable = [band for band in bands if _is_enough(rows, Treatment(min(FLAT * band, _highest(logs)), band))]
+    if len(usable) < 2:
+        return usual, ()
+    tried = [
+        Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
+        for band in usable
+        for source in _sources(logs, options)
+    ]
+    found, _ = _compared(rows, options, tried, usable[-1])
+    chosen, _, table = choose("band", [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried], found.scores)
+    return tried[chosen].band_hz, table
 
 
 def _is_enough(rows: Rows, treatment: Treatment) -> bool:
@@ -196,7 +191,7 @@ def _compared(
 def treated_rows(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, treatment: Treatment
 ) -> NumberedRows:
-    """Rows of all recordings after one treatment, with delays, and with the URDF as a weak prior.
+    """Rows of all recordings after one treatment, with a delay, and with the URDF as a weak prior.
 
     Raises
     ------
@@ -214,11 +209,9 @@ def treated_rows(
     if not any(mask.any() for mask in usable):
         raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
     problem = torque.problem(observations, [np.zeros_like(one.load) for one in observations], usable)
-    n = len(motors.names)
-    late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
-    prior = model_prior(torque, observations, 1.0).joined(delay_prior(np.zeros(n)))
-    problem = with_columns(problem, late, [f"{name}/delay" for name in motors.names], "s")
-    return NumberedRows(problem, prior, _row_times(logs, observations, usable), n)
+    prior = model_prior(torque, observations, USUAL_URDF_SIGMA).joined(delay_prior())
+    problem = with_delay(problem, measured_slope(observations, usable))
+    return NumberedRows(problem, prior, _row_times(logs, observations, usable), len(motors.names))
 
 
 def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], usable: Sequence[BoolArray]) -> IntArray:
@@ -240,115 +233,62 @@ class ModelChoice:
     ----------
     urdf_sigma : relative standard deviation of the URDF's inertial parameters
     offsets : (p,) which constant torques are estimated that the laws lack
-    lateness : which delays are estimated
-    delay : (n,) by which torques are late [s]
+    delay : by which torques are late, zero where none predicts better [s]
     table : all candidates
     spread : (p, p) covariance of what changes among candidates that predict as well
-    delay_spread : (n, n) the same of delays [s^2]
+    delay_variance : the same of the delay [s^2]
     """
 
     urdf_sigma: float
     offsets: BoolArray
-    lateness: str
-    delay: FloatArray
+    delay: float
     table: tuple[Candidate, ...]
     spread: FloatArray
-    delay_spread: FloatArray
-
-    @property
-    def own_delays(self) -> bool:
-        """Whether every joint has its own delay."""
-        return self.lateness == _OWN_DELAYS
+    delay_variance: float
 
 
-def choose_model(
-    solution: Estimate,
-    options: InverseDynamicsOptions,
-    before: ModelChoice | None = None,
-    moved: FloatArray | None = None,
-) -> ModelChoice:
-    """Strength of the URDF's prior, offsets and delays that predict best, by one factorial of candidates.
+def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelChoice:
+    """Offsets, strength of the URDF's prior and delay that predict best, the last two by one factorial of candidates.
 
     Parameters
     ----------
-    solution : with offsets and a weak prior; torques not moved yet
-    before : the choice, whose delays alone are estimated again
-    moved : (n,) by which torques were moved already [s]
+    solution : with offsets; torques not moved yet
     """
-    model, n, q = solution.model, solution.delay.size, solution.kept.size
-    late = np.column_stack([delay_columns(solution, own) for own in (False, True)])
-    problem = with_columns(solution.fit.problem, late, ["delay"] * (n + 1), "s")
+    model, q = solution.model, solution.kept.size
+    problem = with_delay(solution.fit.problem, delay_column(solution))
     folded = FoldedProblem(problem, fold_weights(solution, options))
-    offsets, offset_table = (before.offsets, ()) if before is not None else _choose_offsets(solution, folded, options)
-    start = np.zeros(n) if moved is None else moved
-    entries = _entries(solution, folded, options, offsets, before, start)
-    errors = [folded.held_out_error(entry.columns, entry.prior) for entry in entries]
-    scores = [scores_of(error, problem) for error in errors]
-    chosen, rivals, table = choose("model", [str(entry) for entry in entries], scores, shrinkage=True)
-    values = [_embedded(folded.values(entry.columns, entry.prior), entry.columns, q + 1 + n) for entry in entries]
-    best = entries[chosen]
-    delays = [value[q] + value[q + 1 :] for value in values]
-    delay, apart = delays[chosen], choice_covariance(delays[chosen], [delays[k] for k in rivals if k != chosen])
-    if before is None:
-        delay = delay + (options.delay or 0.0)
+    offsets, offset_table = _choose_offsets(solution, folded, options)
+    kept = np.flatnonzero(~(offset_columns(model) & ~offsets)[solution.kept])
+    sigmas = URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)
+    priors = {one: model_prior(model, solution.observations, one).select(solution.kept).joined(delay_prior())
+              for one in (sigmas if model.body.names else (np.inf,))}  # fmt: skip
+    delays = {"no delay": kept, **({} if options.delay is not None else {"one delay": np.append(kept, q)})}
+    tried = list(product(priors, delays))
+    words, scores, values = [], [], np.zeros((len(tried), q + 1))
+    for (sigma, late), value in zip(tried, values, strict=True):
+        columns, prior = delays[late], priors[sigma].select(delays[late])
+        words.append(late if np.isinf(sigma) else f"URDF +- {100.0 * sigma:.0f} %, {late}")
+        scores.append(scores_of(folded.held_out_error(columns, prior), problem))
+        value[columns] = folded.values(columns, prior)
+    chosen, rivals, table = choose("model", words, scores)
+    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
     spread = np.zeros((len(model.names), len(model.names)))
-    spread[np.ix_(solution.kept, solution.kept)] = choice_covariance(
-        values[chosen][:q], [values[k][:q] for k in rivals if k != chosen]
-    )
-    return ModelChoice(best.urdf_sigma, offsets, best.lateness, delay, (*offset_table, *table), spread, apart)
+    spread[np.ix_(solution.kept, solution.kept)] = apart[:q, :q]
+    delay = float(values[chosen, q]) + (options.delay or 0.0)
+    return ModelChoice(tried[chosen][0], offsets, delay, (*offset_table, *table), spread, float(apart[q, q]))
+
+
+def remaining_delay(solution: Estimate) -> float:
+    """By how much torques are late after they were moved [s]."""
+    problem = with_delay(solution.fit.problem, delay_column(solution))
+    prior = solution.prior.joined(delay_prior(solution.delay))
+    return float(NormalEquations.of(problem, solution.fit.weights).values(problem.nonnegative, prior)[-1])
 
 
 def fold_weights(solution: Estimate, options: InverseDynamicsOptions) -> FoldWeights:
     """Of the rows of the fit."""
     problem, whole = solution.fit.problem, solution.fit.weights
     return FoldWeights.of(problem, options.solver, solution.prior, folds_of(problem, options.folds), whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One candidate of the model: its columns, among them those of delays, and what is known before the data."""
-
-    columns: IntArray
-    prior: Prior
-    urdf_sigma: float
-    lateness: str
-    freedom: float
-
-    def __str__(self) -> str:
-        bodies = "" if np.isinf(self.urdf_sigma) else f"URDF +- {100.0 * self.urdf_sigma:.0f} %, "
-        return f"{bodies}{self.lateness}"
-
-
-_NO_DELAY, _ONE_DELAY, _OWN_DELAYS = "no delay", "one delay", "a delay each"
-
-
-def _entries(
-    solution: Estimate,
-    folded: FoldedProblem,
-    options: InverseDynamicsOptions,
-    offsets: BoolArray,
-    before: ModelChoice | None,
-    moved: FloatArray,
-) -> list[_Entry]:
-    """All candidates, the simplest first: that with the fewest parameters that the data decide."""
-    n, q = solution.delay.size, solution.kept.size
-    delays: dict[str, list[int]] = {_NO_DELAY: [], _ONE_DELAY: [q], _OWN_DELAYS: list(range(q + 1, q + 1 + n))}
-    sigmas = _sigmas(solution.model, options)
-    if before is not None:
-        delays, sigmas = {before.lateness: delays[before.lateness]}, (before.urdf_sigma,)
-    elif options.delay is not None:
-        delays = {_NO_DELAY: []}
-    elif n == 1:
-        del delays[_OWN_DELAYS]
-    kept = np.flatnonzero(~(offset_columns(solution.model) & ~offsets)[solution.kept])
-    entries = []
-    for (lateness, extra), sigma in product(delays.items(), sigmas):
-        columns = np.append(kept, extra).astype(np.intp)
-        prior = model_prior(solution.model, solution.observations, sigma).select(solution.kept[kept])
-        if extra:
-            prior = prior.joined(delay_prior(moved if len(extra) == n else moved[:1]))
-        entries.append(_Entry(columns, prior, sigma, lateness, folded.freedom(columns, prior)))
-    return sorted(entries, key=lambda entry: entry.freedom)
 
 
 def _choose_offsets(
@@ -369,18 +309,6 @@ def _choose_offsets(
     offsets = optional.copy()
     offsets[kept[left_out]] = False
     return offsets, table
-
-
-def _embedded(values: FloatArray, columns: IntArray, size: int) -> FloatArray:
-    whole = np.zeros(size)
-    whole[columns] = values
-    return whole
-
-
-def _sigmas(model: TorqueModel, options: InverseDynamicsOptions) -> Sequence[float]:
-    if options.urdf_sigma is not None:
-        return (options.urdf_sigma,)
-    return URDF_SIGMAS if model.body.names else (np.inf,)
 
 
 def offset_columns(model: TorqueModel) -> BoolArray:

@@ -288,8 +288,7 @@ def parameter_table(solution: Estimate) -> ParameterTable:
 def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
     """Rows of delay, encoder offset (reading of the drive minus recorded position) and armature of every drive."""
     names = solution.observations[0].motion.joint_names
-    late = zip(names, solution.delay, solution.delay_sigmas, strict=True)
-    rows = [(f"{name}/delay", "s", *pair, np.nan) for name, *pair in late]
+    rows = [(f"{name}/delay", "s", solution.delay, solution.delay_sigma, np.nan) for name in names]
     for joint, name in enumerate(names):
         kp = np.mean([one.motion.inputs[KP][:, joint].mean() for one in solution.observations])
         offset = found.get(f"{name}/offset")

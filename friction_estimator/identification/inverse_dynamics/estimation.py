@@ -133,9 +133,8 @@ class Estimate:
     urdf_sigma : relative standard deviation of the URDF's inertial parameters in the prior; infinite: not used
     names : (q) with all that each holds, because the data cannot separate it
     values : (p,)
-    delay : (n,) by which the torque of every joint was late, and was moved back [s]
-    delay_covariance : (k, k) of one delay of all torques, or of one of every joint, after that; the covariance of the
-        parameters allows for it [s^2]
+    delay : by which all torques were late, and were moved back [s]
+    delay_variance : of it; the covariance of the parameters allows for it [s^2]
     dead_zone : of every place of friction [rad/s]
     candidates : models that were compared
     spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
@@ -153,8 +152,8 @@ class Estimate:
     urdf_sigma: float
     names: tuple[str, ...]
     values: FloatArray
-    delay: FloatArray
-    delay_covariance: FloatArray = field(default_factory=lambda: np.zeros((1, 1)))
+    delay: float = 0.0
+    delay_variance: float = 0.0
     dead_zone: FloatArray = field(default_factory=lambda: np.zeros(0))
     candidates: tuple[Candidate, ...] = ()
     spread: FloatArray | None = None
@@ -168,13 +167,8 @@ class Estimate:
 
     @property
     def delay_sigma(self) -> float:
-        """Standard deviation of the delay that is known worst [s]."""
-        return float(self.delay_sigmas.max())
-
-    @property
-    def delay_sigmas(self) -> FloatArray:
-        """Standard deviation (n,) of the delay of every joint [s]."""
-        return np.broadcast_to(np.sqrt(np.diagonal(self.delay_covariance)), self.delay.shape)
+        """Standard deviation of the delay [s]."""
+        return float(np.sqrt(self.delay_variance))
 
     @property
     def inertial(self) -> BoolArray:
@@ -238,11 +232,18 @@ def estimate(
             if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
                 break
     fit = with_uncertainty(chosen, solution)
-    still = np.zeros(len(observations[0].motion.joint_names))
     return Estimate(
-        model, tuple(observations), tuple(usable), tuple(loads), fit, kept, prior.select(kept), urdf_sigma, names,
-        values, still,
-    )  # fmt: skip
+        model,
+        tuple(observations),
+        tuple(usable),
+        tuple(loads),
+        fit,
+        kept,
+        prior.select(kept),
+        urdf_sigma,
+        names,
+        values,
+    )
 
 
 def _identifiable_columns(problem: LinearProblem, allowed: BoolArray, prior: Prior) -> tuple[IntArray, tuple[str, ...]]:

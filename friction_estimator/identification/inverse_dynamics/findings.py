@@ -166,14 +166,14 @@ def inverse_dynamics_findings(
 
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
-    found, names = [], solution.observations[0].motion.joint_names
-    each = zip(names, solution.delay.tolist(), solution.delay_sigmas.tolist(), strict=True)
-    sure = [f"{name} {1e3 * one:.2f} +- {1e3 * sigma:.2f}" for name, one, sigma in each if abs(one) > _SURE * sigma]
-    if sure and solution.of_drive:
-        late = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
-        found.append(Finding(1.12, LATE_DRIVE.format(late[0], ", ".join(sure), late[1])))
-    elif sure:
-        found.append(Finding(1.12, LATE.format(", ".join(sure))))
+    found = []
+    if abs(solution.delay) > _SURE * solution.delay_sigma:
+        late = f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f}"
+        if solution.of_drive:
+            command = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
+            found.append(Finding(1.12, LATE_DRIVE.format(command[0], late, command[1])))
+        else:
+            found.append(Finding(1.12, LATE.format(late)))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.inverse_dynamics.decision import choose_model, fold_weights, offset_columns
+from friction_estimator.identification.inverse_dynamics.decision import (
+    USUAL_URDF_SIGMA,
+    choose_model,
+    fold_weights,
+    offset_columns,
+    remaining_delay,
+)
 from friction_estimator.identification.inverse_dynamics.estimated_friction import STANDSTILL, moving_rows, usable_rows
 from friction_estimator.identification.inverse_dynamics.estimation import (
     Estimate,
@@ -27,14 +33,14 @@ from friction_estimator.identification.inverse_dynamics.options import (
     friction_of_options,
 )
 from friction_estimator.identification.inverse_dynamics.refinement import (
-    USUAL_DELAY,
-    delay_covariance,
-    hold_commands,
+    delay_prior,
+    delay_variance,
     measured_slope,
     search_stribeck_velocity,
     shift_torque,
+    with_delay,
 )
-from friction_estimator.identification.linear_problem import Prior, folds_of, select_rows, with_columns
+from friction_estimator.identification.linear_problem import folds_of, select_rows, with_columns
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (
@@ -50,8 +56,6 @@ from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray
 
-_URDF_SIGMA = 1.0
-"""Relative standard deviation of the URDF's inertial parameters while laws are compared."""
 _ROUNDS = 4
 """Rounds, at most, in which the laws of all joints, or the delays, are chosen anew."""
 
@@ -76,9 +80,8 @@ def choose_laws(
     usable = usable_rows(observations, first.friction, STANDSTILL * reference_speeds(observations, first.friction))
     none = [np.zeros_like(one.load) for one in observations]
     problem = first.problem(observations, none, usable)
-    late = measured_slope(observations, usable)[:, None] * (problem.joint[:, None] == np.arange(n))
-    problem = with_columns(problem, late, [f"{name}/delay" for name in names], "s")
-    prior = model_prior(first, observations, _URDF_SIGMA).joined(Prior.of_std(np.full(n, USUAL_DELAY)))
+    problem = with_delay(problem, measured_slope(observations, usable))
+    prior = model_prior(first, observations, USUAL_URDF_SIGMA).joined(delay_prior())
     common, starts = np.arange(problem.W.shape[1]), [0]
     weights = FoldWeights.of(problem, options.solver, prior, folds_of(problem, options.folds))
     if options.offset is False:
@@ -121,7 +124,7 @@ _SETTLED = 1e-6
 def decided(
     body: RigidBody, names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
-    """All parameters, with prior, offsets and delays as they predict best; torques are moved to when they act.
+    """All parameters, with offsets and a delay as they predict best; torques are moved to when they act.
 
     Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
     inertia by kd, times the delay, and what is of second order in the delay, which other errors hide. Errors do not
@@ -162,7 +165,7 @@ def _estimated(
     hold: float,
 ) -> tuple[Estimate, list[str]]:
     """All parameters with one shape of friction, and one timing of the drives."""
-    held = hold_commands(observations, hold)
+    held = shift_torque(observations, hold, command=True)
     friction, zone, notes = _friction(body, names, held, options)
     model, usable = TorqueModel(body, friction), usable_rows(held, friction, zone)
     found = _settled(model, held, usable, replace(options, late=late))
@@ -196,17 +199,13 @@ def _best(
     apart = choice_covariance(own, [own + share[k] * (values[k] - own) for k in others])
     spread = apart if solution.spread is None else solution.spread + apart
     moved = [replace(tried[k][0], delay=delay + share[k] * (tried[k][0].delay - delay)) for k in others]
-    late = _delay_spread(solution, moved, options)
-    return replace(
-        solution,
-        candidates=(*solution.candidates, *table),
-        spread=spread,
-        delay_covariance=solution.delay_covariance + (late if len(solution.delay_covariance) > 1 else late.mean()),
-    ), notes
+    late = solution.delay_variance + _delay_spread(solution, moved, options)
+    candidates = (*solution.candidates, *table)
+    return replace(solution, candidates=candidates, spread=spread, delay_variance=late), notes
 
 
-def _delay_spread(solution: Estimate, rivals: Sequence[Estimate], options: InverseDynamicsOptions) -> FloatArray:
-    """Covariance (n, n) of what changes of delays among estimates that predict as well [s^2].
+def _delay_spread(solution: Estimate, rivals: Sequence[Estimate], options: InverseDynamicsOptions) -> float:
+    """Variance of what changes of the delay among estimates that predict as well [s^2].
 
     A drive that computes as rarely as was recorded holds its torque, which makes it half a period later than it is.
     """
@@ -214,7 +213,7 @@ def _delay_spread(solution: Estimate, rivals: Sequence[Estimate], options: Inver
     if options.hold is None and solution.of_drive:
         half = 0.5 * max(one.sampling for one in solution.observations)
         delays += [one.delay - half for one in (solution, *rivals) if not one.hold]
-    return choice_covariance(solution.delay, delays)
+    return float(np.mean(np.square(np.array(delays) - solution.delay))) if delays else 0.0
 
 
 def _held_out(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
@@ -229,38 +228,23 @@ def _settled(
     usable: Sequence[BoolArray],
     options: InverseDynamicsOptions,
 ) -> Estimate:
-    """The estimate with the choices of the model, after its delays no longer change."""
+    """The estimate with the choices of the model, after its delay no longer changes."""
     command = options.late == COMMAND
-    first = estimate(model, observations, usable, options.solver, urdf_sigma=_start(options))
+    start = USUAL_URDF_SIGMA if options.urdf_sigma is None else options.urdf_sigma
+    first = estimate(model, observations, usable, options.solver, urdf_sigma=start)
     choice = choose_model(replace(first, late_command=command), options)
-    allowed = ~offset_columns(model) | choice.offsets
-    delay = np.zeros(len(first.delay))
-    step, moves = choice.delay, choice.delay.any()
-    for _ in range(_ROUNDS if moves else 1):
-        delay = delay + step
+    allowed, moved = ~offset_columns(model) | choice.offsets, bool(choice.delay)
+    delay, step = 0.0, choice.delay
+    for _ in range(_ROUNDS if moved else 1):
+        delay += step
         shifted = shift_torque(observations, delay, command)
         solution = estimate(model, shifted, usable, options.solver, allowed, urdf_sigma=choice.urdf_sigma)
-        solution = replace(solution, late_command=command)
-        if not moves or options.delay is not None:
+        solution = replace(solution, late_command=command, delay=delay)
+        step = remaining_delay(solution) if moved and options.delay is None else 0.0
+        if abs(step) < _SETTLED:
             break
-        rest = choose_model(solution, options, choice, delay)
-        step = rest.delay
-        if np.abs(step).max() < _SETTLED:
-            break
-    moved = bool(moves) or options.delay is not None
-    late = delay_covariance(solution, options.solver, choice.own_delays, moved)
-    return replace(
-        solution,
-        delay=delay,
-        delay_covariance=late + (choice.delay_spread if choice.own_delays else choice.delay_spread.mean()),
-        candidates=choice.table,
-        spread=choice.spread,
-    )
-
-
-def _start(options: InverseDynamicsOptions) -> float:
-    """Prior of the fit that the candidates of the model are compared from."""
-    return 3.0 if options.urdf_sigma is None else options.urdf_sigma
+    late = delay_variance(solution, options.solver, moved or options.delay is not None) + choice.delay_variance
+    return replace(solution, delay_variance=late, candidates=choice.table, spread=choice.spread)
 
 
 def _friction(

@@ -41,16 +41,14 @@ from friction_estimator.identification.inverse_dynamics.options import (
 )
 from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
-    allowing_for_noise,
     conditions,
-    noise_error,
     physical_estimate,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
-from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_doubled_noise
+from friction_estimator.identification.recording.torque_checks import torque_suspicions
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Candidate,
@@ -201,9 +199,7 @@ def _identify(
     treatment = choose_treatment(logs, model, options, half)
     if progress is not None:
         progress(1, 2)
-    noisier = [with_doubled_noise(log) for log in logs]
-    motions, same = (to_motions(some, treatment.treatment, options.folds) for some in (logs, noisier))
-    return _identify_part(motions, model, options, treatment, same)
+    return _identify_part(to_motions(logs, treatment.treatment, options.folds), model, options, treatment)
 
 
 def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
@@ -260,10 +256,9 @@ def _identify_part(
     model: FixedBaseModel,
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None,
-    noisier: Sequence[Motion] = (),
 ) -> Part:
     options, laws_table = _with_laws(motions, model, options)
-    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment, noisier)
+    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     bodies, plausible, standard = physical_estimate(solution)
     if options.physical and bodies is not None:
         solution = bodies
@@ -317,14 +312,8 @@ def estimate_inverse_dynamics(
     model: FixedBaseModel,
     options: InverseDynamicsOptions = DEFAULT,
     treatment: TreatmentChoice | None = None,
-    noisier: Sequence[Motion] = (),
 ) -> tuple[Estimate, list[str]]:
-    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above.
-
-    Parameters
-    ----------
-    noisier : the same motions with twice the noise: what that changes is in sigma
-    """
+    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above."""
     if not motions:
         raise InputError("there is no motion to identify from")
     if motions[0].joint_names != model.joint_names:
@@ -340,33 +329,28 @@ def estimate_inverse_dynamics(
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
     solution, chosen = decided(body, motors.names, observations, options)
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
-    solution = allowing_for_delay(_allowing_for_choice(replace(solution, fit=fit), treatment))
-    if noisier:
-        rows = observe(noisier, body, comparison_limits(motions, options.parallel_hz), motors)
-        solution = allowing_for_noise(solution, noise_error(solution, rows))
-    return solution, notes + chosen
+    return allowing_for_delay(_allowing_for_choice(replace(solution, fit=fit), treatment)), notes + chosen
 
 
 def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:
     """The estimate with covariances that allow for treatments and models that predict as well."""
-    kept, late = solution.kept, solution.delay_covariance
+    kept, late = solution.kept, solution.delay_variance
     spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
     if treatment is not None and treatment.spread is not None:
         names = solution.model.names
         own = np.array([k for k, p in enumerate(kept) if names[p] in treatment.names], dtype=np.intp)
         other = np.array([treatment.names.index(names[kept[k]]) for k in own], dtype=np.intp)
         spread[np.ix_(own, own)] += treatment.spread[np.ix_(other, other)]
-        n = solution.delay.size  # the last parameters of the comparison
-        late = late + (treatment.spread[-n:, -n:] if len(late) > 1 else treatment.spread[-n:, -n:].mean())
+        late += float(treatment.spread[-1, -1])  # the last parameter of the comparison
     covariance = solution.fit.covariance + spread
-    return replace(solution, fit=replace(solution.fit, covariance=covariance), delay_covariance=late)
+    return replace(solution, fit=replace(solution.fit, covariance=covariance), delay_variance=late)
 
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
     """What the estimate predicts of any recording."""
     model, friction = solution.model, solution.model.friction
     joint, band = solution.fit.problem.joint, max(comparison_limits(motions, options.parallel_hz))
-    residuals = [solution.fit.residual[joint == k] for k in range(solution.delay.size)]
+    residuals = [solution.fit.residual[joint == k] for k in range(len(friction.joint_names))]
     limits = [REJECTED * robust_std(part) if part.size and options.solver.robust else np.inf for part in residuals]
     scale = solution.values[model.names.index("payload scale")] if options.body.payload_scale else 1.0
     stribeck = tuple(site.stribeck[0] for site in friction.sites if site.stribeck is not None)
@@ -376,7 +360,7 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         laws=() if stribeck else live_laws(friction.joint_names, options),
         friction=tuple(solution.values[: model.friction_count].tolist()),
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
-        delay=tuple(solution.delay.tolist()),
+        delay=solution.delay,
         late_command=solution.late_command,
         hold=solution.hold,
         dead_zone=tuple(solution.dead_zone.tolist()),

@@ -20,10 +20,9 @@ from friction_estimator.identification.inverse_dynamics.observation import Obser
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import (
     LinearFit,
-    NormalEquations,
+    LinearProblem,
     Prior,
     SolverOptions,
-    select_columns,
     with_columns,
 )
 from friction_estimator.identification.physical_bounds import nearest_physical
@@ -129,25 +128,18 @@ _STEP = 0.05
 """Of the working period: where a step of friction lies between two samples is not known better."""
 
 
-def delay_prior(moved: FloatArray) -> Prior:
-    """What is known of delays (k,) before the data, counted from where torques were moved to [s].
-
-    The delay of each of several joints is a common part plus a part of this joint.
-    """
-    k = moved.size
-    covariance = USUAL_DELAY**2 * (np.eye(k) + (k > 1) * np.ones((k, k)))
-    return Prior(-moved, np.asarray(np.linalg.inv(covariance)))
+def delay_prior(moved: float = 0.0) -> Prior:
+    """What is known of the delay before the data, counted from where torques were moved to [s]."""
+    return Prior(np.array([-moved]), np.array([[USUAL_DELAY**-2]]))
 
 
-def delay_columns(solution: Estimate, own: bool) -> FloatArray:
-    """Derivatives (r, k) of the rows by one delay of all torques, or by one of every joint [N m/s]."""
-    late = delay_column(solution)[:, None]
-    joints = np.arange(solution.delay.size)
-    return late * (solution.fit.problem.joint[:, None] == joints) if own else late
+def with_delay(problem: LinearProblem, slope: FloatArray) -> LinearProblem:
+    """The problem with the delay of all torques as its last parameter; slope (r,) is the derivative by it [N m/s]."""
+    return with_columns(problem, slope[:, None], ["delay"], "s")
 
 
-def delay_covariance(solution: Estimate, solver: SolverOptions, own: bool, moved: bool) -> FloatArray:
-    """Covariance (k, k) of one delay of all torques, or of one of every joint [s^2].
+def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> float:
+    """Variance of the delay [s^2].
 
     Estimated together with all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``. A late torque adds
     what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the stiffness k. In a single
@@ -156,51 +148,25 @@ def delay_covariance(solution: Estimate, solver: SolverOptions, own: bool, moved
 
     Parameters
     ----------
-    moved : torques were moved by their delays; False: the delay that shows is part of what is not known
+    moved : torques were moved by their delay; False: the delay that shows is part of what is not known
     """
-    columns = delay_columns(solution, own)
-    k = columns.shape[1]
-    prior = solution.prior.joined(delay_prior(np.zeros(k)))
-    late = with_columns(solution.fit.problem, columns, ["delay"] * k, "s")
+    prior = solution.prior.joined(delay_prior())
+    late = with_delay(solution.fit.problem, delay_column(solution))
     fit = allowing_for_wrong_model(solve(late, solver, prior), conditions(solution), prior)
     step = _STEP * max(one.motion.period for one in solution.observations)
-    shown = np.zeros(k) if moved else fit.values[-k:]
-    return np.asarray(fit.covariance[-k:, -k:] + np.outer(shown, shown) + step**2 * np.eye(k))
-
-
-def noise_error(solution: Estimate, noisier: Sequence[Observation]) -> FloatArray:
-    """What as much noise again in the motion changes of the parameters of the fit and of its delays, (q + k,).
-
-    Noise in the columns biases least squares in proportion to its variance (Cook & Stefanski 1994, SIMEX): without it,
-    the estimate would be off by as much to the other side.
-
-    Parameters
-    ----------
-    noisier : as the observations of the estimate, before torques were moved
-    """
-    held = shift_torque(hold_commands(noisier, solution.hold), solution.delay, solution.late_command)
-    weights, own = solution.fit.weights, len(solution.delay_covariance) > 1
-    found = []
-    for one in (solution, replace(solution, observations=held)):
-        whole = one.model.problem(one.observations, one.loads, one.usable, one.values)
-        columns = delay_columns(one, own)
-        problem = with_columns(select_columns(whole, one.kept), columns, ["delay"] * columns.shape[1], "s")
-        prior = one.prior.joined(delay_prior(np.zeros(columns.shape[1])))
-        found.append(NormalEquations.of(problem, weights).values(problem.nonnegative, prior))
-    return np.asarray(found[1] - found[0])
+    shown = 0.0 if moved else fit.values[-1]
+    return float(fit.covariance[-1, -1] + shown**2 + step**2)
 
 
 def delay_error(solution: Estimate) -> FloatArray:
-    """Covariance (q, q) of the parameters of the fit that its unknown delays give them."""
+    """Covariance (q, q) of the parameters of the fit that its unknown delay gives them."""
     root = np.sqrt(solution.fit.weights)
     W = solution.fit.problem.W * root[:, None]
     scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
     known = solution.prior.rows[0] / scale
-    k = len(solution.delay_covariance)
-    columns = delay_columns(solution, k > 1) * root[:, None]
-    right = np.vstack((columns, np.zeros((len(known), columns.shape[1]))))
-    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale[:, None]
-    return np.asarray(moved @ solution.delay_covariance @ moved.T)
+    right = np.append(delay_column(solution) * root, np.zeros(len(known)))
+    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale
+    return np.asarray(np.outer(moved, moved) * solution.delay_variance)
 
 
 def allowing_for_delay(solution: Estimate) -> Estimate:
@@ -208,25 +174,15 @@ def allowing_for_delay(solution: Estimate) -> Estimate:
     return replace(solution, fit=replace(solution.fit, covariance=solution.fit.covariance + delay_error(solution)))
 
 
-def allowing_for_noise(solution: Estimate, change: FloatArray) -> Estimate:
-    """The estimate with covariances that allow for what noise changes of parameters and delays, (q + k,)."""
-    q = solution.kept.size
-    covariance, late = (np.outer(part, part) for part in (change[:q], change[q:]))
-    fit = replace(solution.fit, covariance=solution.fit.covariance + covariance)
-    return replace(solution, fit=fit, delay_covariance=solution.delay_covariance + late)
-
-
-def shift_torque(
-    observations: Sequence[Observation], seconds: FloatArray, command: bool = False
-) -> tuple[Observation, ...]:
+def shift_torque(observations: Sequence[Observation], seconds: float, command: bool = False) -> tuple[Observation, ...]:
     """The observations with torques at the times at which they act.
 
     Parameters
     ----------
-    seconds : (n) delay of every joint: by which a measured torque was recorded late, or that of a drive acts late [s]
+    seconds : by which measured torques were recorded late, or those of drives act late [s]
     command : see :meth:`Observation.late_part`
     """
-    if not seconds.any():
+    if not seconds:
         return tuple(observations)
     shifted = []
     for one in observations:
@@ -234,18 +190,12 @@ def shift_torque(
         moved = late.copy()
         for start, stop in one.filter.stretches:
             time = np.arange(stop - start) * one.motion.period
-            for joint in np.flatnonzero(seconds) if time.size > 1 else ():
-                spline = CubicSpline(time, late[start:stop, joint])
-                moved[start:stop, joint] = spline(np.clip(time - sign * seconds[joint], 0.0, time[-1]))
+            if time.size > 1:
+                moved[start:stop] = CubicSpline(time, late[start:stop])(np.clip(time - sign * seconds, 0.0, time[-1]))
         load = moved if late is one.load else one.load + moved - late
         commanded = moved if late is one.commanded else one.commanded
         shifted.append(replace(one, load=load, torque=load[one.filter.kept], commanded=commanded))
     return tuple(shifted)
-
-
-def hold_commands(observations: Sequence[Observation], hold: float) -> tuple[Observation, ...]:
-    """The observations of drives that hold commands: on average, these act later than they come [s]."""
-    return shift_torque(observations, np.full(observations[0].load.shape[1], hold), command=True)
 
 
 def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArray]) -> FloatArray:

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
-from scipy.special import comb
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
@@ -307,16 +306,6 @@ def signal_to_noise(signal: FloatArray) -> float:
     return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
 
 
-_DIFFERENCES = 6
-"""Differences of this order leave noise, and nothing of a motion that is sampled well."""
-
-
-def noise_std(signal: FloatArray) -> float:
-    """Standard deviation of the white noise of a signal (N,), from its differences of sixth order, or its rounding."""
-    gain = np.sqrt(comb(2 * _DIFFERENCES, _DIFFERENCES))
-    return max(robust_std(np.diff(signal, _DIFFERENCES)) / gain, last_bit(signal) / np.sqrt(12.0))
-
-
 def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
     """Whether each joint moves by more than the noise and a few bits of its encoder, (n,).
 
@@ -332,8 +321,8 @@ def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray |
     )
 
 
-def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL) -> float:
-    """Frequency below which a position (N,) has a share of its variance, noise left out [Hz].
+def motion_band(time: FloatArray, position: FloatArray) -> float:
+    """Frequency below which a position (N,) has 99.9 % of its variance, noise left out [Hz].
 
     Noise hardly shows in a position, but may hold most of the variance of a velocity.
     """
@@ -342,11 +331,11 @@ def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL)
     power = np.abs(np.fft.rfft((even - even.mean()) * np.hanning(even.size))) ** 2
     floor = np.median(power[power.size // 2 :]) / np.log(2.0)  # of an exponential distribution, to its mean
     share = np.cumsum(np.maximum(power - floor, 0.0))
-    return float((np.searchsorted(share, travel * share[-1]) + 1) / (period * even.size))
+    return float((np.searchsorted(share, _TRAVEL * share[-1]) + 1) / (period * even.size))
 
 
-def comparison_band(log: JointLog, travel: float = _TRAVEL) -> float:
-    """Ten bands of the fastest motion [Hz], by a share of its variance: motion and torque are compared up to there.
+def comparison_band(log: JointLog) -> float:
+    """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there.
 
     Raises
     ------
@@ -356,4 +345,4 @@ def comparison_band(log: JointLog, travel: float = _TRAVEL) -> float:
     moving = np.flatnonzero(moving_joints(log.time, log.position, log.velocity))
     if not moving.size:
         raise InputError(f"{log.name}: no joint moves by more than its noise, so that there is no motion to filter")
-    return BANDS * max(motion_band(log.time, log.position[:, joint], travel) for joint in moving)
+    return BANDS * max(motion_band(log.time, log.position[:, joint]) for joint in moving)

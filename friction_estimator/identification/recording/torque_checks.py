@@ -14,7 +14,7 @@ from scipy.interpolate import make_interp_spline
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog, Motion
 from friction_estimator.identification.linear_problem import LinearProblem, robust_std, solve_values
-from friction_estimator.identification.recording.sampling import find_stretches, noise_std, repair, usual_period
+from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter, velocity_is_complete
 from friction_estimator.types import FloatArray
 
@@ -146,23 +146,6 @@ def with_drive_torque(log: JointLog, kp: Gain | None = None, kd: Gain | None = N
         raise InputError(f"{log.name}: a command or gain is missing in some samples: leave them out")
     inputs = {**log.inputs, COMMANDED: commanded, KP: stiffness, KD: damping}
     return replace(log, effort=effort, inputs=MappingProxyType(inputs))
-
-
-_SEED = 1994
-"""Of the noise that is added: a simulation with the same seed would have the same noise, so no usual number."""
-
-
-def with_doubled_noise(log: JointLog) -> JointLog:
-    """The log with as much noise again in positions and velocities, and in the torque that drives compute from them."""
-    log, random = repair(log)[0], np.random.default_rng(_SEED)
-
-    def noisy(kind: str, signal: FloatArray) -> FloatArray:
-        if kind not in ("position", "velocity"):
-            return signal
-        return np.asarray(signal + [noise_std(column) for column in signal.T] * random.normal(size=signal.shape))
-
-    noisier = log.changed(noisy)
-    return with_drive_torque(replace(noisier, effort=None)) if COMMANDED in log.inputs else noisier
 
 
 def _gains(log: JointLog, kind: str, given: Gain | None) -> FloatArray:
