@@ -19,15 +19,13 @@ from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import FrameOutput
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.stage import KalmanFriction
-from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import noise_names
-from friction_estimator.types import FloatArray, SensorFrame
+from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
 
 ROBOT = "suralp"
 PARTS = (
@@ -45,15 +43,17 @@ class RecordingStage(KalmanFriction):
         super().__init__(config, robot, Health())
         self.variances: dict[int, FloatArray] = {}
 
-    def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
-        estimates = self.bank.estimates
+    def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
+        """Use one frame, and keep the parts of its variances."""
+        estimate = super().step(frame, attitude, phase, dynamics)
+        estimates, now = self.bank.estimates, FrameFriction(*self._frames.newest.rows)
         dry = self._motors.coulomb_at_joints(estimates.dry_friction)
         size = np.maximum(np.abs(now.model) / np.maximum(dry, 1e-9), 1.0)
         unmodelled = self.unmodelled_variance + size**2 * estimates.one_sided_variance
         other = unmodelled + now.velocity_variance
         measured, alone = (np.maximum(std**2 - other, 0.0) for std in (now.sigma, now.model_sigma))
         self.variances[frame.stamp_ns] = np.stack((measured, unmodelled, now.velocity_variance, alone))
-        super()._identify(frame, motion, now, out)
+        return estimate
 
 
 class RecordingEstimator(Estimator):

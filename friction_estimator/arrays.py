@@ -93,7 +93,9 @@ def viewer_of(name: str, cuts: dict[str, Callable[..., Any]]) -> Callable[[Float
             slots = " * ".join(names)
             lines.append(f"start += ({slots} + {_SLOT - 1}) // {_SLOT}" if kind == "bool" else f"start += {slots}")
         else:
-            value = {"float64": "buffer[start]", "int64": "int(buffer[start])", "bool": "buffer[start] != 0.0"}[kind]
+            value = {"float64": "float(buffer[start])", "int64": "int(buffer[start])", "bool": "bool(buffer[start])"}[
+                kind
+            ]
             lines += [f"f{number} = {value}", "start += 1"]
         at += axes
     variables, classes = (f"f{number}" for number in range(len(leaves))), dict[str, Any]()
@@ -170,7 +172,7 @@ def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatAr
 
 
 class Blank(Generic[Tuple]):
-    """Makes buffers of one class and shape, and their tuples.
+    """Makes records of one class and shape.
 
     Parameters
     ----------
@@ -178,34 +180,26 @@ class Blank(Generic[Tuple]):
 
     Attributes
     ----------
+    buffer : with the values of the example
     places : shape, type and first byte of every field
     """
 
     def __init__(self, example: Tuple) -> None:
-        self._kind = type(example)
-        self._buffer, views = pack(example)
-        first = self._buffer.ctypes.data
+        self.kind = type(example)
+        self.buffer, views = pack(example)
+        first = self.buffer.ctypes.data
         self.places = {
             name: (one.shape, one.dtype, one.ctypes.data - first)
-            for name, one in zip(fields_of(self._kind.__name__), views, strict=True)
+            for name, one in zip(fields_of(self.kind.__name__), views, strict=True)
         }
 
-    def copy(self) -> FloatArray:
-        """A buffer with the values of the example."""
-        return self._buffer.copy()
-
-    def new(self) -> tuple[FloatArray, Tuple]:
-        """A buffer with these values, and a :class:`Lazy` tuple of its views."""
-        lazy: Any = Lazy(self.copy(), self)
-        return lazy.buffer, lazy
-
-    def cut(self, buffer: FloatArray) -> Tuple:
-        """Tuple of the views of a buffer that is like the others."""
-        return self._kind(*[np.ndarray(shape, kind, buffer, at) for shape, kind, at in self.places.values()])
+    def new(self) -> Any:
+        """A record with these values."""
+        return Record(self.buffer.copy(), self)
 
 
-class Lazy:
-    """Stands for a tuple of :class:`Blank`; a field becomes a view of the buffer when it is read.
+class Record:
+    """A buffer that stands for its tuple; a field becomes a view of the buffer when it is read.
 
     Most fields of ``Attitude`` and ``Dynamics`` are read by kernels alone, from the buffer. With views of all fields a
     median step of the built-in walk takes 3 to 4 us more: 2 to 3 % with the observer kalman, 7 % with momentum.
@@ -213,24 +207,25 @@ class Lazy:
     Attributes
     ----------
     buffer : of the tuple
+    blank : that has made it
     """
 
-    __slots__ = ("_blank", "buffer")
+    __slots__ = ("blank", "buffer")
 
     def __init__(self, buffer: FloatArray, blank: Blank[Any]) -> None:
-        self.buffer, self._blank = buffer, blank
+        self.buffer, self.blank = buffer, blank
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._blank.places:
-            return getattr(self._blank.cut(self.buffer), name)
-        shape, kind, at = self._blank.places[name]
+        if name not in self.blank.places:
+            return getattr(view(self.blank.kind, self.buffer), name)
+        shape, kind, at = self.blank.places[name]
         return np.ndarray(shape, kind, self.buffer, at)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._blank.cut(self.buffer))
+        return iter(view(self.blank.kind, self.buffer))
 
     def __reduce__(self) -> Any:
-        return type(self._blank.cut(self.buffer)), tuple(self)
+        return self.blank.kind, tuple(self)
 
 
 def leaves(values: tuple[Any, ...]) -> Iterator[Any]:
@@ -242,10 +237,20 @@ def leaves(values: tuple[Any, ...]) -> Iterator[Any]:
             yield value
 
 
-def buffer_of(values: tuple[Any, ...] | Lazy) -> FloatArray:
+def set_scalars(kind: type[Any], buffer: FloatArray, *values: float) -> None:
+    """Set the first fields of a buffer of :func:`pack`, which are scalars."""
+    start = 1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(kind.__name__))
+    buffer[start : start + len(values)] = values
+
+
+def buffer_of(values: tuple[Any, ...] | Record | FloatArray) -> FloatArray:
     """Buffer of a tuple of arrays: the one whose views they are, or else a new one with their values."""
-    if isinstance(values, Lazy):
+    if isinstance(values, Record):
         return values.buffer
+    if not isinstance(values, tuple):
+        return values
+    if not isinstance(values[0], np.ndarray):
+        return packed(values)
     buffer = values[0].base
     for value in values:
         if value.base is not buffer:

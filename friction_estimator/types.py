@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, packed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -191,6 +191,11 @@ class Attitude(NamedTuple):
     covariance: Matrix
     rate_covariance: Matrix
 
+    @property
+    def buffer(self) -> FloatArray:
+        """A buffer with these values; records have theirs."""
+        return packed(self)
+
 
 @dataclass(slots=True)
 class ContactPhase:
@@ -240,6 +245,11 @@ class Dynamics(NamedTuple):
     foot_bias_acceleration: Matrix
     foot_position_in_base: Matrix
     foot_rotation_to_base: Block
+
+    @property
+    def buffer(self) -> FloatArray:
+        """A buffer with these values; records have theirs."""
+        return packed(self)
 
 
 @dataclass(slots=True)

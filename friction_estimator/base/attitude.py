@@ -14,11 +14,11 @@ rest on the same gyroscope: the published covariance is the sum of both.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, allocate, arrays, pack
+from friction_estimator.arrays import Blank, Record, allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
@@ -391,12 +391,13 @@ class AttitudeEstimator:
             When the state is no longer finite; :meth:`reset` mends it.
         """
         self.contradicted = False
-        buffer, out = _EMPTY.new()
+        out: Any = Record(_EMPTY.buffer.copy(), _EMPTY)
+        buffer = out.buffer
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
             result = advance_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
             self.contradicted = result == _CONTRADICTED
             if not self.contradicted:
-                return _checked(result == _SOUND, out)
+                return out if result == _SOUND else _failed()
         state, to_base = self._state, self._tuning.imu_to_base
         gyro, specific_force = to_base @ angular_velocity, to_base @ specific_force
         if not fresh:
@@ -416,7 +417,7 @@ class AttitudeEstimator:
         sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
         if not self._running:
             out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        return _checked(sound, out)
+        return out if sound else _failed()
 
     def _start(
         self, gyro: FloatArray, specific_force: FloatArray, gyro_bias: FloatArray, yaw: float, yaw_variance: float
@@ -442,7 +443,5 @@ def _initial_state() -> tuple[FloatArray, AttitudeState]:
     return buffer, state
 
 
-def _checked(sound: bool, attitude: Attitude) -> Attitude:
-    if not sound:
-        raise FloatingPointError("the state of its filter was not finite")
-    return attitude
+def _failed() -> NoReturn:
+    raise FloatingPointError("the state of its filter was not finite")

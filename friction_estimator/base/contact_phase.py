@@ -147,7 +147,7 @@ class ContactPhaseDetector:
         """
         contact, since = np.empty(len(self._names), dtype=bool), np.empty(len(self._names))
         step_contact(self._buffer, wrenches, fresh, dt, self._threshold, contact, since)
-        return ContactPhase(contact, since, self.name(contact))
+        return ContactPhase(contact, since, self._phase_names.get(contact.tobytes()) or self.name(contact))
 
     def name(self, contact: BoolArray) -> str:
         """Name of the phase: ``flight``, one foot's name, ``double_support`` of two feet, or joined names."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, buffer_of, packed
+from friction_estimator.arrays import arrays, packed
 from friction_estimator.base.soles import (
     Heading,
     Heights,
@@ -245,11 +245,11 @@ class Odometry:
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
         sound = step_odometry(
             self._filters,
-            buffer_of(attitude),
+            attitude.buffer,
             phase.contact,
             frame.wrench_fresh,
             frame.wrenches,
-            buffer_of(dynamics),
+            dynamics.buffer,
             frame.dt,
             frame.imu_fresh,
             state,

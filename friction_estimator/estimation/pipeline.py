@@ -202,7 +202,7 @@ class Pipeline:
     def step(self, frame: SensorFrame) -> FrictionEstimate:
         """Use one frame; ``frame.dt == 0`` restarts the filters."""
         sensed = self.sense(frame)
-        if self._has_friction and has_effort(frame):
+        if self._has_friction and (not math.isnan(frame.effort[0]) or has_effort(frame)):
             if self._without_effort:  # the friction stage may not bridge the time without torques
                 self.friction.reset()
             try:

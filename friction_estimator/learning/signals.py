@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.arrays import buffer_of, packed
+from friction_estimator.arrays import packed
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
 from friction_estimator.robot.model import RobotModel
@@ -142,5 +142,5 @@ class SignalStage:
     ) -> FloatArray:
         result = np.empty(self._size)
         inputs = self._effort, wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
-        step_residual(buffer_of(dynamics), *inputs, table, state, result)
+        step_residual(dynamics.buffer, *inputs, table, state, result)
         return np.asarray(-result)

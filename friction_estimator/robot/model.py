@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import difflib
 import math
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.arrays import Blank, allocate, pack
+from friction_estimator.arrays import Blank, Record, allocate, pack
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import skew
@@ -132,15 +133,16 @@ class RobotModel:
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
         model, data, q, v = self._model, self._data, self._configuration(position), self._v
-        buffer, dynamics = self._blank.new()
+        dynamics: Any = Record(self._blank.buffer.copy(), self._blank)
         velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
         pin.computeCoriolisMatrix(model, data, q, v)
         for place, parent in self._parents:
             place[...] = parent
-        dynamic_terms(*self._results, self._feet_buffer, gravity, position, v, specific_force, buffer)
-        return dynamics
+        dynamic_terms(*self._results, self._feet_buffer, gravity, position, v, specific_force, dynamics.buffer)
+        result: Dynamics = dynamics
+        return result
 
     def centre_of_mass(self, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
         """Centre of mass in base axes (3,) [m], and its velocity relative to the base, base axes (3,) [m/s]."""

@@ -39,6 +39,7 @@ from friction_estimator.ros.middleware import (
     RELIABLE_INPUT,
     SENSOR_INPUT,
     SubscriptionOnDemand,
+    answer_later,
     diagnostic_status,
     publish_diagnostics,
 )
@@ -411,28 +412,21 @@ class EstimatorNode(ManagedNode):
             undo.callback(self.destroy_service, service)
 
     def _offer_saving(self, estimator: Estimator, file: ParameterFile | None) -> Any:
-        """Service that answers when the file is written.
+        """Service that answers when the file is written, from the thread that has written it."""
 
-        The executors of rclpy send the response that a callback returns, through ``Service.send_response``. It is
-        replaced by a function that sends later, from the thread that has written the file.
-        """
-        service = self.create_service(Trigger, "~/save_parameters", lambda request, response: response)
-        send = service.send_response
-
-        def send_when_written(response: Trigger.Response, header: object) -> None:
-            if file is None:
-                text = "set the parameter 'identified_parameters' to the file to write"
-                send(_answer(response, False, text), header)
+        def save(answer: Callable[[bool, str], None]) -> None:
+            if (goal := file) is None:
+                answer(False, "set the parameter 'identified_parameters' to the file to write")
                 return
 
-            def answer(saving: Future[None]) -> None:
+            def written(saving: Future[None]) -> None:
                 error = saving.exception()
-                text = str(error) if error else f"identified parameters written to {file.path}"
-                send(_answer(response, error is None, text), header)
+                answer(error is None, str(error) if error else f"identified parameters written to {goal.path}")
 
-            self._save(estimator, file).add_done_callback(answer)
+            self._save(estimator, goal).add_done_callback(written)
 
-        service.send_response = send_when_written
+        service = self.create_service(Trigger, "~/save_parameters", lambda request, response: response)
+        answer_later(service, save)
         return service
 
 

@@ -1,15 +1,21 @@
-"""Quality of service of every topic, message classes by name, subscriptions on demand, and diagnostic statuses."""
+"""Quality of service of every topic, message classes by name, diagnostic statuses, and all that rclpy keeps private.
+
+rclpy has no public interface for subscriptions without an executor, the state of a managed node, requests for wrong
+transitions, parameters that were given, and answers of a service that come later.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
@@ -99,6 +105,51 @@ class SubscriptionOnDemand:
         """End the subscription."""
         self._node._subscriptions.append(self._subscription)
         self._node.destroy_subscription(self._subscription)
+
+
+def parameter_overrides(node: Node) -> Mapping[str, Parameter]:
+    """Parameters that launch file, file or command line give to a node, declared or not."""
+    overrides: Mapping[str, Parameter] = node._parameter_overrides
+    return overrides
+
+
+def state_of(node: LifecycleNode) -> tuple[int, str]:
+    """Number and name of the state of a managed node."""
+    state: tuple[int, str] = node._state_machine.current_state
+    return state
+
+
+def refuse_wrong_transitions(node: LifecycleNode) -> None:
+    """Answer a request for a transition that the state of a node does not have: rclpy would end the process."""
+    service = node._service_change_state
+    change_state = service.callback
+
+    def change_state_or_refuse(request: Any, response: Any) -> Any:
+        try:
+            return change_state(request, response)
+        except RuntimeError as error:
+            node.get_logger().error(f"transition {request.transition.label or request.transition.id} refused: {error}")
+            response.success = False
+            return response
+
+    service.callback = change_state_or_refuse
+
+
+def answer_later(service: Any, work: Callable[[Callable[[bool, str], None]], None]) -> None:
+    """Let ``work`` answer the requests of a service, with success and message, from any thread and at any time.
+
+    The executors of rclpy send the response that a callback returns, through ``Service.send_response``.
+    """
+    send = service.send_response
+
+    def begin(response: Any, header: object) -> None:
+        def answer(success: bool, message: str) -> None:
+            response.success, response.message = success, message
+            send(response, header)
+
+        work(answer)
+
+    service.send_response = begin
 
 
 def diagnostic_status(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:

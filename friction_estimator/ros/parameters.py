@@ -35,7 +35,7 @@ from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.robot import find_urdf, read_urdf
 from friction_estimator.robot.urdf import parse_urdf
-from friction_estimator.ros.middleware import LATCHED
+from friction_estimator.ros.middleware import LATCHED, parameter_overrides
 
 ROBOT_DESCRIPTION = "robot_description"
 """Topic of the URDF."""
@@ -170,11 +170,9 @@ def on_change(node: Node, config: Config, apply: Callable[[str, float], None]) -
 
 def _overrides(node: Node) -> dict[str, Any]:
     """Overrides that are not ROS's own (``use_sim_time``, QoS overrides)."""
-    # rclpy has no public function for the overrides of undeclared parameters
-    overrides: Mapping[str, Parameter] = node._parameter_overrides
     return {
         name: item.value
-        for name, item in overrides.items()
+        for name, item in parameter_overrides(node).items()
         if not node.has_parameter(name) and not name.startswith("qos_overrides.") and item.value is not None
     }
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import rclpy
 from lifecycle_msgs.msg import State
@@ -31,7 +31,7 @@ from rclpy.signals import SignalHandlerOptions
 from friction_estimator import compiled
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
 from friction_estimator.ros.executables import on_end_signals
-from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD
+from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD, refuse_wrong_transitions, state_of
 
 _Node = TypeVar("_Node", bound=Node)
 Running = Callable[[], bool]
@@ -91,8 +91,7 @@ class ManagedNode(LifecycleNode):
         self._logs_errors, self._finalized = True, False
         self._heartbeat = self.create_publisher(State, "~/heartbeat", HEARTBEAT)
         self.create_timer(HEARTBEAT_PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._change_state = self._service_change_state.callback
-        self._service_change_state.callback = self._change_state_or_refuse
+        refuse_wrong_transitions(self)
 
     @abstractmethod
     def configure(self, undo: ExitStack) -> None:
@@ -139,17 +138,8 @@ class ManagedNode(LifecycleNode):
 
     def _beat(self) -> None:
         """Publish the state: while messages come, the only thread of the node works."""
-        number, label = self._state_machine.current_state
+        number, label = state_of(self)
         self._heartbeat.publish(State(id=number, label=label))
-
-    def _change_state_or_refuse(self, request: Any, response: Any) -> Any:
-        """Answer a request for a transition; one that the state does not have would end the process in rclpy."""
-        try:
-            return self._change_state(request, response)
-        except RuntimeError as error:
-            self.get_logger().error(f"transition {request.transition.label or request.transition.id} refused: {error}")
-            response.success = False
-            return response
 
     def _enter(self, make: Callable[[ExitStack], None]) -> None:
         with ExitStack() as undo:

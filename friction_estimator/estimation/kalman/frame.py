@@ -9,11 +9,12 @@ same low-pass. The torque is published, and large ones are pushes, during which 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, allocate, arrays, buffer_of, pack, packed
+from friction_estimator.arrays import Blank, Record, allocate, arrays, pack, packed
+from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
@@ -36,7 +37,7 @@ from friction_estimator.estimation.observers.momentum import (
     initial_residual,
     step_residual,
 )
-from friction_estimator.laws.joint_laws import LawTable
+from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
@@ -206,10 +207,11 @@ def watch_pushes(
 
 @arrays
 class FrameMemory(NamedTuple):
-    """What one frame leaves to the next."""
+    """What one frame leaves to the next: besides laws and disturbances, the torque (n,) of collisions of feet [N m]."""
 
     law: LawMemory
     disturbance: DisturbanceMemory
+    collisions: Vector
 
 
 @arrays
@@ -234,6 +236,7 @@ class FrameSettings(NamedTuple):
 
     Attributes
     ----------
+    contact : (k,) feet in stance
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
@@ -241,6 +244,7 @@ class FrameSettings(NamedTuple):
     interval : time since the frame before, without the noise of its stamp [s]
     """
 
+    contact: Flags
     ripples: Vector
     unmodelled: Vector
     angular_acceleration: Vector
@@ -254,7 +258,7 @@ class FrameOutput(NamedTuple):
 
     Attributes
     ----------
-    rows : (14, n) fields of :class:`FrameFriction`
+    rows : (15, n) fields of :class:`FrameFriction`
     regressor : (n, p) of the laws, mean over the uncertain velocity, motor by motor
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     measured : (n,) True where measurements are behind the friction
@@ -315,6 +319,10 @@ def evaluate_frame(
         sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
+    add_collisions_of_feet(
+        dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-GAINS[1] * inputs.dt), memory.collisions,
+        now.external_torque, now.external_sigma,
+    )  # fmt: skip
     return largest, lasting
 
 
@@ -330,6 +338,7 @@ class FrameEvaluation:
     Attributes
     ----------
     law_memory : what the laws of one frame leave to the next
+    newest : output of the newest frame
     """
 
     def __init__(self, config: Config, robot: RobotModel, limbs: tuple[Limb, ...]) -> None:
@@ -342,11 +351,14 @@ class FrameEvaluation:
         self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
         self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]
         _, disturbance = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), count, count, count)
-        self._remember(LawMemory.initial(n, 0), disturbance)
-        self._parameters = 0
+        self._remember(LawMemory.initial(n, 0), disturbance, np.full(n, np.nan))
+        self._laws: JointLaws | None = None
+        self.newest: Any = None
 
-    def _remember(self, law: LawMemory, disturbance: DisturbanceMemory) -> None:
-        self._buffer, (self.law_memory, self._memory) = pack(FrameMemory(law, disturbance))
+    def _remember(self, law: LawMemory, disturbance: DisturbanceMemory, collisions: FloatArray) -> None:
+        self._buffer, (self.law_memory, self._memory, self._collisions) = pack(
+            FrameMemory(law, disturbance, collisions)
+        )
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
@@ -356,7 +368,7 @@ class FrameEvaluation:
     def reset(self, distances: int) -> None:
         """Begin anew, with this number of presliding distances."""
         n = self._memory.expected.size
-        self._remember(LawMemory.initial(n, distances), self._memory)
+        self._remember(LawMemory.initial(n, distances), self._memory, np.full(n, np.nan))
         memory = self._memory
         for part in memory:
             part[:] = np.nan
@@ -375,46 +387,43 @@ class FrameEvaluation:
     def leave_presliding(self) -> None:
         """Forget the strains."""
         none = np.zeros((self._memory.expected.size, 0))
-        self._remember(LawMemory(self.law_memory.velocity, none, none), self._memory)
+        self._remember(LawMemory(self.law_memory.velocity, none, none), self._memory, self._collisions)
 
     def step(
         self,
         frame: SensorFrame,
         dynamics: Dynamics,
         motion: JointMotion,
-        laws: FloatArray,
-        parameters: int,
+        laws: JointLaws,
         estimated: FloatArray,
-        settings: FrameSettings,
+        settings: tuple[Any, ...],
         sample: FloatArray,
-    ) -> tuple[FrameFriction, FrameOutput, float, int]:
+    ) -> tuple[Any, float, int]:
         """Use one frame.
 
         Parameters
         ----------
-        laws, estimated : buffers of :class:`LawTable` and :class:`LimbEstimates`
-        parameters : p of the laws
-        settings : see :func:`evaluate_frame`
+        laws : of the motors
+        estimated : buffer of :class:`LimbEstimates`
+        settings : fields of :class:`FrameSettings`
         sample : row of the buffer of windows, written here
 
         Returns
         -------
-        Friction, further results, and the results of :func:`evaluate_frame`
+        :class:`FrameOutput`, and the results of :func:`evaluate_frame`
         """
-        n = frame.position.size
-        for row, variances in enumerate(self._variances):
-            if variances.due(frame.dt):
+        if self._variances[0].due(frame.dt):
+            for row, variances in enumerate(self._variances):
                 variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
                 self._memory.variance[row] = variances.white
-        if self._parameters != parameters:
-            self._parameters, nothing = parameters, np.zeros(n, dtype=bool)
-            rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, parameters)), np.zeros_like(frame.wrenches)
-            self._blank = Blank(FrameOutput(rows, regressor, wrenches, nothing, nothing))
-        buffer = self._blank.copy()
-        out = self._blank.cut(buffer)
-        inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
+        if laws is not self._laws:
+            n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)
+            rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, laws.parameter_count)), frame.wrenches
+            self._laws = laws
+            self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(wrenches), nothing, nothing))
+        self.newest = out = Record(self._blank.buffer.copy(), self._blank)
         largest, lasting = evaluate_frame(
-            self._table, laws, estimated, buffer_of(dynamics), buffer_of(motion), *inputs, *settings, self._buffer,
-            buffer, sample,
+            self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort, frame.wrenches,
+            frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
-        return FrameFriction(*out.rows), out, largest, lasting
+        return out, largest, lasting

@@ -252,6 +252,7 @@ class FrameFriction(NamedTuple):
     velocity_variance : that part [(N m)^2]
     correctable : what of it the friction of the instant may correct, else zero [(N m)^2]
     regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
+    model_error : of the law in the external torque [N m]
     slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
         [N m], and the part of their variance that the readings make [(N m)^2]
     """
@@ -266,6 +267,7 @@ class FrameFriction(NamedTuple):
     velocity_variance: Vector
     correctable: Vector
     regressor_variance: Vector
+    model_error: Vector
     slow: Vector
     fast: Vector
     slow_noise: Vector
@@ -274,10 +276,10 @@ class FrameFriction(NamedTuple):
 
 @kernel
 def frame_friction(rows: FloatArray) -> FrameFriction:
-    """Named rows of an array (14, n)."""
+    """Named rows of an array (15, n)."""
     return FrameFriction(
         rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
-        rows[12], rows[13],
+        rows[12], rows[13], rows[14],
     )  # fmt: skip
 
 
@@ -327,6 +329,7 @@ def combine_law_and_model_error(
         alone = law.law_variance[i] + law.model_error_variance[i] + unmodelled[i]
         variance = law.friction_variance[i] + unmodelled[i] if measured[i] else alone
         external = out.external_torque[i] = out.slow[i] + model_error
+        out.model_error[i] = external - out.slow[i]
         noise = 0.0 if pushed[i] else BEYOND_NOISE * out.external_sigma[i]
         if noise < abs(external) <= LARGEST:
             velocity, std = motion.velocity[i], motion.velocity_std[i]

@@ -13,20 +13,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, pack
+from friction_estimator.arrays import pack, packed, view
 from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_estimates import (
+    LimbEstimates,
     empty_estimates,
     gather_limb,
     share_offset,
-    write_calibration,
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
     LimbState,
-    LimbWindow,
     MotorPriors,
     find_limbs,
     joint_state_indices,
@@ -34,13 +33,11 @@ from friction_estimator.estimation.kalman.limb_state import (
     lay_out,
     sensor_errors,
 )
-from friction_estimator.estimation.kalman.link_errors import LinkColumns
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import (
     CORRELATION_TIME,
     LimbPlace,
     WindowDynamics,
-    WindowTerms,
 )
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
@@ -101,7 +98,7 @@ class LimbBank:
     estimates, buffer : from all windows that all limbs have used, and the buffer behind them
     dynamics : robot model at the ends of the windows
     visited : velocities of the motors
-    newest : window that the limbs use, or have used; None before the first one
+    newest : window that the limbs use, or have used, and mean velocities of the motors (n,); None before the first one
     unexplained : (2, n) torque of the motors in it that their laws do not explain, and its variance; NaN where nothing
         was measured [N m], [(N m)^2]
     contact_transition : (n,) True for joints of limbs with a foot that is neither in the air nor firmly on the ground;
@@ -145,8 +142,8 @@ class LimbBank:
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._lay_out_estimates()
         self._failed: dict[int, str] = {}
-        self._used: dict[int, LimbWindow] = {}
-        self.newest: WindowTerms | None = None
+        self._used: set[int] = set()
+        self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
             limb_filter.restart()
@@ -199,7 +196,7 @@ class LimbBank:
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
         self.visited.use_laws(laws)
-        self.dynamics.laws = laws
+        self.dynamics.use_laws(laws)
         self._held = [None] * len(self.limbs)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
@@ -223,32 +220,30 @@ class LimbBank:
         for limb in self.limbs:
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
 
-    def evaluate(self, window: Window) -> WindowTerms:
+    def evaluate(self, window: Window) -> None:
         """Evaluate the robot model at the end of the window."""
-        self.newest = self.dynamics.advance(window)
+        self.newest = window, self.dynamics.advance(window)
         self.unexplained.fill(np.nan)
-        return self.newest
 
-    def use(self, index: int, terms: WindowTerms, links: LinkColumns, usable: bool, frozen: bool) -> None:
+    def use(self, index: int, window: Window, links: FloatArray, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
 
         Parameters
         ----------
         index : of the limb
-        terms, links : of :meth:`evaluate` and :meth:`WindowDynamics.link_columns`
+        window, links : of :meth:`evaluate` and :meth:`WindowDynamics.link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
-        limb, limb_filter, window = self.limbs[index], self.filters[index], terms.window
+        limb, limb_filter = self.limbs[index], self.filters[index]
         known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
         pushed = window.disturbed[limb.joints[0]]
         if not known or not usable or pushed:
             limb_filter.skip(window.duration)
             if pushed and window.duration > 0.0:  # what model and sensors add goes on
-                place, first = self._places[index], limb_filter.layout.first
-                self._used[index] = self.dynamics.of_limb(links, place, first, limb_filter.memory)
+                self._evaluate_limb(index, links)
         elif limb_filter.running and window.duration > 0.0:
-            if not self._step(index, terms, links, frozen):
+            if not self._step(index, window, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
             limb_filter.begin(*self.dynamics.momentum(self._places[index]))
@@ -261,14 +256,13 @@ class LimbBank:
         FloatingPointError
             When the window was not finite, or a filter is not any more: it has gone back to an older state then.
         """
-        (failed, used), self._failed, self._used = (self._failed, self._used), {}, {}
+        (failed, used), self._failed, self._used = (self._failed, self._used), {}, set()
         for index, limb_filter in enumerate(self.filters):
+            measured_at = math.nan
             if index in used:
-                place, measured_at = self._places[index], self._next.measured_at
-                at = time if limb_filter.running else float(measured_at[place[1].joints[0]])
-                columns = used[index].force_columns
-                write_calibration(place[0], *limb_filter.buffers, columns, at, self._next_buffer)
-            if mended := self._gather(index):
+                last = self._next.measured_at[self.limbs[index].joints[0]]
+                measured_at = time if limb_filter.running else float(last)
+            if mended := self._gather(index, measured_at):
                 failed[index] = mended
             elif index not in failed:
                 limb_filter.checkpoint(time)
@@ -401,18 +395,26 @@ class LimbBank:
     def _open_estimates(self, buffer: FloatArray) -> None:
         """Estimates that nobody uses yet, and that may be changed."""
         self._next_buffer: FloatArray = buffer
-        self._next = self._empty.cut(buffer)
+        self._next = view(LimbEstimates, buffer)
 
     def _lay_out_estimates(self) -> None:
-        self._empty = Blank(empty_estimates(*self._shape))
-        self._open_estimates(self._empty.copy())
+        self._empty = packed(empty_estimates(*self._shape))
+        self._open_estimates(self._empty)
 
-    def _step(self, index: int, terms: WindowTerms, links: LinkColumns, frozen: bool) -> bool:
-        limb, one, window = self.limbs[index], self.filters[index], terms.window
-        limb_window = self.dynamics.of_limb(links, self._places[index], one.layout.first, one.memory)
+    def _evaluate_limb(self, index: int, links: FloatArray) -> FloatArray:
+        """Balance of momentum of a limb over the newest window: buffer of its filter."""
+        memory, _, table, limb_window = self.filters[index].buffers
+        self.dynamics.of_limb(links, self._places[index][0], table, memory, limb_window)
+        self._used.add(index)
+        return limb_window
+
+    def _step(self, index: int, window: Window, links: FloatArray, frozen: bool) -> bool:
+        limb, one = self.limbs[index], self.filters[index]
+        limb_window = self._evaluate_limb(index, links)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
+            self._used.discard(index)
             return False
         if self._rippling.size:
             ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
@@ -424,19 +426,18 @@ class LimbBank:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
                     noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
                     one.update_foot_bias(place, self._readings[foot], noise)
-        self._next.dry_friction[limb.joints] = limb_window.dry_friction
+        self._next.dry_friction[limb.joints] = one.window.dry_friction
         self.unexplained[:, limb.joints] = one.now.unexplained
-        self._used[index] = limb_window
         return True
 
-    def _gather(self, index: int) -> str:
+    def _gather(self, index: int, measured_at: float = math.nan) -> str:
         """Law and model error of a limb's motors, and their covariance joint by joint.
 
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
         place, rows = self._places[index][0], self.visited.rows
-        if gather_limb(place, *one.buffers, rows, self._next_buffer):
+        if gather_limb(place, *one.buffers, measured_at, rows, self._next_buffer):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"
         self._gather(index)

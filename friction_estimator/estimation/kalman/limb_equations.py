@@ -185,7 +185,7 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
         P[a, a] += _MOMENTUM_NOISE**2
 
 
-@kernel("[LimbMemory] [LimbNow] (LimbWindow) [FilterTable] b1")
+@kernel
 def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, frozen: bool) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
@@ -280,7 +280,7 @@ def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatAr
     correct_limb(x, P, first, innovation, S, x.size)
 
 
-@kernel("V M [FilterTable]")
+@kernel
 def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
     """Keep the law within a standard deviation of its bounds, in place.
 
@@ -306,7 +306,7 @@ def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
                     x[j] += missing / spread * shift
 
 
-@kernel("[LimbMemory] [LimbNow] (LimbWindow) [FilterTable] f8 f8")
+@kernel
 def adapt_model_error(
     memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, part: float, initial: float
 ) -> None:
@@ -344,3 +344,41 @@ def adapt_model_error(
             loaded = max(window.dry_friction[i] / max(plateau, built_up), 1.0)
             least = max(least, (_PRESLIDING_PART * loaded * built_up) ** 2)
         variance[i] = max(variance[i], least)
+
+
+@kernel("[LimbMemory] V M [FilterTable] b1")
+def use_momentum(memory: LimbMemory, innovation: FloatArray, S: FloatArray, table: FilterTable, frozen: bool) -> None:
+    """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
+    x, P = memory.state, memory.covariance
+    correct_limb(x, P, 0, innovation, S, table.first.law if frozen else x.size)
+    if not frozen:
+        hold_bounds(x, P, table)
+
+
+@kernel("[LimbMemory] [LimbNow] [LimbWindow] [FilterTable] b1 f8 f8 f8")
+def step_limb(
+    memory: LimbMemory,
+    now: LimbNow,
+    window: LimbWindow,
+    table: FilterTable,
+    frozen: bool,
+    gate: float,
+    memory_time: float,
+    initial: float,
+) -> float:
+    """Use a window that fits, in place; return the squared distance of its momentum.
+
+    Of a window beyond the gate, the momentum is not used yet. One that is not finite changes nothing.
+
+    Parameters
+    ----------
+    frozen : True keeps law and calibration as they are
+    gate : largest squared distance of a window that fits
+    memory_time : over which the model-error variance is adapted [s]
+    initial : model-error variance before any data [(N m)^2]
+    """
+    distance = predict_limb(memory, now, window, table, frozen)
+    if distance <= gate:
+        use_momentum(memory, now.innovation, now.innovation_covariance, table, frozen)
+        adapt_model_error(memory, now, window, table, window.duration / memory_time, initial)
+    return distance

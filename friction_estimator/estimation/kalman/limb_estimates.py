@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, move_within_bounds
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbWindow, move_within_bounds
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
 from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
@@ -138,12 +138,59 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
         out.stick_part[joint] = UNIFORM_VARIANCE * now.free_at_rest[a]
 
 
-@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] T [LimbEstimates]")
+@kernel
+def _write_calibration(
+    place: LimbPlace,
+    memory: LimbMemory,
+    now: LimbNow,
+    table: FilterTable,
+    columns: FloatArray,
+    time: float,
+    out: LimbEstimates,
+) -> None:
+    """Write what a limb's calibration explains, and how well its window fitted, into its rows of the estimates.
+
+    Parameters
+    ----------
+    columns : (m, size) torque per unit of every state; nothing is written where they are not finite
+    time : end of the window [s]
+    """
+    if not bounded(columns):
+        return
+    x, P, first = memory.state, memory.covariance, table.first
+    (m, size), calibration = columns.shape, table.first.links
+    for a in range(m):
+        joint, spread = place.joints[a], np.zeros(size - calibration)
+        torque, variance, explained = 0.0, 0.0, 0.0
+        for i in range(calibration, size):
+            factor, row = columns[a, i], P[i, calibration:]
+            if factor != 0.0:
+                explained += factor * x[i]
+                if i < first.foot_bias or i >= first.effort_gain:
+                    torque += factor * x[i]
+                for j in range(spread.size):
+                    spread[j] += factor * row[j]
+        for j in range(spread.size):
+            variance += spread[j] * columns[a, calibration + j]
+        out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
+        out.explained_torque[joint] = explained
+        out.consistency[joint], out.measured_at[joint] = now.consistency[a], time
+        own = first.effort_offset + a
+        out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
+    for number in range(place.feet.size):
+        for axis in range(6):
+            out.wrench_bias[place.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
+            out.wrench_gain[place.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
+
+
+@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
 def gather_limb(
     place: LimbPlace,
     memory: LimbMemory,
     now: LimbNow,
     table: FilterTable,
+    window: LimbWindow,
+    measured_at: float,
     line: FloatArray,
     out: LimbEstimates,
 ) -> bool:
@@ -151,12 +198,15 @@ def gather_limb(
 
     Parameters
     ----------
+    window, measured_at : newest window that was used, and its end [s]; NaN where it is known already
     line : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
 
     Returns
     -------
-    False, and nothing is written, where the state is not finite or has no covariance
+    False, and only the calibration is written, where the state is not finite or has no covariance
     """
+    if not math.isnan(measured_at):
+        _write_calibration(place, memory, now, table, window.force_columns, measured_at, out)
     (m, g), p = place.group.shape, out.parameters.shape[1]
     sound = bounded(memory.state) and is_covariance(memory.covariance) and bounded(memory.model_error_variance)
     if not (sound and bounded(now.stick_variance)):
@@ -230,48 +280,3 @@ def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
             square += weights[case] * squares[case, joint]
         more = passed[joint] if asymmetry_std > 0.0 else 0.0
         out.one_sided[joint], out.one_sided_variance[joint] = mean, square - mean * mean + more
-
-
-@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] M f8 [LimbEstimates]")
-def write_calibration(
-    place: LimbPlace,
-    memory: LimbMemory,
-    now: LimbNow,
-    table: FilterTable,
-    columns: FloatArray,
-    time: float,
-    out: LimbEstimates,
-) -> None:
-    """Write what a limb's calibration explains, and how well its window fitted, into its rows of the estimates.
-
-    Parameters
-    ----------
-    columns : (m, size) torque per unit of every state; nothing is written where they are not finite
-    time : end of the window [s]
-    """
-    if not bounded(columns):
-        return
-    x, P, first = memory.state, memory.covariance, table.first
-    (m, size), calibration = columns.shape, table.first.links
-    for a in range(m):
-        joint, spread = place.joints[a], np.zeros(size - calibration)
-        torque, variance, explained = 0.0, 0.0, 0.0
-        for i in range(calibration, size):
-            factor, row = columns[a, i], P[i, calibration:]
-            if factor != 0.0:
-                explained += factor * x[i]
-                if i < first.foot_bias or i >= first.effort_gain:
-                    torque += factor * x[i]
-                for j in range(spread.size):
-                    spread[j] += factor * row[j]
-        for j in range(spread.size):
-            variance += spread[j] * columns[a, calibration + j]
-        out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
-        out.explained_torque[joint] = explained
-        out.consistency[joint], out.measured_at[joint] = now.consistency[a], time
-        own = first.effort_offset + a
-        out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
-    for number in range(place.feet.size):
-        for axis in range(6):
-            out.wrench_bias[place.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
-            out.wrench_gain[place.feet[number], axis] = x[first.foot_gain + 6 * number + axis]

@@ -8,19 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, pack, view
+from friction_estimator.arrays import allocate, buffer_of, pack, view
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
     FilterTable,
     LimbMemory,
     LimbNow,
-    adapt_model_error,
     correct_foot_bias,
     correct_limb,
     decay_model_error,
-    hold_bounds,
-    predict_limb,
+    step_limb,
+    use_momentum,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
@@ -99,8 +98,8 @@ class LimbFilter:
     Attributes
     ----------
     layout, table : of the state, and constants; of the law alone after :meth:`use_law`
-    memory, now : what was learned, and what the newest window shows
-    buffers : of memory, now and table
+    memory, now, window : what was learned, what the newest window shows, and this window
+    buffers : of memory, now, table and window
     windows : number of windows used for identification
     running : False until :meth:`begin`
     """
@@ -125,7 +124,9 @@ class LimbFilter:
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
         self.state, self.covariance = self.memory.state, self.memory.covariance
-        self.buffers = self._buffer, self._now_buffer, table_buffer
+        window = LimbWindow(0.0, *[np.zeros(shape) for shape in (m, (m, size), (m, m), m, (m, m), m, m, m, m)])
+        window_buffer, self.window = pack(window)
+        self.buffers = self._buffer, self._now_buffer, table_buffer, window_buffer
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan
 
@@ -212,42 +213,39 @@ class LimbFilter:
         decay_model_error(*self.buffers[:2], before, duration)
         self.running = False
 
-    def step(self, window: LimbWindow, frozen: bool, touching: bool) -> bool:
+    def step(self, window: LimbWindow | FloatArray, frozen: bool, touching: bool) -> bool:
         """Use one window; False where it is not finite, and changes nothing.
 
         Parameters
         ----------
+        window : or its buffer
         frozen : True keeps law and calibration as they are
         touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
         """
-        (memory, now, table), T = self.buffers, window.duration
-        if self._is_first and np.isfinite(window.rest_variance).all():
-            self._is_first = False  # motors at rest have been so: their friction may be any already
-            self.now.stick_variance[:] = UNIFORM_VARIANCE * window.rest_variance * self.now.free_at_rest
-            self._diagonal(self.layout.model_error)[:] += self.now.stick_variance
-        distance = predict_limb(memory, now, *window, table, frozen)
+        (memory, now, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
+        buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
+        if self._is_first:
+            variance = view(LimbWindow, buffer).rest_variance
+            if np.isfinite(variance).all():
+                self._is_first = False  # motors at rest have been so: their friction may be any already
+                self.now.stick_variance[:] = UNIFORM_VARIANCE * variance * self.now.free_at_rest
+                self._diagonal(self.layout.model_error)[:] += self.now.stick_variance
+        distance = step_limb(memory, now, buffer, table, frozen, gate, *adapting)
         if math.isnan(distance):
             return False
-        innovation, S = self.now.innovation, self.now.innovation_covariance
-        impact = distance > self._config.innovation_gate * self._joints
-        if impact:
-            self._impacts.add(innovation, S, distance, T)
+        if distance <= gate:
+            self._impacts.clear()
+        else:
+            window, innovation = view(LimbWindow, buffer), self.now.innovation
+            self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
             if not touching and self._impacts.is_change:
                 self._inflate_covariance(window, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
                 self._reset_momentum(innovation, distance)
             S = self.covariance[self._momentum, self._momentum] + window.momentum_covariance
-        else:
-            self._impacts.clear()
-        considered = self.layout.law.start if frozen else self.layout.size
-        correct_limb(self.state, self.covariance, 0, innovation, S, considered)
-        if not frozen:
-            hold_bounds(self.state, self.covariance, table)
-            self.windows += 1
-        if not impact:
-            part = T / self._config.model_error_memory
-            adapt_model_error(memory, now, *window, table, part, self._model_error_variance)
+            use_momentum(memory, innovation, S, table, frozen)
+        self.windows += not frozen
         return True
 
     def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:

@@ -78,7 +78,7 @@ class LimbSchedule:
         bank = self._bank
         bank.open(window)
         yield
-        terms = bank.evaluate(window)
+        bank.evaluate(window)
         yield
         position = bank.dynamics.position_columns()
         yield
@@ -86,7 +86,7 @@ class LimbSchedule:
         for group in self._groups:
             yield
             for limb in group:
-                bank.use(limb, terms, links, usable, self._frozen)
+                bank.use(limb, window, links, usable, self._frozen)
         yield
         bank.gather(window.time)
         yield

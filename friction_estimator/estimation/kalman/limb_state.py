@@ -265,14 +265,6 @@ class LimbWindow(NamedTuple):
     dry_is_known: Flags
     repeats: Vector
 
-    @staticmethod
-    def empty(duration: float, joints: int, size: int) -> LimbWindow:
-        """A window to be filled, for m joints and a state of this size."""
-        m = joints
-        force, columns, momentum, covariance = np.empty(m), np.empty((m, size)), np.empty(m), np.empty((m, m))
-        rest = np.empty(m), np.empty(m), np.empty(m, dtype=bool), np.empty(m)
-        return LimbWindow(duration, force, columns, np.empty((m, m)), momentum, covariance, *rest)
-
 
 @kernel
 def stick_probability(velocity: float, std: float) -> float:

@@ -96,20 +96,17 @@ def _fit_parabola(
         unscale /= scale
 
 
-@kernel("M f8 f8 f8 M M")
-def fit_middle(
-    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, joints: FloatArray, base: FloatArray
-) -> None:
-    """Motion at the middle of N readings: fields of :class:`LocalMotion`.
+@kernel("M V (LocalMotion)")
+def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
+    """Motion at the middle of N readings.
 
     Parameters
     ----------
     rows : (N, 4 + 2 n or more) readings, see :class:`LocalMotionFit`
-    position_std, velocity_std, gyro_std : of the readings [rad], [rad/s]
-    joints : (3, n) output: position, velocity, its standard deviation
-    base : (2, 3) output: angular velocity, its standard deviation
+    stds : (3,) of positions, velocities and gyroscope
     """
-    N, n = len(rows), joints.shape[1]
+    position_std, velocity_std, gyro_std = stds[0], stds[1], stds[2]
+    N, n = len(rows), out.position.size
     weights, std = np.empty((3, 2 * N)), np.empty(3)
     _fit_parabola(rows, position_std, velocity_std, weights, std)
     for joint in range(n):
@@ -118,24 +115,28 @@ def fit_middle(
             position, velocity = rows[k, 1 + joint], rows[k, 1 + n + joint]
             q += weights[0, k] * position + weights[0, N + k] * velocity
             dq += weights[1, k] * position + weights[1, N + k] * velocity
-        joints[0, joint], joints[1, joint] = q, dq
-        joints[2, joint] = max(std[1], _unresolved_std(rows, 1 + n + joint, velocity_std))
+        out.position[joint], out.velocity[joint] = q, dq
+        out.velocity_std[joint] = max(std[1], _unresolved_std(rows, 1 + n + joint, velocity_std))
     for axis in range(3):
         column, mean = 1 + 2 * n + axis, 0.0
         for k in range(N):
             mean += rows[k, column] / N
-        base[0, axis] = mean
-        base[1, axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
+        out.angular_velocity[axis] = mean
+        out.angular_velocity_std[axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
 
 
-@kernel("M f8 f8 f8 M")
-def fit_acceleration(
-    rows: FloatArray, position_std: float, velocity_std: float, gyro_std: float, out: FloatArray
-) -> None:
-    """Mean acceleration of base and joints over N readings and its standard deviation: rows of ``out`` (2, 3 + n)."""
-    N, n = len(rows), out.shape[1] - 3
+@kernel("M V V V")
+def fit_acceleration(rows: FloatArray, stds: FloatArray, mean: FloatArray, mean_std: FloatArray) -> None:
+    """Write the mean acceleration of base and joints over N readings (3 + n,), and its standard deviation.
+
+    Fewer than three readings have none: it is zero, with infinite standard deviations.
+    """
+    N, n = len(rows), mean.size - 3
+    if N < 3:
+        mean[:], mean_std[:] = 0.0, math.inf
+        return
     weights, std = np.empty((3, 2 * N)), np.empty(3)
-    _fit_parabola(rows, position_std, velocity_std, weights, std)
+    _fit_parabola(rows, stds[0], stds[1], weights, std)
     middle, square = 0.0, 0.0
     for k in range(N):
         middle += rows[k, 0] / N
@@ -145,12 +146,12 @@ def fit_acceleration(
         slope = 0.0
         for k in range(N):
             slope += (rows[k, 0] - middle) * rows[k, 1 + 2 * n + axis] / square
-        out[0, axis], out[1, axis] = slope, gyro_std / math.sqrt(square)
+        mean[axis], mean_std[axis] = slope, stds[2] / math.sqrt(square)
     for joint in range(n):
         value = 0.0
         for k in range(N):
             value += weights[2, k] * rows[k, 1 + joint] + weights[2, N + k] * rows[k, 1 + n + joint]
-        out[0, 3 + joint], out[1, 3 + joint] = value, std[2]
+        mean[3 + joint], mean_std[3 + joint] = value, std[2]
 
 
 class LocalMotionFit:
@@ -162,6 +163,10 @@ class LocalMotionFit:
     Parameters
     ----------
     noise : standard deviations that weigh positions against velocities
+
+    Attributes
+    ----------
+    stds : (3,) standard deviations of positions, velocities and gyroscope
     """
 
     def __init__(self, noise: SensorNoise) -> None:
@@ -170,13 +175,13 @@ class LocalMotionFit:
     def retune(self, noise: SensorNoise) -> None:
         """Use the weights of this noise from now on."""
         velocity_std = max(noise.independent_velocity_std, _FINEST)
-        self._stds = max(noise.position_std, _FINEST), velocity_std, noise.angular_velocity_std
+        self.stds: FloatArray = np.array([max(noise.position_std, _FINEST), velocity_std, noise.angular_velocity_std])
 
     def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
         """Motion of n joints and the base at the time of the middle one of an odd number of readings."""
-        fitted, base = np.empty((3, joints)), np.empty((2, 3))
-        fit_middle(rows, *self._stds, fitted, base)
-        return LocalMotion(*fitted, *base)
+        out = LocalMotion(*np.empty((3, joints)), *np.empty((2, 3)))
+        fit_middle(rows, self.stds, *out)
+        return out
 
     def acceleration(self, rows: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
         """Mean acceleration over these readings and its standard deviation.
@@ -185,6 +190,6 @@ class LocalMotionFit:
         -------
         (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
         """
-        out = np.empty((2, 3 + joints))
-        fit_acceleration(rows, *self._stds, out)
-        return out[0], out[1]
+        mean, std = np.empty((2, 3 + joints))
+        fit_acceleration(rows, self.stds, mean, std)
+        return mean, std

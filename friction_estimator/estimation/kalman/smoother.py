@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from friction_estimator.arrays import buffer_of, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.estimation.health import Health
@@ -173,7 +172,8 @@ class MotionSmoother:
         weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
         out, motion = empty_motion(state.shape[2])
         weighted_motion(state, weight / weight.sum(axis=0), variance, out)
-        return motion
+        result: JointMotion = motion
+        return result
 
     def _smoothers_for(self, dt: float) -> StationarySmoothers:
         key, period = self._bank.nearby_period(dt)
@@ -212,7 +212,10 @@ class SmoothedMotions:
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
         """A copy of the motion that was put in: a stage widens its standard deviation, and two stages use it."""
         assert self.motion is not None
-        return view(JointMotion, buffer_of(self.motion).copy())
+        rows, motion = empty_motion(self.motion.position.size)
+        rows[:] = tuple(self.motion)
+        copy: JointMotion = motion
+        return copy
 
 
 @dataclass(frozen=True, slots=True)

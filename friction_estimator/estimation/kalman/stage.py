@@ -15,10 +15,9 @@ import math
 
 import numpy as np
 
-from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import GAINS, FrameEvaluation, FrameOutput, FrameSettings
+from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
@@ -144,7 +143,6 @@ class KalmanFriction:
         self._publish_law()
         self.time = self._looked_at = self._searched_at = 0.0
         self.unmodelled_variance: FloatArray = np.zeros(len(self._motors.names))
-        self._foot_collision_torque: FloatArray = np.full(len(self._motors.names), np.nan)
         self._window_length = self._window
 
     @property
@@ -178,25 +176,24 @@ class KalmanFriction:
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _STALE * self._window_length
-        settings = FrameSettings(self.ripples, unmodelled, attitude.angular_acceleration, oldest, dt)
-        shape = (*self.terms.table.scales.shape, len(frame.wrenches))
-        sample = self._buffer.row(self.time, shape[0], shape[2], shape[1])
-        now, out, largest, lasting = self._frames.step(
-            frame, dynamics, motion, self.terms.table_buffer, shape[1], self.bank.buffer, settings, sample
+        settings = phase.contact, self.ripples, unmodelled, attitude.angular_acceleration, oldest, dt
+        n, p = self.terms.table.scales.shape
+        sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
+        out, largest, lasting = self._frames.step(
+            frame, dynamics, motion, self.terms, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)
-        self._identify(frame, motion, now, out)
+        if (window := self._buffer.close(frame.readings)) is not None:
+            self._identify(window, motion, out.regressor)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
-        friction, sigma = now.friction, now.sigma
+        friction, sigma, model, model_sigma, external, external_sigma = out.rows[:6]
         if largest >= CORRECTION_THRESHOLD**2:
-            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, now, out)
-        external, estimates = (now.external_torque, now.external_sigma), self.bank.estimates
-        J, keep = dynamics.foot_jacobian, math.exp(-GAINS[1] * dt)
-        add_collisions_of_feet(J, out.wrenches, phase.contact, keep, self._foot_collision_torque, *external)
+            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, out)
+        estimates = self.bank.estimates
         return JointFriction(
-            friction, sigma, out.measured, now.model, now.model_sigma, *external, estimates.consistency,
+            friction, sigma, out.measured, model, model_sigma, external, external_sigma, estimates.consistency,
             estimates.explained_torque, out.pushed, self._law,
         )  # fmt: skip
 
@@ -205,17 +202,17 @@ class KalmanFriction:
 
         What was learned without the terms has taken the ripple for errors of links and sensors: the covariance grows.
         """
-        search, terms, motors = self._ripple_search, self.bank.newest, self._motors
+        search, newest, motors = self._ripple_search, self.bank.newest, self._motors
         learned = self.time >= self._searched_at
-        if search is None or terms is None or not terms.window.duration > 0.0 or not learned:
+        if search is None or newest is None or not newest[0].duration > 0.0 or not learned:
             return
-        window, parameters = terms.window, self.bank.estimates.parameters.copy()
+        (window, speed), parameters = newest, self.bank.estimates.parameters.copy()
         unexplained = self.bank.unexplained.copy()
         columns = self.terms.added["ripple"]
         unexplained[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
         parameters[:, columns] = 0.0
-        middle = motors.velocity(window.end.position) - 0.5 * window.duration * terms.speed
-        search.add(middle, terms.speed, window.regressor, parameters, unexplained)
+        middle = motors.velocity(window.end.position) - 0.5 * window.duration * speed
+        search.add(middle, speed, window.regressor, parameters, unexplained)
         if self.time - self._searched_at >= RIPPLE_PERIOD:
             self._searched_at = self.time
             if search.is_over:
@@ -267,17 +264,15 @@ class KalmanFriction:
         if self._feet is not None:
             self._feet.retune(noise)
 
-    def _identify(self, frame: SensorFrame, motion: JointMotion, now: FrameFriction, out: FrameOutput) -> None:
-        """Let the limbs use the window that becomes complete with this frame."""
-        window = self._buffer.close(frame.readings)
-        if window is not None:
-            self._note_unmodelled_torque(window)
-            motors = self._motors
-            speed, speed_std = motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
-            self.bank.visited.visit(out.regressor, speed, speed_std, self._window)
-            self._window_length = max(self._window, window.duration)
-            self.finish_pending_updates()
-            self._schedule.open(window, self._noise.ready)
+    def _identify(self, window: Window, motion: JointMotion, regressor: FloatArray) -> None:
+        """Let the limbs use a window that has become complete with a frame of this motion and regressor (n, p)."""
+        self._note_unmodelled_torque(window)
+        motors = self._motors
+        speed, speed_std = motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
+        self.bank.visited.visit(regressor, speed, speed_std, self._window)
+        self._window_length = max(self._window, window.duration)
+        self.finish_pending_updates()
+        self._schedule.open(window, self._noise.ready)
 
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what the terms of presliding miss, from the motor torques of a window."""
@@ -313,11 +308,10 @@ class KalmanFriction:
         phase: ContactPhase,
         dynamics: Dynamics,
         motion: JointMotion,
-        now: FrameFriction,
         out: FrameOutput,
     ) -> tuple[FloatArray, FloatArray]:
         """Friction and sigma, corrected by the friction of the instant."""
-        estimates = self.bank.estimates
+        estimates, now = self.bank.estimates, FrameFriction(*out.rows)
         estimate = Correctable(
             now.friction.copy(),
             now.correctable.copy(),
@@ -329,7 +323,7 @@ class KalmanFriction:
         feet = self._feet
         measured = None if feet is None else feet.measure(frame, out.wrenches, attitude, phase, dynamics)
         external, noise = np.stack((now.slow, now.fast)), np.stack((now.slow_noise, now.fast_noise))
-        residual = external + (now.external_torque - now.slow), noise + self.unmodelled_variance
+        residual = external + now.model_error, noise + self.unmodelled_variance
         correct_by_instant(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
         left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)
         return estimate.friction, np.sqrt(now.variance + left)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, buffer_of, leaves
+from friction_estimator.arrays import allocate, arrays, packed, set_scalars, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
-from friction_estimator.estimation.kalman.limb_equations import LimbMemory
+from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
 from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.link_errors import LinkColumns, LinkErrors
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
@@ -36,8 +36,8 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 
 
 @arrays
-class EndDynamics(NamedTuple):
-    """Dynamics at the end of a window; rows of the joints.
+class WindowEnd(NamedTuple):
+    """Dynamics at the end of a window, rows of the joints, and means over that window.
 
     Attributes
     ----------
@@ -47,6 +47,10 @@ class EndDynamics(NamedTuple):
     accelerometer_lever : (n, 3) torque per specific force, zero columns for a fixed base
     bias : (n,) ``C^T v - g`` less the torque of the specific force [N m]
     foot_jacobian : (k, 6, n)
+    effort, wrenches : (n,), (k, 6) means
+    speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
+    dry_regressor : (n, p) of the laws at a slow motion under the load of the window
+    lasting : (n,) factor on the variance of the window, for errors that last longer than it
     """
 
     momentum: Vector
@@ -55,22 +59,50 @@ class EndDynamics(NamedTuple):
     accelerometer_lever: Matrix
     bias: Vector
     foot_jacobian: Block
+    effort: Vector
+    wrenches: Matrix
+    speed: Vector
+    dry_regressor: Matrix
+    lasting: Vector
+
+    @staticmethod
+    def empty(n: int, k: int, p: int) -> WindowEnd:
+        """Zeros, for n joints, k feet and p parameters of a law."""
+        return WindowEnd(
+            np.zeros(n), np.zeros((n, n)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros((k, 6, n)),
+            np.zeros(n), np.zeros((k, 6)), np.zeros(n), np.zeros((n, p)), np.zeros(n),
+        )  # fmt: skip
 
 
-@kernel("[Dynamics] V M i8 (EndDynamics)")
-def end_dynamics(
-    dynamics: Dynamics, specific_force: FloatArray, lever: FloatArray, base: int, out: EndDynamics
+@kernel
+def errors_that_last(speed: float, duration: float) -> float:
+    """Factor on the variance of a window of this length [s], at a mean velocity of a motor [rad/s].
+
+    A joint at rest has a friction that may be anything, and no errors of motion that would last.
+    """
+    lasting = max(CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
+    return 1.0 + (lasting - 1.0) * (1.0 - stick_probability(speed, 0.0))
+
+
+@kernel("[Dynamics] [Window] M V M [WindowEnd]")
+def end_window(
+    dynamics: Dynamics,
+    window: Window,
+    lever: FloatArray,
+    speed: FloatArray,
+    dry_regressor: FloatArray,
+    out: WindowEnd,
 ) -> None:
-    """Write the dynamics at the end of a window.
+    """Write what holds at the end of a window, and its means.
 
     Parameters
     ----------
-    specific_force : (3,) mean over the window
     lever : (3, 3) of the cross product with the position of the IMU
-    base : 6, or 0 for a fixed base
+    speed, dry_regressor : of :class:`WindowEnd`
     """
-    H, v = dynamics.mass_matrix, dynamics.velocity
-    n = v.size - base
+    out.speed[:], out.dry_regressor[:] = speed, dry_regressor
+    H, v, n, force = dynamics.mass_matrix, dynamics.velocity, out.momentum.size, window.specific_force
+    base = v.size - n
     for i in range(n):
         row = base + i
         out.momentum[i], out.bias[i] = 0.0, dynamics.momentum_bias[row]
@@ -84,37 +116,15 @@ def end_dynamics(
             for axis in range(3):
                 out.accelerometer_lever[i, axis] = H[row, axis]
                 out.gyro_lever[i, axis] = H[row, 3 + axis]
-                out.bias[i] += H[row, axis] * specific_force[axis]
+                out.bias[i] += H[row, axis] * force[axis]
                 for other in range(3):
                     out.gyro_lever[i, axis] += H[row, other] * lever[other, axis]
+        out.effort[i], out.lasting[i] = window.effort[i], errors_that_last(out.speed[i], window.duration)
     for foot in range(len(dynamics.foot_jacobian)):
         for axis in range(6):
+            out.wrenches[foot, axis] = window.wrenches[foot, axis]
             for j in range(n):
                 out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
-
-
-@arrays
-class WindowTerms(NamedTuple):
-    """What all limbs need of a window, but for the torques of wrong links.
-
-    Attributes
-    ----------
-    window : the readings
-    start, end : dynamics at both ends; where there is no window before, both are those of the end
-    effort_before, wrenches_before : (n,), (k, 6) means of the window before
-    speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
-    dry_regressor : (n, p) of the laws at a slow motion under the load of the window
-    repeats : (n,) factor on the variance of the window, for errors that last longer than it
-    """
-
-    window: Window
-    start: EndDynamics
-    end: EndDynamics
-    effort_before: Vector
-    wrenches_before: Matrix
-    speed: Vector
-    dry_regressor: Matrix
-    repeats: Vector
 
 
 @arrays
@@ -134,10 +144,10 @@ class LimbPlace(NamedTuple):
     weights: Matrix
 
 
-@kernel("[LimbPlace] (WindowTerms) V M")
-def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covariance: FloatArray) -> None:
+@kernel("[LimbPlace] [Window] [WindowEnd] V M")
+def limb_momentum(place: LimbPlace, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
-    rows, end, motion, repeats = place.joints, terms.end, terms.window.end, terms.repeats
+    rows, motion, lasting = place.joints, window.end, end.lasting
     m = rows.size
     for a in range(m):
         p[a] = end.momentum[rows[a]]
@@ -152,7 +162,7 @@ def limb_momentum(place: LimbPlace, terms: WindowTerms, p: FloatArray, covarianc
             for axis in range(3):
                 std = motion.angular_velocity_std[axis]
                 value += end.gyro_lever[rows[a], axis] * std**2 * end.gyro_lever[rows[b], axis]
-            value *= math.sqrt(repeats[rows[a]] * repeats[rows[b]])
+            value *= math.sqrt(lasting[rows[a]] * lasting[rows[b]])
             covariance[a, b] = covariance[b, a] = value
         covariance[a, a] += _FINEST_MOMENTUM**2
 
@@ -165,16 +175,23 @@ def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
 
 @kernel
 def _joint_terms(
-    place: LimbPlace, first: FirstStates, terms: WindowTerms, links: LinkColumns, noise: FloatArray, out: LimbWindow
+    place: LimbPlace,
+    first: FirstStates,
+    window: Window,
+    start: WindowEnd,
+    end: WindowEnd,
+    links: LinkColumns,
+    noise: FloatArray,
+    out: LimbWindow,
 ) -> None:
     """Write what joints and IMU add to force, columns and variance."""
-    window, rows, m, p = terms.window, place.joints, place.joints.size, terms.window.regressor.shape[1]
+    rows, m, p = place.joints, place.joints.size, window.regressor.shape[1]
     force, columns, variance = out.force, out.force_columns, out.force_variance
     for a in range(m):
         i = rows[a]
-        force[a] = window.effort[i] + 0.5 * (terms.start.bias[i] + terms.end.bias[i])
+        force[a] = window.effort[i] + 0.5 * (start.bias[i] + end.bias[i])
         variance[a, a] = noise[0] / window.samples
-        columns[a, first.effort_gain + a] = terms.effort_before[i]
+        columns[a, first.effort_gain + a] = start.effort[i]
         columns[a, first.torque_delay] = -window.effort_rate[i]
         columns[a, first.effort_offset + a] = 1.0
         columns[a, first.armature + a] = links.acceleration[i]
@@ -187,11 +204,11 @@ def _joint_terms(
                 columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
                 columns[a, first.links + 4 * b + error] = links.torque[i, j, error]
-    lever, start, end = np.empty(m), terms.start.accelerometer_lever, terms.end.accelerometer_lever
+    lever = np.empty(m)
     for axis in range(3):
         white = _variance_of_mean(noise[1], window.specific_force_roughness[axis], window.readings[0])
         for a in range(m):
-            lever[a] = 0.5 * (start[rows[a], axis] + end[rows[a], axis])
+            lever[a] = 0.5 * (start.accelerometer_lever[rows[a], axis] + end.accelerometer_lever[rows[a], axis])
             force[a] -= lever[a] * window.specific_force[axis]
             columns[a, first.accelerometer_bias + axis] = -lever[a]
         for a in range(m):
@@ -201,10 +218,17 @@ def _joint_terms(
 
 @kernel
 def _foot_terms(
-    place: LimbPlace, first: FirstStates, terms: WindowTerms, state: FloatArray, noise: FloatArray, out: LimbWindow
+    place: LimbPlace,
+    first: FirstStates,
+    window: Window,
+    start: WindowEnd,
+    end: WindowEnd,
+    state: FloatArray,
+    noise: FloatArray,
+    out: LimbWindow,
 ) -> None:
     """Add what the wrenches of the feet add to force, columns and variance."""
-    window, rows, m = terms.window, place.joints, place.joints.size
+    rows, m = place.joints, place.joints.size
     force, columns, variance, lever = out.force, out.force_columns, out.force_variance, np.empty(place.joints.size)
     for number in range(place.feet.size):
         foot = place.feet[number]
@@ -213,10 +237,10 @@ def _foot_terms(
             rate = window.wrench_rate[foot, axis]
             white = _variance_of_mean(noise[2 + axis], window.wrench_roughness[foot, axis], window.readings[1 + foot])
             # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
-            calibrated = terms.wrenches_before[foot, axis] - state[bias_state]
+            calibrated = start.wrenches[foot, axis] - state[bias_state]
             for a in range(m):
-                start, end = terms.start.foot_jacobian[foot, axis], terms.end.foot_jacobian[foot, axis]
-                lever[a] = 0.5 * (start[rows[a]] + end[rows[a]])
+                at_start, at_end = start.foot_jacobian[foot, axis, rows[a]], end.foot_jacobian[foot, axis, rows[a]]
+                lever[a] = 0.5 * (at_start + at_end)
                 force[a] += lever[a] * (window.wrenches[foot, axis] - rate * window.wrench_shift[foot])
                 columns[a, bias_state] = lever[a]
                 columns[a, gain_state] = lever[a] * calibrated
@@ -227,14 +251,15 @@ def _foot_terms(
                     variance[a, b] += lever[a] * white * lever[b]
 
 
-@kernel("[LimbPlace] (FirstStates) (WindowTerms) (LinkColumns) V M V (LimbWindow)")
+@kernel("[LimbPlace] [FilterTable] [Window] [WindowEnd] [WindowEnd] [LinkColumns] [LimbMemory] V [LimbWindow]")
 def limb_terms(
     place: LimbPlace,
-    first: FirstStates,
-    terms: WindowTerms,
+    table: FilterTable,
+    window: Window,
+    start: WindowEnd,
+    end: WindowEnd,
     links: LinkColumns,
-    state: FloatArray,
-    covariance: FloatArray,
+    memory: LimbMemory,
     noise: FloatArray,
     out: LimbWindow,
 ) -> None:
@@ -242,37 +267,39 @@ def limb_terms(
 
     Parameters
     ----------
-    state, covariance : (size,), (size, size) of the limb's filter
+    start, end : of the window before, and of this one
+    memory : what the limb has learned, at which the balance is linearised
     noise : (8,) variances of the white noise of motor torque, accelerometer, and the six components of a wrench
     """
+    first, state = table.first, memory.state
     rows, variance, m = place.joints, out.force_variance, place.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(place, first, terms, links, noise, out)
-    _foot_terms(place, first, terms, state, noise, out)
+    _joint_terms(place, first, window, start, end, links, noise, out)
+    _foot_terms(place, first, window, start, end, state, noise, out)
     for a in range(m):
-        out.repeats[a] = terms.repeats[rows[a]]
+        out.repeats[a] = end.lasting[rows[a]]
         for b in range(m):
-            variance[a, b] *= math.sqrt(terms.repeats[rows[a]] * terms.repeats[rows[b]])
+            variance[a, b] *= math.sqrt(end.lasting[rows[a]] * end.lasting[rows[b]])
     for c in range(m):
-        of_law = terms.window.regressor_variance[rows[c]] * (CORRELATION_TIME / terms.window.duration)
+        of_law = window.regressor_variance[rows[c]] * (CORRELATION_TIME / window.duration)
         for a in range(m):
             for b in range(m):
                 variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
-    rest_of_limb(place, first.law, terms, state, covariance, out)
-    limb_momentum(place, terms, out.momentum, out.momentum_covariance)
+    _write_rest(place, first.law, end, state, memory.covariance, out)
+    limb_momentum(place, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
-def rest_of_limb(place: LimbPlace, law: int, terms: WindowTerms, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+def _write_rest(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
     not moved yet may be anything.
     """
-    p = terms.dry_regressor.shape[1]
+    p = end.dry_regressor.shape[1]
     for a in range(place.joints.size):
         joint = place.joints[a]
-        mean, variance, first, phi = 0.0, 0.0, law + a * p, terms.dry_regressor[joint]
+        mean, variance, first, phi = 0.0, 0.0, law + a * p, end.dry_regressor[joint]
         for i in range(p):
             mean += phi[i] * x[first + i]
             for j in range(p):
@@ -280,19 +307,7 @@ def rest_of_limb(place: LimbPlace, law: int, terms: WindowTerms, x: FloatArray, 
         mean, variance = max(mean, 0.0), max(variance, 0.0)
         out.dry_is_known[a] = variance < _KNOWN**2 * mean * mean
         out.dry_friction[a] = math.sqrt(mean * mean + variance)
-        out.rest_variance[a] = (out.dry_friction[a] * stick_probability(terms.speed[joint], 0.0)) ** 2
-
-
-@kernel("V f8")
-def errors_that_last(speed: FloatArray, duration: float) -> FloatArray:
-    """Factor (n,) on the variance of a window of this length [s], at mean velocities (n,) of the motors [rad/s].
-
-    A joint at rest has a friction that may be anything, and no errors of motion that would last.
-    """
-    factor, lasting = np.ones(speed.size), max(CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
-    for joint in range(speed.size):
-        factor[joint] += (lasting - 1.0) * (1.0 - stick_probability(speed[joint], 0.0))
-    return factor
+        out.rest_variance[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
 
 
 class WindowDynamics:
@@ -302,16 +317,23 @@ class WindowDynamics:
     ----------
     config : ``sensors``, ``kalman``
     robot : whose model is used
-    laws : of the motors; may be replaced
+    laws : of the motors
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
-        self._robot, self.laws = robot, laws
+        self._robot = robot
+        self.use_laws(laws)
         self._links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
-        self._lever = robot.imu_lever
+        self._lever, n = robot.imu_lever, len(robot.joint_names)
+        self._columns_buffer, self._columns = allocate(LinkColumns, (n, n, 4), n, (n, n))
         self.reset()
+
+    def use_laws(self, laws: JointLaws) -> None:
+        """Use these laws of the motors from now on."""
+        self._laws = laws
+        self._empty: FloatArray | None = None
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
@@ -320,60 +342,64 @@ class WindowDynamics:
 
     def reset(self) -> None:
         """Forget the window before."""
-        self._before: WindowTerms | None = None
+        self._window: Window | None = None
+        self._start: FloatArray = np.zeros(0)
+        self._end = self._start
         self._links.reset()
 
-    def advance(self, window: Window) -> WindowTerms:
-        """Evaluate the robot model at the end of a window."""
-        robot, end, before = self._robot, window.end, self._before
+    def advance(self, window: Window) -> FloatArray:
+        """Evaluate the robot model at the end of a window.
+
+        Returns
+        -------
+        Mean velocities of the motors (n,) [rad/s], infinite in the first window
+        """
+        robot, end, before = self._robot, window.end, self._window
         self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
-        n, k = window.effort.size, len(window.wrenches)
-        levers = np.empty((n, 3)), np.empty((n, 3))
-        now = EndDynamics(np.empty(n), np.empty((n, n)), *levers, np.empty(n), np.empty((k, 6, n)))
-        end_dynamics(buffer_of(self._dynamics), window.specific_force, self._lever, robot.base_dofs, *now)
-        speed: FloatArray = np.full(n, np.inf)
+        speed: FloatArray = np.full(window.effort.size, np.inf)
         if before is not None:
-            moved = end.position - before.window.end.position
+            moved = end.position - before.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
-        self._before = WindowTerms(
-            window=window,
-            start=now if before is None else before.end,
-            end=now,
-            effort_before=np.zeros(n) if before is None else before.window.effort,
-            wrenches_before=np.zeros((k, 6)) if before is None else before.window.wrenches,
-            speed=speed,
-            dry_regressor=self.laws.regressor(self._dry_speed, robot.motors.torque(window.effort)),
-            repeats=errors_that_last(speed, window.duration),
-        )
-        self._arrays = tuple(leaves(self._before))
-        return self._before
+        dry = self._laws.regressor(self._dry_speed, robot.motors.torque(window.effort))
+        if self._empty is None or before is None:
+            self._empty = packed(WindowEnd.empty(len(dry), len(window.wrenches), dry.shape[1]))
+        self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
+        end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
+        self._start = buffer.copy() if before is None else self._end
+        if before is None:
+            first = view(WindowEnd, self._start)
+            first.effort[:], first.wrenches[:] = 0.0, 0.0
+        self._end = buffer
+        return speed
 
     def position_columns(self) -> FloatArray:
         """Torques (n, n) per error of the positions at the end of the window of :meth:`advance` [N m/rad]."""
-        assert self._before is not None
-        return self._links.of_positions(self._before.window, self._dynamics)
+        assert self._window is not None
+        return self._links.of_positions(self._window, self._dynamics)
 
-    def link_columns(self, position: FloatArray) -> LinkColumns:
-        """Torques per error of the links over that window, with :meth:`position_columns`; once for each window."""
-        assert self._before is not None
-        return self._links.over(self._before.window, self._dynamics, position)
+    def link_columns(self, position: FloatArray) -> FloatArray:
+        """Torques per error of the links over that window, with :meth:`position_columns`; once for each window.
+
+        Returns
+        -------
+        Buffer of :class:`LinkColumns`
+        """
+        assert self._window is not None
+        for mine, new in zip(self._columns, self._links.over(self._window, self._dynamics, position), strict=True):
+            mine[:] = new
+        return self._columns_buffer
 
     def momentum(self, place: tuple[FloatArray, LimbPlace]) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""
         m = place[1].joints.size
         momentum, covariance = np.empty(m), np.empty((m, m))
-        limb_momentum(place[0], *self._arrays, momentum, covariance)
+        limb_momentum(place[0], self._window_buffer, self._end, momentum, covariance)
         return momentum, covariance
 
     def of_limb(
-        self,
-        links: LinkColumns,
-        place: tuple[FloatArray, LimbPlace],
-        first: FirstStates,
-        memory: LimbMemory,
-    ) -> LimbWindow:
-        """Balance of momentum of a limb over the newest window, linearised at what the limb has learned."""
-        assert self._before is not None
-        window = LimbWindow.empty(self._before.window.duration, place[1].joints.size, memory.state.size)
-        limb_terms(place[0], *first, *self._arrays, *links, memory.state, memory.covariance, self._noise, *window)
-        return window
+        self, links: FloatArray, place: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray
+    ) -> None:
+        """Write the balance of momentum of a limb over the newest window, see :func:`limb_terms`; all are buffers."""
+        assert self._window is not None
+        set_scalars(LimbWindow, out, self._window.duration)
+        limb_terms(place, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)

@@ -16,10 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
+from friction_estimator.arrays import arrays, packed, set_scalars, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.local_motion import LocalMotion, LocalMotionFit
+from friction_estimator.estimation.kalman.local_motion import (
+    LocalMotion,
+    LocalMotionFit,
+    fit_acceleration,
+    fit_middle,
+)
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
@@ -44,6 +49,8 @@ class Window(NamedTuple):
     time : of its end, since the restart [s]
     duration : [s]
     samples : how many
+    complete : True where no samples are missing
+    imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
     readings : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
     end : motion at its end
     angular_acceleration : (3,) of the base at the end, base axes
@@ -56,14 +63,14 @@ class Window(NamedTuple):
     specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
     regressor : (n, p) mean
     regressor_variance : (n,) mean
-    complete : True where no samples are missing
-    imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
     disturbed : (n,) True where any sample was
     """
 
     time: float
     duration: float
     samples: int
+    complete: bool
+    imu_fresh: bool
     readings: Vector
     end: LocalMotion
     angular_acceleration: Vector
@@ -81,10 +88,13 @@ class Window(NamedTuple):
     wrench_roughness: Matrix
     regressor: Matrix
     regressor_variance: Vector
-    complete: bool
-    imu_fresh: bool
     wrench_fresh: Flags
     disturbed: Flags
+
+    @property
+    def buffer(self) -> FloatArray:
+        """The buffer of a closed window; else a new one with these values."""
+        return packed(self) if self.readings.base is None else self.readings.base
 
 
 @arrays
@@ -102,24 +112,6 @@ class _Span(NamedTuple):
     end: int
     held: bool
     period: float
-
-
-@arrays
-class _Summary(NamedTuple):
-    """What is found over a window of the c columns of the buffer.
-
-    Attributes
-    ----------
-    means : (3, c) mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of the law's
-        columns the mean by the trapezoid rule. Second differences of white noise have six times its variance; what
-        shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
-    extremes : (4, c) smallest and largest within the window, smallest and largest of all samples used
-    shift : (k,) how much later the rows are that the wrenches are taken from, in whole periods [s]
-    """
-
-    means: Matrix
-    extremes: Matrix
-    shift: Vector
 
 
 @kernel
@@ -141,7 +133,7 @@ def write_sample(
     regressor_variance: FloatArray,
     regressor: FloatArray,
 ) -> None:
-    """Write one sample into a row of the buffer from its second column on, columns as in :class:`_Columns`."""
+    """Write one sample into a row of the buffer from its second column on, see :class:`WindowBuffer`."""
     n, v = motion.velocity.size, dynamics.velocity
     base = v.size - n
     at = _put(row, 1, dynamics.position)
@@ -202,66 +194,113 @@ def _summarise_columns(
         means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
 
 
-@kernel("M (_Span) i8 i8 i8 V (_Summary)")
-def summarise_window(
-    rows: FloatArray, span: _Span, first: int, wrenches: int, law: int, wrench_delay: FloatArray, out: _Summary
-) -> float:
-    """Means and extremes of columns of the buffer's rows over one window; the longest distance of samples [s].
+@kernel
+def _summarise_window(
+    rows: FloatArray,
+    span: _Span,
+    columns: tuple[int, int, int],
+    wrench_delay: FloatArray,
+    shift: FloatArray,
+    means: FloatArray,
+) -> None:
+    """Write what is found over a window of the c columns of the buffer.
 
     Parameters
     ----------
-    first, wrenches, law : first column that is summarised, of the wrenches, and of the law; c columns in all
+    columns : first ones of the torques and the specific force, of the wrenches, and of the law
     wrench_delay : (k,) of each foot's wrenches [s]: their summary is that of later rows; NaN counts as zero
+    shift : (k,) output: how much later the rows are that the wrenches are taken from, in whole periods [s]
+    means : (3, c) output: mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of
+        the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
+        what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     """
-    half, end, c = span.half, span.end, rows.shape[1]
-    N, inside, shift = end - half + 1, rows[half : end + 1], out.shift
+    half, end, (first, wrenches, law) = span.half, span.end, columns
+    N, inside = end - half + 1, rows[half : end + 1]
     weights, trapezoid = np.empty(N), np.empty(N)
     _fill_weights(weights, inside, span.held)
     _fill_weights(trapezoid, inside, False)
-    out.means[:] = 0.0
+    means[:] = 0.0
     duration, period = max(rows[end, 0] - rows[half, 0], _FINEST), max(span.period, _FINEST)
-    _summarise_columns(rows, weights, half, first, wrenches, duration, out.means)
+    _summarise_columns(rows, weights, half, first, wrenches, duration, means)
     for foot in range(shift.size):
         periods = wrench_delay[foot] / period
         late = int(round(min(max(periods, -half), half))) if math.isfinite(periods) else 0
         shift[foot] = span.period * late
         start = wrenches + 6 * foot
-        _summarise_columns(rows, weights, half + late, start, start + 6, duration, out.means)
-    _summarise_columns(rows, weights, half, wrenches + 6 * shift.size, law, duration, out.means)
-    for k in range(N):
-        for j in range(law, c):
-            out.means[0, j] += trapezoid[k] * inside[k, j]
-    longest = 0.0
-    for k in range(1, end + half + 1):
-        longest = max(longest, rows[k, 0] - rows[k - 1, 0])
-    for j in range(first, law):
-        out.extremes[0, j], out.extremes[1, j] = inside[:, j].min(), inside[:, j].max()
-        used = rows[: end + half + 1, j]
-        out.extremes[2, j], out.extremes[3, j] = used.min(), used.max()
-    return longest
+        _summarise_columns(rows, weights, half + late, start, start + 6, duration, means)
+    for row in range(N):
+        for j in range(law, rows.shape[1]):
+            means[0, j] += trapezoid[row] * inside[row, j]
 
 
-class _Columns(NamedTuple):
-    """Columns of the buffer."""
+@kernel
+def _take(row: FloatArray, at: int, values: FloatArray) -> int:
+    """Read values from a row from a column on; the next column."""
+    for j in range(values.size):
+        values[j] = row[at + j]
+    return at + values.size
 
-    time: slice
-    position: slice
-    velocity: slice
-    angular_velocity: slice
-    angular_acceleration: slice
-    acceleration: slice
-    effort: slice
-    specific_force: slice
-    wrenches: slice
-    imu_fresh: slice
-    wrench_fresh: slice
-    disturbed: slice
-    regressor_variance: slice
-    regressor: slice
+
+@kernel("M (_Span) V V V [Window]")
+def close_window(
+    rows: FloatArray, span: _Span, readings: FloatArray, wrench_delay: FloatArray, stds: FloatArray, out: Window
+) -> tuple[float, bool]:
+    """Write the arrays of a window from the rows of the buffer.
+
+    Parameters
+    ----------
+    readings : (1 + k,) of IMU and feet per sample
+    wrench_delay : of :func:`_summarise_window`
+    stds : of :func:`fit_middle`
+
+    Returns
+    -------
+    Longest distance of samples [s], and whether the IMU was fresh in all of them
+    """
+    half, end, n, k = span.half, span.end, out.effort.size, out.wrench_shift.size
+    first, wrenches = 7 + 3 * n, 10 + 4 * n
+    fresh, pushed, law = wrenches + 6 * k, wrenches + 7 * k + 1, wrenches + 7 * k + 1 + n
+    means, used = np.empty((3, rows.shape[1])), end + half + 1
+    _summarise_window(rows, span, (first, wrenches, law), wrench_delay, out.wrench_shift, means)
+    fit_middle(rows[end - half : used], stds, out.end)
+    fit_acceleration(rows[half : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
+    _take(rows[end], _take(rows[end], 4 + 2 * n, out.angular_acceleration), out.acceleration)
+    _take(means[0], _take(means[0], first, out.effort), out.specific_force)
+    _take(means[2], first, out.effort_rate)
+    _take(means[1], first + n, out.specific_force_roughness)
+    for foot in range(k):
+        at = wrenches + 6 * foot
+        _take(means[0], at, out.wrenches[foot])
+        _take(means[1], at, out.wrench_roughness[foot])
+        _take(means[2], at, out.wrench_rate[foot])
+        out.normal_force[0, foot] = out.normal_force[1, foot] = rows[half, at + 2]
+        for row in range(half, end + 1):
+            out.normal_force[0, foot] = min(out.normal_force[0, foot], rows[row, at + 2])
+            out.normal_force[1, foot] = max(out.normal_force[1, foot], rows[row, at + 2])
+    at = _take(means[0], law, out.regressor_variance)
+    for joint in range(n):
+        at = _take(means[0], at, out.regressor[joint])
+    for sensor in range(1 + k):
+        out.readings[sensor] = (end - half) * readings[sensor]
+    out.wrench_fresh[:], out.disturbed[:] = True, False
+    longest, imu_fresh = 0.0, True
+    for row in range(used):
+        if row > 0:
+            longest = max(longest, rows[row, 0] - rows[row - 1, 0])
+        imu_fresh = imu_fresh and rows[row, fresh] > 0.0
+        for foot in range(k):
+            out.wrench_fresh[foot] = out.wrench_fresh[foot] and rows[row, fresh + 1 + foot] > 0.0
+        for joint in range(n):
+            out.disturbed[joint] = out.disturbed[joint] or rows[row, pushed + joint] > 0.0
+    return longest, imu_fresh
 
 
 class WindowBuffer:
     """Collects samples and hands out windows.
+
+    A row has time, positions (n), velocities (n), gyroscope (3), angular acceleration of the base (3), accelerations
+    (n), torques (n), specific force (3), wrenches (6 k), what of IMU (1) and feet (k) is fresh, what is pushed (n),
+    variance of the regressor (n), and regressor (n p).
 
     Parameters
     ----------
@@ -328,26 +367,62 @@ class WindowBuffer:
 
     def _grow(self, n: int, k: int, p: int) -> None:
         """Make room for more samples of n joints, k feet and p law parameters a joint."""
-        self._lay_out(n, k, p)
+        self._shape = n, k, p
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
-        rows = np.empty((max(64, 2 * len(self._rows)), self._columns.regressor.stop))
+        rows = np.empty((max(64, 2 * len(self._rows)), self._law + n * p))
         if self._size:
             rows[: self._size] = self._rows[: self._size]
         self._rows = rows
+        self._lay_out()
 
-    def _lay_out(self, n: int, k: int, p: int) -> None:
-        ends = np.cumsum([1, n, n, 3, 3, n, n, 3, 6 * k, 1, k, n, n, n * p]).tolist()
-        self._columns = _Columns(*(slice(a, b) for a, b in zip([0, *ends], ends, strict=False)))
-        self._shape = n, k, p
+    @property
+    def _law(self) -> int:
+        """First column of the regressor."""
+        n, k, _ = self._shape
+        return 11 + 6 * n + 7 * k
+
+    def _lay_out(self) -> None:
+        n, k, p = self._shape
+        vectors, feet = np.zeros(n), np.zeros((k, 6))
+        end = LocalMotion(*np.zeros((3, n)), *np.zeros((2, 3)))
+        self._empty = packed(
+            Window(
+                0.0,
+                0.0,
+                0,
+                True,
+                True,
+                np.zeros(1 + k),
+                end,
+                np.zeros(3),
+                vectors,
+                np.zeros(3 + n),
+                np.zeros(3 + n),
+                vectors,
+                np.zeros(3),
+                feet,
+                np.zeros(k),
+                np.zeros((2, k)),
+                vectors,
+                feet,
+                np.zeros(3),
+                feet,
+                np.zeros((n, p)),
+                vectors,
+                np.zeros(k, dtype=bool),
+                np.zeros(n, dtype=bool),
+            )  # fmt: skip
+        )
 
     def use_parameters(self, count: int) -> None:
         """Go on with this many parameters of each law, the first ones."""
         if len(self._rows):
-            (n, k, p), start = self._shape, self._columns.regressor.start
+            (n, k, p), start = self._shape, self._law
             kept = start + p * np.arange(n)[:, None] + np.arange(count)
             self._rows = np.concatenate((self._rows[:, :start], self._rows[:, kept.ravel()]), axis=1)
-            self._lay_out(n, k, count)
+            self._shape = n, k, count
+            self._lay_out()
 
     def _set_length(self) -> bool:
         """Set the number of samples a window once the period is known; False before."""
@@ -361,44 +436,9 @@ class WindowBuffer:
         return float(np.median(np.diff(self._rows[: self._size, 0])))
 
     def _summarise(self, half: int, end: int, readings: FloatArray) -> Window:
-        n, k, p = self._shape
-        rows, c, width = self._rows, self._columns, self._rows.shape[1]
-        summary = _Summary(np.empty((3, width)), np.empty((4, width)), np.empty(k))
-        first, law, wrenches, last = c.effort.start, c.regressor_variance.start, c.wrenches, rows[end].copy()
-        duration, span = float(last[0] - rows[half, 0]), _Span(half, end, self._held, self._period)
-        longest = summarise_window(rows, *span, first, wrenches.start, law, self.wrench_delay, *summary)
-        (mean, rough, rate), extremes = summary.means, summary.extremes
-        mean_acceleration, mean_acceleration_std = self._mean_acceleration(rows[half : end + 1])
-        fresh = extremes[2, c.imu_fresh.start : c.wrench_fresh.stop] > 0.0
-        return Window(
-            time=float(last[0]),
-            duration=duration,
-            samples=end - half,
-            readings=(end - half) * readings,
-            end=self.fit.at_middle(rows[end - half : end + half + 1], n),
-            angular_acceleration=last[c.angular_acceleration],
-            acceleration=last[c.acceleration],
-            mean_acceleration=mean_acceleration,
-            mean_acceleration_std=mean_acceleration_std,
-            effort=mean[c.effort],
-            specific_force=mean[c.specific_force],
-            wrenches=mean[wrenches].reshape(k, 6),
-            wrench_shift=summary.shift,
-            normal_force=extremes[:2, wrenches.start + 2 : wrenches.stop : 6].copy(),
-            effort_rate=rate[c.effort],
-            wrench_rate=rate[wrenches].reshape(k, 6),
-            specific_force_roughness=rough[c.specific_force],
-            wrench_roughness=rough[wrenches].reshape(k, 6),
-            regressor=mean[c.regressor].reshape(n, p),
-            regressor_variance=mean[c.regressor_variance],
-            complete=longest <= _GAP * self._period,
-            imu_fresh=bool(fresh[0]),
-            wrench_fresh=fresh[1:],
-            disturbed=extremes[3, c.disturbed] > 0.0,
-        )
-
-    def _mean_acceleration(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if len(inside) < _FEWEST:  # the first one is an end only
-            size = 3 + self._shape[0]
-            return np.zeros(size), np.full(size, np.inf)
-        return self.fit.acceleration(inside, self._shape[0])
+        rows, buffer = self._rows, self._empty.copy()
+        time, span = float(rows[end, 0]), (half, end, self._held, self._period)
+        longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self.fit.stds, buffer)
+        complete, duration = longest <= _GAP * self._period, time - float(rows[half, 0])
+        set_scalars(Window, buffer, time, duration, end - half, complete, imu_fresh)
+        return view(Window, buffer)

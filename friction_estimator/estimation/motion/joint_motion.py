@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, pack, packed
+from friction_estimator.arrays import Blank, Record, arrays, pack, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE, rounded_state, step_rounded_motion
@@ -48,16 +48,22 @@ class JointMotion(NamedTuple):
     acceleration: Vector
     velocity_std: Vector
 
+    @property
+    def buffer(self) -> FloatArray:
+        """A buffer with these values; records have theirs."""
+        return packed(self)
+
 
 @functools.cache
-def _empty_buffer(joints: int) -> FloatArray:
-    return packed(JointMotion(*np.zeros((4, joints))))
+def _blank(joints: int) -> Blank[JointMotion]:
+    return Blank(JointMotion(*np.zeros((4, joints))))
 
 
-def empty_motion(joints: int) -> tuple[FloatArray, JointMotion]:
+def empty_motion(joints: int) -> tuple[FloatArray, Any]:
     """A motion of n joints to be filled: its fields are the rows of one array (4, n)."""
-    rows = _empty_buffer(joints).copy()[-4 * joints :].reshape(4, joints)
-    return rows, JointMotion(*rows)
+    blank = _blank(joints)
+    buffer = blank.buffer.copy()
+    return buffer[-4 * joints :].reshape(4, joints), Record(buffer, blank)
 
 
 _COARSE = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
@@ -260,7 +266,10 @@ class MotionBank:
         """Motion by the first reading, from the states that begin with it."""
         n = state.shape[2]
         std = self.velocity_std if math.isfinite(self.velocity_std) else 1.0
-        return pack(JointMotion(state[0, 0], state[0, 1], np.zeros(n), np.full(n, std)))[1]
+        rows, motion = empty_motion(n)
+        rows[:] = state[0, 0], state[0, 1], np.zeros(n), np.full(n, std)
+        first: JointMotion = motion
+        return first
 
     @staticmethod
     def nearby_period(dt: float) -> tuple[int, float]:
@@ -351,4 +360,5 @@ class JointMotionFilter:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         if self._fine.size:
             bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
-        return motion
+        result: JointMotion = motion
+        return result

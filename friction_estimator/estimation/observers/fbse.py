@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, arrays, buffer_of, pack
+from friction_estimator.arrays import Blank, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
@@ -350,11 +350,11 @@ class FootBaseSensorEstimation:
         support_buffer, support, blank = self._support_sets[key]
         if not frame.imu_fresh or not support.joints.size:
             return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
-        (constraint_buffer, constraint), dynamics_buffer = blank.new(), buffer_of(dynamics)
+        constraint, dynamics_buffer = blank.new(), dynamics.buffer
         friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
         regular = standing_friction(
-            support_buffer, buffer_of(attitude), dynamics_buffer, wrenches, effort, self._gyro, self._lever,
-            constraint_buffer, friction, acceleration,
+            support_buffer, attitude.buffer, dynamics_buffer, wrenches, effort, self._gyro, self._lever,
+            constraint.buffer, friction, acceleration,
         )  # fmt: skip
         if not regular:
             solution = self._solution(constraint, attitude)
@@ -414,6 +414,6 @@ class FootBaseSensorEstimation:
             free,
         )
         return friction_variances(
-            support, buffer_of(attitude), buffer_of(dynamics), wrenches, frame.effort, self._lever, linear, *paths,
+            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, self._lever, linear, *paths,
             self._white, self._constant,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, buffer_of, pack
+from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
@@ -263,7 +263,7 @@ class MomentumObserver:
         """Friction of all joints whose sensors deliver."""
         friction = np.empty(frame.effort.size)
         inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
-        step_residual(buffer_of(dynamics), *inputs, self._table_buffer, self._state, friction)
+        step_residual(dynamics.buffer, *inputs, self._table_buffer, self._state, friction)
         available = np.isfinite(friction)
         variances = self._variances
         if variances.due(frame.dt):

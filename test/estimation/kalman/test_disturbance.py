@@ -65,7 +65,7 @@ def test_a_torque_shows_behind_both_low_passes():
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
     still, law = JointMotion(*np.zeros((4, 1))), LawNow(np.zeros((1, 2)), *np.zeros((9, 1)))
-    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((14, 1)))
+    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((15, 1)))
     shown = []
     for k in range(400):
         inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
@@ -110,7 +110,7 @@ def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
     """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
     law = LawNow(np.zeros((6, 1)), *np.zeros((9, 6)))
     law.torque[:], law.friction_variance[:], law.model_error_variance[:] = 2.0, 0.01, 0.01
-    pushed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((14, 6)))
+    pushed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((15, 6)))
     out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * BEYOND_NOISE), 1.0
     motion = JointMotion(np.zeros(6), np.ones(6), np.zeros(6), np.full(6, 0.01))
     combine_law_and_model_error(law, motion, np.zeros(6), ~pushed, pushed, out)
@@ -122,7 +122,7 @@ def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_it
     """A push below the friction is taken up by the model error; then it is as likely to be external."""
     law = LawNow(np.zeros((3, 1)), *np.zeros((9, 3)))
     law.model_error[:], law.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
-    out = frame_friction(np.zeros((14, 3)))
+    out = frame_friction(np.zeros((15, 3)))
     out.external_sigma[:] = 3.0
     measured = np.array([True, True, False])
     motion = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01))
@@ -131,7 +131,7 @@ def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_it
 
 
 def test_sigma_of_the_external_torque_holds_what_the_slow_low_pass_has_not_shown_beyond_the_noise():
-    law, out = LawNow(np.zeros((3, 1)), *np.zeros((9, 3))), frame_friction(np.zeros((14, 3)))
+    law, out = LawNow(np.zeros((3, 1)), *np.zeros((9, 3))), frame_friction(np.zeros((15, 3)))
     out.external_sigma[:], out.fast_noise[:] = 3.0, 4.0
     out.slow[:], out.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
     motion, nothing = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01)), np.zeros(3, dtype=bool)

@@ -90,8 +90,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
         """Variance after a window with this estimate and this part of the variance left unknown."""
         limb_filter.forget()
         memory.state[first], memory.covariance[first, first] = error, left * initial
-        learned, now, table = limb_filter.buffers
-        adapt_model_error(learned, now, *window, table, 0.01, initial)
+        adapt_model_error(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
         return float(memory.model_error_variance[0])
 
     assert adapted(0.0, 0.9) == pytest.approx(initial, rel=1e-12)

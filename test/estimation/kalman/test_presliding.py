@@ -137,7 +137,7 @@ def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_ther
     estimator = estimator_of(urdf_xml)
     feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))
     (stage,) = [part for part in vars(estimator._pipeline).values() if isinstance(part, KalmanFriction)]
-    load = stage.bank.newest.window.effort
+    load = stage.bank.newest[0].effort
     least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, load)
     assert least.max() > 0.01 and (stage.unmodelled_variance > 0.9 * least).all()
 

@@ -13,6 +13,7 @@ from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, Wind
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import FloatArray
 from test.biped import suralp_config
 
 LENGTHS = (0.01, 0.02)
@@ -49,9 +50,14 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
         LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
     )
     place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
-    return dynamics.of_limb(
-        dynamics.link_columns(dynamics.position_columns()), place, layout.first, filter_of_leg.memory
-    )
+    return balance(dynamics, place[0], filter_of_leg)
+
+
+def balance(dynamics: WindowDynamics, place: FloatArray, leg: LimbFilter) -> LimbWindow:
+    """Balance of momentum of a leg over the newest window."""
+    memory, _, table, out = leg.buffers
+    dynamics.of_limb(dynamics.link_columns(dynamics.position_columns()), place, table, memory, out)
+    return leg.window
 
 
 @pytest.mark.parametrize("duration", LENGTHS)
@@ -66,7 +72,7 @@ def test_noise_of_a_moving_joint_is_averaged_over_the_window_and_lasts_for_a_ten
 
 def test_noise_of_a_joint_at_rest_is_white():
     duration = 0.01
-    moving, slow, resting = errors_that_last(np.array([0.5, -0.01, 0.0]), duration)
+    moving, slow, resting = (errors_that_last(speed, duration) for speed in (0.5, -0.01, 0.0))
     assert resting == 1.0 and moving == pytest.approx(0.1 / duration) and 9.0 < slow < moving
 
 
@@ -103,7 +109,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
     dynamics.advance(still)
     dynamics.advance(still._replace(end=moved))
-    found = dynamics.of_limb(dynamics.link_columns(dynamics.position_columns()), place, layout.first, leg.memory)
+    found = balance(dynamics, place[0], leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
