@@ -71,36 +71,41 @@ def number_of(name: str) -> float:
     return float(zlib.crc32(f"{name} {leaves_of(name)}".encode()))
 
 
-def viewer_of(name: str, cuts: dict[str, Callable[..., Any]]) -> Callable[[FloatArray], Any]:
+@functools.cache
+def first_slot(name: str) -> int:
+    """Slot of a buffer at which the fields of a class of :func:`arrays` begin."""
+    return 1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(name))
+
+
+def viewer_of(name: str, cuts: dict[str, str], space: dict[str, Any]) -> Callable[[FloatArray], Any]:
     """Function that cuts a buffer of :func:`pack` into its tuple.
 
     Parameters
     ----------
     name : of a class of :func:`arrays`
-    cuts : functions of buffer, first slot and shape, by the types of fields: views as arrays of that type
+    cuts : expressions of ``buffer``, ``start`` and the lengths ``{}`` of the axes, by the types of fields: views
+    space : of the names in these expressions
     """
     leaves = leaves_of(name)
     at, lines = 1, [f"if buffer.size == 0 or buffer[0] != {number_of(name)}:"]
     lines.append(f"    raise TypeError('the buffer is not one of the class {name}')")
-    lines.append(f"start = {1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves)}")
+    lines.append(f"start = {first_slot(name)}")
     for number, leaf in enumerate(leaves):
         kind, axes = FIELD_TYPES[leaf]
         sizes = [f"int(buffer[{at + axis}])" for axis in range(axes)]
         names = [f"n{number}_{axis}" for axis in range(axes)]
         lines += [f"{one} = {size}" for one, size in zip(names, sizes, strict=True)]
         if axes:
-            lines.append(f"f{number} = {leaf}({', '.join(['buffer', 'start', *names])})")
+            lines.append(f"f{number} = {cuts[leaf].format(', '.join(names))}")
             slots = " * ".join(names)
             lines.append(f"start += ({slots} + {_SLOT - 1}) // {_SLOT}" if kind == "bool" else f"start += {slots}")
         else:
-            value = {"float64": "float(buffer[start])", "int64": "int(buffer[start])", "bool": "bool(buffer[start])"}[
-                kind
-            ]
-            lines += [f"f{number} = {value}", "start += 1"]
+            scalar = {"float64": "float", "int64": "int", "bool": "bool"}[kind]
+            lines += [f"f{number} = {scalar}(buffer[start])", "start += 1"]
         at += axes
     variables, classes = (f"f{number}" for number in range(len(leaves))), dict[str, Any]()
     lines.append(f"return {construction(name, variables, classes)}")
-    space = {**cuts, **classes, "__name__": __name__}
+    space = {**space, **classes, "__name__": __name__}
     function = f"view_{name}_{number_of(name):.0f}"  # machine code of kernels in caches is linked by such names
     exec(f"def {function}(buffer):\n    " + "\n    ".join(lines), space)
     view: Callable[[FloatArray], Any] = space[function]
@@ -115,11 +120,9 @@ def construction(name: str, variables: Iterator[str], classes: dict[str, Any]) -
     return f"{name}({', '.join(construction(field, variables, classes) for field in fields_of(name).values())})"
 
 
-def _cut(kind: str) -> Callable[..., Any]:
-    return lambda buffer, start, *shape: np.ndarray(shape, kind, buffer, _SLOT * start)
-
-
-_CUTS = {name: _cut(kind) for name, (kind, axes) in FIELD_TYPES.items() if axes}
+_CUTS = {
+    name: f"ndarray(({{}},), {kind!r}, buffer, {_SLOT} * start)" for name, (kind, axes) in FIELD_TYPES.items() if axes
+}
 _viewers: dict[str, Callable[[FloatArray], Any]] = {}
 
 
@@ -133,7 +136,7 @@ def view(kind: type[Tuple], buffer: FloatArray) -> Tuple:
     """
     name = kind.__name__
     if name not in _viewers:
-        _viewers[name] = viewer_of(name, _CUTS)
+        _viewers[name] = viewer_of(name, _CUTS, {"ndarray": np.ndarray})
     result: Tuple = _viewers[name](buffer)
     return result
 
@@ -239,7 +242,7 @@ def leaves(values: tuple[Any, ...]) -> Iterator[Any]:
 
 def set_scalars(kind: type[Any], buffer: FloatArray, *values: float) -> None:
     """Set the first fields of a buffer of :func:`pack`, which are scalars."""
-    start = 1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(kind.__name__))
+    start = first_slot(kind.__name__)
     buffer[start : start + len(values)] = values
 
 

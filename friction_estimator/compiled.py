@@ -128,7 +128,8 @@ if COMPILED:
 
         return numba.extending.intrinsic((cut1, cut2, cut3)[view.ndim - 1])
 
-    _CUTS = {name: _cut(name) for name, (_, axes) in FIELD_TYPES.items() if axes}
+    _SPACE = {name: _cut(name) for name, (_, axes) in FIELD_TYPES.items() if axes}
+    _CUTS = {name: f"{name}(buffer, start, {{}})" for name in _SPACE}
 
     @numba.extending.typeof_impl.register(Entry)
     def _type_of_kernel(entry: Entry, context: Any) -> Any:
@@ -255,7 +256,7 @@ def _arguments(word: str) -> list[str]:
 @functools.cache
 def _viewer(name: str) -> Any:
     """Function for kernels that cuts a buffer into its tuple."""
-    return numba.njit(viewer_of(name, _CUTS)) if COMPILED else functools.partial(view, KINDS[name])
+    return numba.njit(viewer_of(name, _CUTS, _SPACE)) if COMPILED else functools.partial(view, KINDS[name])
 
 
 def _compiled(function: Callable[..., Any], source: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -132,7 +132,11 @@ class RobotModel:
         angular_velocity : (3,) of the base, base axes [rad/s]; not used for a fixed base
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
-        model, data, q, v = self._model, self._data, self._configuration(position), self._v
+        model, data, q, v = self._model, self._data, self._q, self._v
+        if self._unbounded.size:
+            self._configuration(position)
+        else:
+            q[self._first_q :] = position
         dynamics: Any = Record(self._blank.buffer.copy(), self._blank)
         velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)

@@ -189,7 +189,8 @@ def parts(root: object) -> Iterator[tuple[str, Any]]:
         if isinstance(item, dict):
             waiting.extend((f"{path}[{key}]", value) for key, value in item.items())
         elif isinstance(item, (list, tuple, deque)):
-            waiting.extend((f"{path}[{index}]", value) for index, value in enumerate(item))
+            names = getattr(item, "_fields", range(len(item)))
+            waiting.extend((f"{path}[{name}]", value) for name, value in zip(names, item, strict=True))
         elif type(item).__module__.startswith("friction_estimator"):
             names = [
                 *getattr(item, "__dict__", ()),

@@ -17,6 +17,7 @@ from friction_estimator.arrays import Blank, Record, allocate, arrays, pack, pac
 from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.config.robot import SIGMA_RATE
 from friction_estimator.estimation.kalman.joint_friction import (
     BEYOND_NOISE,
     FrameFriction,
@@ -42,6 +43,7 @@ from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
+    Attitude,
     BoolArray,
     Dynamics,
     Flags,
@@ -63,6 +65,8 @@ PUSH_SETTLING = 0.03
 GAINS = 40.0, 120.0
 """Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
 from one direction to the other within 50 ms."""
+_VARIANCE_PERIOD = 1.0 / SIGMA_RATE
+"""Interval at which the variances of the observer are computed [s]."""
 _CORRELATED = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
@@ -239,7 +243,6 @@ class FrameSettings(NamedTuple):
     contact : (k,) feet in stance
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
-    angular_acceleration : (3,) of the base, base axes [rad/s^2]
     oldest : a model error that was found before has no meaning any more [s]
     interval : time since the frame before, without the noise of its stamp [s]
     """
@@ -247,7 +250,6 @@ class FrameSettings(NamedTuple):
     contact: Flags
     ripples: Vector
     unmodelled: Vector
-    angular_acceleration: Vector
     oldest: float
     interval: float
 
@@ -273,13 +275,14 @@ class FrameOutput(NamedTuple):
 
 
 @kernel(
-    "[RobotTable] [LawTable] [LimbEstimates] [Dynamics] [JointMotion] (Inputs) (FrameSettings) [FrameMemory] "
-    "[FrameOutput] V"
+    "[RobotTable] [LawTable] [LimbEstimates] [Attitude] [Dynamics] [JointMotion] (Inputs) (FrameSettings) "
+    "[FrameMemory] [FrameOutput] V"
 )
 def evaluate_frame(
     robot: RobotTable,
     laws: LawTable,
     estimates: LimbEstimates,
+    attitude: Attitude,
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: Inputs,
@@ -316,7 +319,7 @@ def evaluate_frame(
         unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
     largest = combine_law_and_model_error(law, motion, unmodelled, out.measured, out.pushed, now)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
+        sample, dynamics, motion, inputs, attitude.angular_acceleration, out.pushed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
@@ -353,6 +356,7 @@ class FrameEvaluation:
         _, disturbance = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), count, count, count)
         self._remember(LawMemory.initial(n, 0), disturbance, np.full(n, np.nan))
         self._laws: JointLaws | None = None
+        self._age = math.inf
         self.newest: Any = None
 
     def _remember(self, law: LawMemory, disturbance: DisturbanceMemory, collisions: FloatArray) -> None:
@@ -373,6 +377,7 @@ class FrameEvaluation:
         for part in memory:
             part[:] = np.nan
         memory.residual[:] = initial_residual(n)
+        self._age = math.inf
         for variances in self._variances:
             variances.reset()
         self.forget_pushes()
@@ -392,6 +397,7 @@ class FrameEvaluation:
     def step(
         self,
         frame: SensorFrame,
+        attitude: Attitude,
         dynamics: Dynamics,
         motion: JointMotion,
         laws: JointLaws,
@@ -412,7 +418,9 @@ class FrameEvaluation:
         -------
         :class:`FrameOutput`, and the results of :func:`evaluate_frame`
         """
-        if self._variances[0].due(frame.dt):
+        self._age += frame.dt
+        if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
+            self._age = 0.0
             for row, variances in enumerate(self._variances):
                 variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
                 self._memory.variance[row] = variances.white
@@ -423,7 +431,7 @@ class FrameEvaluation:
             self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(wrenches), nothing, nothing))
         self.newest = out = Record(self._blank.buffer.copy(), self._blank)
         largest, lasting = evaluate_frame(
-            self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort, frame.wrenches,
-            frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
+            self._table, laws.table_buffer, estimated, attitude.buffer, dynamics.buffer, motion.buffer, frame.effort,
+            frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
         return out, largest, lasting

@@ -176,11 +176,11 @@ class KalmanFriction:
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _STALE * self._window_length
-        settings = phase.contact, self.ripples, unmodelled, attitude.angular_acceleration, oldest, dt
+        settings = phase.contact, self.ripples, unmodelled, oldest, dt
         n, p = self.terms.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         out, largest, lasting = self._frames.step(
-            frame, dynamics, motion, self.terms, self.bank.buffer, settings, sample
+            frame, attitude, dynamics, motion, self.terms, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)

@@ -285,12 +285,12 @@ def limb_terms(
         for a in range(m):
             for b in range(m):
                 variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
-    _write_rest(place, first.law, end, state, memory.covariance, out)
+    rest_of_limb(place, first.law, end, state, memory.covariance, out)
     limb_momentum(place, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
-def _write_rest(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+def rest_of_limb(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has

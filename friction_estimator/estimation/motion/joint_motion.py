@@ -252,7 +252,7 @@ class MotionBank:
         self.position_std = max(noise.position_std, _FINEST_POSITION)
         self.velocity_std = noise.independent_velocity_std
         self._filters: dict[int, tuple[FloatArray, StationaryFilters]] = {}
-        self._newest: tuple[float, Any] = (math.nan, None)
+        self.newest: tuple[float, Any] = (math.nan, None)
 
     def begin(self, position: FloatArray, velocity: FloatArray) -> FloatArray:
         """States (m, 3, n) with the first reading."""
@@ -279,13 +279,11 @@ class MotionBank:
 
     def filters(self, dt: float) -> tuple[FloatArray, StationaryFilters]:
         """Filters of a period within a tenth of this one [s], and their buffer."""
-        if dt == self._newest[0]:
-            return self._newest[1]
         key, period = self.nearby_period(dt)
         if key not in self._filters:
             filters = stationary_filters(self.models, self.position_std, self.velocity_std, period)
             self._filters[key] = pack(filters)
-        self._newest = dt, self._filters[key]
+        self.newest = dt, self._filters[key]
         return self._filters[key]
 
 
@@ -349,16 +347,21 @@ class JointMotionFilter:
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)
-        out, motion = empty_motion(position.size)
+        blank = _blank(position.size)
+        buffer = blank.buffer.copy()
+        out = buffer[-4 * position.size :].reshape(4, position.size)
         if self._rounded is not None:
             noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_CHANGE_TIME)
             sound = step_rounded_motion(self._rounded, position, velocity, *noise, dt, changed, out)
         else:
             changed = -math.expm1(-dt / _CHANGE_TIME)
-            sound = step_motion(self._state, position, velocity, dt, changed, self._bank.filters(dt)[0], out)
+            newest = self._bank.newest
+            filters = newest[1] if dt == newest[0] else self._bank.filters(dt)
+            sound = step_motion(self._state, position, velocity, dt, changed, filters[0], out)
         if not sound:
             raise FloatingPointError("the filtered motion of the joints was not finite")
         if self._fine.size:
             bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
+        motion: Any = Record(buffer, blank)
         result: JointMotion = motion
         return result
