@@ -330,7 +330,7 @@ def _within(values: Any, limit: float, what: str, names: Sequence[str]) -> Float
     """Copy of an array whose values are at most ``limit`` in size."""
     try:
         copy = np.array(values, dtype=np.float64)
-        if copy.shape == (len(names),) and copy.dot(copy) <= limit * limit:
+        if copy.shape == (len(names),) and math.hypot(*copy.tolist()) <= limit:
             return copy
     except (TypeError, ValueError):
         pass
