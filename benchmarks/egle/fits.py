@@ -68,8 +68,8 @@ SIDEWAYS_TOO = np.vstack(
 """Table 6.2, as :data:`STRAIGHT`."""
 
 
-PLAIN_LEAST_SQUARES = FrictionCurveOptions(fit=CurveOptions(robust=False), delay=0.0)
-"""Eq. 6.4: plain least squares."""
+PLAIN_LEAST_SQUARES = FrictionCurveOptions(fit=CurveOptions(robust=False), delay=0.0, dead_zone=0.0)
+"""Eq. 6.4: plain least squares over all samples."""
 
 
 @dataclass(frozen=True, slots=True)

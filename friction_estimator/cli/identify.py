@@ -122,7 +122,8 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
             "equation of inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; not given, by "
-            "inverse_dynamics those below 0.5 %% of the usual top speed")  # fmt: skip
+            "inverse_dynamics those below 0.5 %% of the usual top speed, by friction_curve those whose direction the "
+            "noise of the velocity hides")  # fmt: skip
     _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
     _option(
         group,

@@ -227,6 +227,11 @@ class Motion:
     treatment: Treatment | None = None
 
     @property
+    def cutoff_hz(self) -> float:
+        """Of the filter of the motion [Hz]; infinite: as recorded."""
+        return math.inf if self.treatment is None else self.treatment.cutoff_hz
+
+    @property
     def parallel_hz(self) -> float:
         """Up to where motion and torque are compared [Hz]; NaN when nothing is known of it."""
         return math.nan if self.treatment is None else self.treatment.band_hz
@@ -237,6 +242,11 @@ class Motion:
         gaps = np.flatnonzero(np.diff(self.time) > _GAP * self.period) + 1
         borders = [0, *gaps.tolist(), self.time.size]
         return tuple(zip(borders[:-1], borders[1:], strict=True))
+
+    @property
+    def stretch(self) -> IntArray:
+        """(K,) number of the stretch of every sample."""
+        return np.repeat(np.arange(len(self.stretches)), [stop - start for start, stop in self.stretches])
 
 
 def at_motors(motion: Motion, motors: Transmission) -> Motion:

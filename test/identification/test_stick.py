@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.drive import StickOptions, sliding, velocity_noise
+from friction_estimator.identification.curves.drive import BY_HAND, StickOptions, sliding, velocity_noise
 
 PERIOD = 0.01
 TIME = PERIOD * np.arange(4000)
@@ -44,7 +44,7 @@ def test_noise_is_that_of_the_moving_joint(rests):
     rng = np.random.default_rng(2)
     motion = STOP_AND_GO if rests else 0.1 * np.sin(0.8 * TIME)
     noise = np.where(motion == 0.0, 0.0, 0.002) * rng.normal(size=TIME.size)  # an encoder at rest has none
-    assert velocity_noise(motion + noise, WHOLE, PERIOD) == pytest.approx(0.002, rel=0.25)
+    assert velocity_noise(motion + noise, WHOLE, PERIOD, BY_HAND) == pytest.approx(0.002, rel=0.25)
 
 
 def test_thresholds_follow_from_the_noise():

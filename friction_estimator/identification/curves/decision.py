@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
+from friction_estimator.identification.curves.drive import least_certain_speed
 from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
 from friction_estimator.identification.curves.problem import (
     OFFSET,
@@ -64,7 +66,7 @@ class FrictionCurveOptions:
     fit : loss and starts
     delay : how late the friction is against the other columns [s]; None: chosen
     offset : a constant torque is fitted that the law lacks; None: chosen, joint by joint
-    dead_zone : slower samples are left out [rad/s]
+    dead_zone : slower samples are left out [rad/s]; None: those whose direction the noise of the velocity hides
     max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
     folds : of the validation
     cutoff_hz : of the zero-phase filter of velocities; None: chosen
@@ -76,7 +78,7 @@ class FrictionCurveOptions:
     fit: CurveOptions = field(default_factory=CurveOptions)
     delay: float | None = None
     offset: bool | None = None
-    dead_zone: float = 0.0
+    dead_zone: float | None = None
     max_sigma: float = float("inf")
     folds: int = FOLDS
     cutoff_hz: float | None = None
@@ -108,8 +110,16 @@ class CurveSource:
 
     def samples(self, motions: Sequence[Motion], options: FrictionCurveOptions, delay: float) -> CurveSamples:
         """Of friction that comes this late [s]."""
-        return curve_samples(
-            motions, self.joint, SampleOptions(delay, options.dead_zone, options.max_sigma, self.columns)
+        zone = self.dead_zone(motions, options)
+        return curve_samples(motions, self.joint, SampleOptions(delay, zone, options.max_sigma, self.columns))
+
+    def dead_zone(self, motions: Sequence[Motion], options: FrictionCurveOptions) -> float:
+        """Speed below which samples do not count [rad/s]: as given, or up to which the joint may be at rest."""
+        if options.dead_zone is not None:
+            return options.dead_zone
+        place = motions[0].joint_names.index(self.joint)
+        return max(
+            least_certain_speed(one.velocity[:, place], one.stretch, one.period, one.cutoff_hz) for one in motions
         )
 
     def rows(self, motions: Sequence[Motion], options: FrictionCurveOptions, delay: float) -> NumberedRows:
@@ -247,7 +257,8 @@ def choose_delay(
     delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
     tried = [source.rows(motions, options, delay) for delay in delays]
     kept = _comparable(tried)
-    if kept[0] or len(kept) < 2 or np.unique(tried[0].problem.segment).size < 2:
+    shared = reduce(np.intersect1d, (tried[k].number for k in kept))
+    if kept[0] or len(kept) < 2 or not shared.size or np.unique(tried[0].problem.segment).size < 2:
         return 0.0, "friction is taken at the stamp of its velocity: too few samples show a lateness", ()
     tried, delays = [tried[k] for k in kept], delays[kept]
     scores, table = _scores(tried, options), tuple[Candidate, ...]()

@@ -21,8 +21,10 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 STOP_NOISE = 4.0
 """Standard deviations of its noise beyond which the sign of a velocity is certain."""
-_NOISE_WINDOW = 0.5
-"""Length of the windows in which noise is separated from motion [s]."""
+BY_HAND = 0.5
+"""Time within which the velocity of a motor that a hand moves is close to a parabola [s]."""
+_SAMPLES = 10
+"""Independent samples within which any velocity is taken for one."""
 _MOVES = 0.1
 """A window is in motion when its slowest sample is faster than this share of the RMS velocity."""
 
@@ -47,15 +49,15 @@ class StickOptions:
                 raise ConfigError(f"{name} of the stick phases is {value!r}, it must be a number, zero or above")
 
 
-def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float) -> float:
+def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, window: float) -> float:
     """Standard deviation of the noise in a velocity (N,) [rad/s], from its quietest quarter of windows in motion.
 
-    Within half a second motion by hand is close to a parabola; what is left around it is noise. The lower quartile
+    Within a window [s] motion is close to a parabola; what is left around it is noise. The lower quartile
     passes over the windows where it is not. Windows at rest do not count: there an encoder reads one and the same
     step and has no noise at all. The parabola takes three of the samples, and more of a filtered signal, whose noise is
     then a little larger than estimated.
     """
-    length = max(round(_NOISE_WINDOW / period), 6)
+    length = max(round(window / period), _SAMPLES)
     starts = [k for k in range(0, velocity.size - length + 1, length) if stretch[k] == stretch[k + length - 1]]
     if not starts:
         return 0.0
@@ -68,6 +70,11 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float) -> fl
     return float(np.sqrt(np.quantile((around**2).sum(axis=0) / (length - 3), 0.25)))
 
 
+def least_certain_speed(velocity: FloatArray, stretch: IntArray, period: float, cutoff_hz: float) -> float:
+    """Speed from which on the sign of a velocity (N,) is certain [rad/s]; slower, the joint may be at rest."""
+    return STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _SAMPLES / cutoff_hz, BY_HAND))
+
+
 def sliding(velocity: FloatArray, stretch: IntArray, period: float, options: StickOptions) -> BoolArray:
     """Where (N,) one motor slides; all else are stick phases, reversals, edges of stretches, and their margins.
 
@@ -78,7 +85,7 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, options: Sti
     period : between two samples [s]
     """
     stop = options.stop_velocity
-    stop = STOP_NOISE * velocity_noise(velocity, stretch, period) if stop is None else stop
+    stop = STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if stop is None else stop
     direction = np.where(np.abs(velocity) > stop, np.sign(velocity), 0.0)
     change = (np.diff(direction) != 0.0) | (np.diff(stretch) != 0)
     margin = round(options.margin / period)
@@ -168,8 +175,7 @@ class DriveRecording:
         if not is_driven:
             self._check_sign(np.nan_to_num(friction), velocity)
         friction -= known * acceleration
-        stretch = np.repeat(np.arange(len(motion.stretches)), [stop - start for start, stop in motion.stretches])
-        slides = np.column_stack([sliding(one, stretch, motion.period, self.stick) for one in velocity.T])
+        slides = np.column_stack([sliding(one, motion.stretch, motion.period, self.stick) for one in velocity.T])
         ones = np.ones_like(velocity)
         inputs = {
             FRICTION: np.where(np.isfinite(recorded), friction, np.nan),

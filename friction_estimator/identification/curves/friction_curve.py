@@ -274,7 +274,7 @@ class Curves:
             values=tuple(curve.fit.friction.values.tolist()),
             further=curve.further,
             delay=delay,
-            dead_zone=options.dead_zone,
+            dead_zone=source.dead_zone(motions, options),
             max_sigma=options.max_sigma,
             coupling=coupling,
             drive=own,

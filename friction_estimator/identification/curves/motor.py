@@ -214,7 +214,7 @@ def identify_motor(
                 warn(reason)
     recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
     own = FrictionCurveOptions(
-        options.law, fit=fit, delay=options.delay, folds=options.folds, cutoff_hz=options.cutoff_hz
+        options.law, fit=fit, delay=options.delay, dead_zone=0.0, folds=options.folds, cutoff_hz=options.cutoff_hz
     )
     curves = Curves(METHOD, own, "torque", recording)
     offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(law) and options.offset is not False else set()
