@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for words, known in (("`identify`", False), ("`identify --known-inertia`", True)):
         foot = [ExternalWrench("contact", "foot_force", "base_link")]
         found = identify(folder / RECORDING, folder / MODEL, wrenches=foot, known_inertia=known)
-        band = found.identification.predictions[0].treatment.band_hz
+        band = found.predictions[0].treatment.band_hz
         for k, score in enumerate(found.scores):
             friction = (f"{found.values[k, p]:.3f} +- {found.sigma[k, p]:.3f}" for p in range(2))
             cells = words, f"{band:.1f}", score.joint, *friction, f"{score.model_error:.3f}"

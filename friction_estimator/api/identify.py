@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,54 +28,36 @@ from friction_estimator.identification.methods import IdentificationMethod, choo
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.result import (
-    FrictionSamples,
     Identification,
-    JointScore,
-    ParameterTable,
     velocity_ranges,
 )
 from friction_estimator.io.identification import load_identification as read_identification
 from friction_estimator.io.identification import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
-from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.linear_algebra import one_blas_thread
-from friction_estimator.types import Brief, FloatArray
+from friction_estimator.types import FloatArray
 
 Stage = Callable[[str], AbstractContextManager[Progress | None]]
 """Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScoredIdentification(Brief):
+class ScoredIdentification(Identification):
     """An identification with its errors on recordings: those that it was made of, or others.
 
     Attributes
     ----------
-    identification : the whole result: samples for figures and the record of how it was made included
     warnings : suspicious data, one sentence each
     """
 
-    identification: Identification
     warnings: tuple[str, ...] = ()
 
-    @property
-    def scores(self) -> tuple[JointScore, ...]:
-        """RMS errors of every joint on data that the fit has not seen, (n).
-
-        That of "predict zero", of the rigid body without friction, and of the whole model.
-        """
-        return self.identification.scores
-
-    @property
-    def samples(self) -> tuple[FrictionSamples, ...]:
-        """Friction of every joint over velocity, as measured and as predicted, (n)."""
-        return self.identification.samples
-
-    @property
-    def verdicts(self) -> tuple[str, ...]:
-        """What to think of the result, one sentence each, the most severe first."""
-        return self.identification.verdicts
+    @classmethod
+    def of(cls, found: Identification, **more: Any) -> Self:
+        """An identification with the attributes of this class."""
+        return cls(**{item.name: getattr(found, item.name) for item in fields(Identification)}, **more)
 
     def report(self, path: Path_, title: str = "identification") -> None:
         """Write an HTML page with figures and tables.
@@ -87,7 +69,7 @@ class ScoredIdentification(Brief):
         """
         from friction_estimator.reports.identification import write_identification_report
 
-        write_identification_report(path, self.identification, title)
+        write_identification_report(path, self, title)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -100,11 +82,6 @@ class IdentificationResult(ScoredIdentification):
     """
 
     coupled_motors: tuple[str, ...] = ()
-
-    @property
-    def friction(self) -> IdentifiedParameters:
-        """Law and parameters of every joint or motor, as the live node starts from them."""
-        return self.identification.friction
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -125,11 +102,6 @@ class IdentificationResult(ScoredIdentification):
     def sigma(self) -> FloatArray:
         """Standard deviations of the parameters of the friction laws, (n, p)."""
         return parameters_sigma(self.friction)
-
-    @property
-    def parameters(self) -> ParameterTable:
-        """Everything that was estimated, inertia and drive parameters included, with units and error bars."""
-        return self.identification.parameters
 
     def to_frame(self) -> Any:
         """Parameters as a pandas frame: value, standard deviation and unit. Needs pandas."""
@@ -162,7 +134,7 @@ class IdentificationResult(ScoredIdentification):
         ConfigError
             When the file cannot be written.
         """
-        save_identification(path, self.identification)
+        save_identification(path, self)
 
 
 @one_blas_thread()
@@ -264,7 +236,7 @@ def identify(
     found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)
-    return IdentificationResult(found, tuple(warnings), () if coupling is None else motors)
+    return IdentificationResult.of(found, warnings=tuple(warnings), coupled_motors=() if coupling is None else motors)
 
 
 def _live_start(law_names: tuple[str, ...]) -> str:
@@ -300,7 +272,7 @@ def load_identification(path: Path_) -> IdentificationResult:
     ConfigError
         When the file cannot be read, or is not a parameter file.
     """
-    return IdentificationResult(read_identification(path))
+    return IdentificationResult.of(read_identification(path))
 
 
 def noting(warnings: list[str], warn: Warn | None) -> Warn:

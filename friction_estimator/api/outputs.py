@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.api.identify import IdentificationResult
 from friction_estimator.api.recordings import Path_
 from friction_estimator.errors import BagError, ConfigError
 from friction_estimator.identification.result import Identification
@@ -26,7 +25,7 @@ from friction_estimator.robot.urdf import MAX_SIZE
 
 
 def export(
-    parameters: Path_ | IdentificationResult,
+    parameters: Path_ | Identification,
     to: str,
     path: Path_,
     *,
@@ -70,20 +69,18 @@ def export(
         if isinstance(given, (str, os.PathLike)) and output.resolve() == Path(given).expanduser().resolve():
             raise ConfigError(f"the output {path} is the input: give another file")
     origin: tuple[str, ...] = ()
-    if isinstance(parameters, IdentificationResult):
-        identification = parameters.identification
-    else:
-        identification = load_identification(parameters)
+    if isinstance(parameters, (str, os.PathLike)):
         origin = (f"Joint friction of {Path(parameters).name}, written by `friction_estimator export`.",)
+        parameters = load_identification(parameters)
     request = ExportRequest(
-        joint_frictions(identification, speed),
-        (*origin, *_sources(identification)),
+        joint_frictions(parameters, speed),
+        (*origin, *_sources(parameters)),
         "" if model is None else _read_model(Path(model)),
         None if coupling is None else load_coupling(Path(coupling)),
-        identification.bodies,
+        parameters.bodies,
     )
     made = export_friction(to, request, **options)
-    if unseen := unseen_joints(identification):
+    if unseen := unseen_joints(parameters):
         text = (
             f"the recordings show no friction of {', '.join(unseen)} (it stood, or its torque was not measured): what "
             "the model has stays"
@@ -93,7 +90,7 @@ def export(
         write_atomically(output, made.text)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
-    if made.warnings and speed is None and (unknown := unknown_ranges(identification)):
+    if made.warnings and speed is None and (unknown := unknown_ranges(parameters)):
         return (
             f"the velocities at which the friction of {', '.join(unknown)} was identified are not known: +-1 rad/s is "
             "assumed",

@@ -4,7 +4,6 @@ show at all.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.api.identify import (
-    IdentificationResult,
     ScoredIdentification,
     Stage,
     identify,
@@ -68,7 +66,7 @@ class ValidationResult(ScoredIdentification):
 
 @one_blas_thread()
 def validate(
-    identification: Path_ | IdentificationResult | Identification,
+    identification: Path_ | Identification,
     recordings: Recordings,
     robot: Path_ | Robot | None = None,
     *,
@@ -117,7 +115,7 @@ def validate(
     """
     warnings: list[str] = []
     note, working = noting(warnings, warn), stage or silent
-    found = _identification_of(identification)
+    found = identification if isinstance(identification, Identification) else load_identification(identification)
     with working("reading") as progress:
         experiments = read_experiments(
             recordings,
@@ -140,7 +138,8 @@ def validate(
     with working("validating") as progress:
         predictions = [one for one in found.predictions if torques or getattr(one, "drive", one) is None]
         if not predictions:
-            return ValidationResult(_by_laws(found, logs, urdf, experiments.coupling), tuple(warnings))
+            by_laws = _by_laws(found, logs, urdf, experiments.coupling)
+            return ValidationResult.of(by_laws, warnings=tuple(warnings))
         _refuse_unknown(logs[0].joint_names, predictions)
         if rollout:
             rollout_urdf(logs, urdf)  # refused before the work
@@ -152,7 +151,7 @@ def validate(
             if progress is not None:
                 progress(number + 1, len(predictions))
     rollouts = rollout_scores(found, logs, urdf) if rollout else ()
-    return ValidationResult(validated(found, rows, motions), tuple(warnings), rollouts)
+    return ValidationResult.of(validated(found, rows, motions), warnings=tuple(warnings), rollouts=rollouts)
 
 
 def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:
@@ -180,12 +179,6 @@ def _by_laws(
     motions = to_motions(logs, treatment, FOLDS)
     model = FixedBaseModel(urdf_xml, names)
     return validated(found, [rows_of_live_law(found.friction, found.inertia, motions, model, coupling)], motions)
-
-
-def _identification_of(given: Path_ | IdentificationResult | Identification) -> Identification:
-    if isinstance(given, IdentificationResult):
-        return given.identification
-    return load_identification(given) if isinstance(given, (str, os.PathLike)) else given
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,17 +256,16 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _print(result: IdentificationResult) -> None:
     """Choices, parameters with error bars, held-out errors and those of the baselines, verdicts."""
-    found = result.identification
     console = output_console()
     console.print("what was chosen, and why", style="bold")
-    for text in found.provenance.choices:
+    for text in result.provenance.choices:
         console.print(f"- {text}", markup=False, soft_wrap=True)
     console.print()
-    console.print(terminal_table(parameter_table(found.parameters)))
-    console.print(terminal_table(score_table(found.scores)))
-    if found.candidates:
-        console.print(terminal_table(candidate_table([one for one in found.candidates if _is_close(one)])))
-    condition = number(found.condition, digits=4)
+    console.print(terminal_table(parameter_table(result.parameters)))
+    console.print(terminal_table(score_table(result.scores)))
+    if result.candidates:
+        console.print(terminal_table(candidate_table([one for one in result.candidates if _is_close(one)])))
+    condition = number(result.condition, digits=4)
     console.print(f"condition number of the observation matrix, columns of unit norm: {condition}")
     console.print()
     console.print("verdict", style="bold")

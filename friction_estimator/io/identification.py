@@ -14,7 +14,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.drive import DriveRecording, StickOptions
+from friction_estimator.identification.curves.drive import DriveRecording
 from friction_estimator.identification.joint_log import Treatment
 from friction_estimator.identification.prediction import CurvePrediction, TorquePrediction
 from friction_estimator.identification.result import (
@@ -200,7 +200,7 @@ def read_prediction(entry: Mapping[str, Any]) -> Any:
 
 
 _INNER: dict[str, type[Any]] = {
-    "treatment": Treatment, "stick": StickOptions, "coupling": Coupling, "drive": DriveRecording
+    "treatment": Treatment, "coupling": Coupling, "drive": DriveRecording
 }  # fmt: skip
 
 

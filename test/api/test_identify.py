@@ -50,7 +50,7 @@ def test_the_parameters_that_were_put_in_come_out_within_their_error_bars(result
     assert (np.abs(result.values[:, :2] - truth) < 4.0 * result.sigma[:, :2] + 0.01 * truth).all()
     assert all(score.model_error < 2.0 * NOISE for score in result.scores)
     assert "method inverse_dynamics: motor torques of a robot with a fixed base were recorded" in (
-        result.identification.provenance.choices
+        result.provenance.choices
     )
 
 
@@ -80,7 +80,7 @@ def test_a_change_of_friction_is_named_with_what_to_check(result, urdf: Path, tm
 
 def test_a_saved_result_validates_as_the_result_itself(result, urdf: Path, tmp_path: Path) -> None:
     result.save(tmp_path / "params.yaml")
-    assert load_identification(tmp_path / "params.yaml").inertia == result.identification.inertia
+    assert load_identification(tmp_path / "params.yaml").inertia == result.inertia
     saved = fe.validate(tmp_path / "params.yaml", recording("second", 2), urdf)
     direct = fe.validate(result, recording("second", 2), urdf)
     assert saved.scores[0].model_error == pytest.approx(direct.scores[0].model_error, rel=1e-6)
@@ -122,7 +122,7 @@ def test_the_source_of_the_velocity_can_be_given(urdf: Path) -> None:
     measured = replace(log, velocity=np.gradient(log.position, log.time, axis=0))
     for velocity in ("measured", "differentiated"):
         found = fe.identify(measured, urdf, velocity=velocity, cutoff=20.0)
-        assert any(f"{velocity} velocity" in text for text in found.identification.provenance.choices)
+        assert any(f"{velocity} velocity" in text for text in found.provenance.choices)
     with pytest.raises(fe.FrictionEstimatorError, match="the measured velocity is wanted"):
         fe.identify(log, urdf, velocity="measured")
     with pytest.raises(fe.FrictionEstimatorError, match="'differentiated', 'measured'"):

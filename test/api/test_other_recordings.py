@@ -88,7 +88,7 @@ def test_a_right_velocity_is_used_where_positions_are_held() -> None:
     for k in np.flatnonzero(rng.uniform(size=len(held)) < 0.03):
         held[k : k + 8] = held[k]
     result = fe.identify(replace(log, position=held, velocity=exact), ARM, law="coulomb_viscous")
-    assert any(one.chosen and one.settings.startswith("measured") for one in result.identification.candidates)
+    assert any(one.chosen and one.settings.startswith("measured") for one in result.candidates)
     is_right(result)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.curves.drive import StickOptions
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
 from friction_estimator.identification.joint_log import JointLog
 from test.identification.hand_motion import joint_log
@@ -212,13 +211,13 @@ def test_a_drive_that_was_not_recorded_is_refused(logs):
 
 
 def test_static_friction_that_was_not_seen_is_reported(logs):
-    fast = replace(KNOWN, stick=StickOptions(stop_velocity=0.12))
+    fast = replace(KNOWN, dead_zone=0.12)
     reported = identify_motor(logs[0], TORSO, fast).verdicts
     assert all(any(f"{motor}: the data" in text and "show static_" in text for text in reported) for motor in MOTORS)
 
 
 def test_a_stribeck_velocity_that_is_not_seen_is_reported(logs):
-    options = replace(KNOWN, stribeck_velocity=None, stick=StickOptions(stop_velocity=0.12))
+    options = replace(KNOWN, stribeck_velocity=None, dead_zone=0.12)
     found = identify_motor(logs[0], TORSO, options)
     assert found.friction.law_names == ("asymmetric_stribeck_scaled",) * 3
     assert any("does not show stribeck_velocity" in text for text in found.verdicts)

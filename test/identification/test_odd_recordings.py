@@ -162,4 +162,4 @@ def test_a_few_drive_samples_of_an_idle_log_are_left_out_and_named() -> None:
     found = "idle: pwm up to 0.3; 2 of 500 samples have a drive, the first one 0.500 s after its start: it counts as"
     assert any(text.startswith(found) for text in result.warnings)
     np.testing.assert_allclose(result.values, clean.values, rtol=0.02)
-    assert any(text.startswith("driven counts as driven") for text in result.identification.provenance.choices)
+    assert any(text.startswith("driven counts as driven") for text in result.provenance.choices)

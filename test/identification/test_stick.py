@@ -5,35 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.drive import BY_HAND, StickOptions, sliding, velocity_noise
+from friction_estimator.identification.curves.drive import BY_HAND, sliding, velocity_noise
 
 PERIOD = 0.01
 TIME = PERIOD * np.arange(4000)
 WHOLE = np.zeros(TIME.size, dtype=np.intp)
 STOP_AND_GO = 0.2 * np.clip(np.sin(0.5 * np.pi * TIME), 0.5, 1.0) - 0.1  # at rest most of the second half of 4 s
-GIVEN = StickOptions(stop_velocity=0.01, margin=0.0)
 
 
-def test_rest_is_left_out_and_motion_is_not():
-    np.testing.assert_array_equal(sliding(STOP_AND_GO, WHOLE, PERIOD, GIVEN), STOP_AND_GO > 0.01)
-
-
-def test_margins_are_cut_from_both_ends_of_a_slip():
-    options = StickOptions(stop_velocity=0.01, margin=0.1)
+def test_rest_and_margins_at_both_ends_of_a_slip_are_left_out_and_motion_is_not():
     moves = STOP_AND_GO > 0.01
-    cut = 10
+    cut = 5
     expected = moves.copy()
     for shift in range(-cut, cut + 1):
         expected &= np.roll(moves, shift)
     expected[:cut], expected[-cut:] = False, False
-    np.testing.assert_array_equal(sliding(STOP_AND_GO, WHOLE, PERIOD, options), expected)
+    np.testing.assert_array_equal(sliding(STOP_AND_GO, WHOLE, PERIOD, 0.01), expected)
 
 
 def test_each_direction_is_a_slip_of_its_own_and_none_crosses_a_gap():
-    options = StickOptions(stop_velocity=0.0, margin=0.05)
     velocity = np.where(TIME < 20.0, 0.1, -0.1)
-    slides = sliding(velocity, (TIME >= 30.0).astype(np.intp), PERIOD, options)
+    slides = sliding(velocity, (TIME >= 30.0).astype(np.intp), PERIOD, 0.0)
     assert sorted(np.flatnonzero(~slides)) == [
         *range(5), *range(1995, 2005), *range(2995, 3005), *range(3995, 4000)
     ]  # fmt: skip
@@ -50,13 +42,6 @@ def test_noise_is_that_of_the_moving_joint(rests):
 def test_thresholds_follow_from_the_noise():
     rng = np.random.default_rng(3)
     velocity = STOP_AND_GO + 0.002 * rng.normal(size=TIME.size)
-    slides = sliding(velocity, WHOLE, PERIOD, StickOptions())
+    slides = sliding(velocity, WHOLE, PERIOD)
     assert not slides[STOP_AND_GO == 0.0].any()
     assert slides[STOP_AND_GO > 0.0].mean() > 0.8
-
-
-@pytest.mark.parametrize("name", ["stop_velocity", "margin"])
-@pytest.mark.parametrize("value", [-0.1, float("nan")])
-def test_impossible_options_are_refused(name, value):
-    with pytest.raises(ConfigError, match=f"{name} of the stick phases"):
-        StickOptions(**{name: value})

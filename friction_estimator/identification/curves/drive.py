@@ -27,26 +27,8 @@ _SAMPLES = 10
 """Independent samples within which any velocity is taken for one."""
 _MOVES = 0.1
 """A window is in motion when its slowest sample is faster than this share of the RMS velocity."""
-
-
-@dataclass(frozen=True, slots=True)
-class StickOptions:
-    """What counts as standing still.
-
-    Attributes
-    ----------
-    stop_velocity : slower samples stick [rad/s]; None: four standard deviations of the noise of the velocity
-    margin : cut from both ends of every slip: filters have smeared the stick phase into it [s]
-    """
-
-    stop_velocity: float | None = None
-    margin: float = 0.05
-
-    def __post_init__(self) -> None:
-        for name in ("stop_velocity", "margin"):
-            value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value >= 0.0):
-                raise ConfigError(f"{name} of the stick phases is {value!r}, it must be a number, zero or above")
+_MARGIN = 0.05
+"""Cut from both ends of every slip: filters have smeared the stick phase into it [s]."""
 
 
 def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, window: float) -> float:
@@ -75,7 +57,7 @@ def least_certain_speed(velocity: FloatArray, stretch: IntArray, period: float, 
     return STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _SAMPLES / cutoff_hz, BY_HAND))
 
 
-def sliding(velocity: FloatArray, stretch: IntArray, period: float, options: StickOptions) -> BoolArray:
+def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: float | None = None) -> BoolArray:
     """Where (N,) one motor slides; all else are stick phases, reversals, edges of stretches, and their margins.
 
     Parameters
@@ -83,12 +65,12 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, options: Sti
     velocity : (N,) [rad/s]
     stretch : (N,) number of the stretch without a gap in time
     period : between two samples [s]
+    dead_zone : slower samples stick [rad/s]; None: four standard deviations of the noise of the velocity
     """
-    stop = options.stop_velocity
-    stop = STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if stop is None else stop
+    stop = STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if dead_zone is None else dead_zone
     direction = np.where(np.abs(velocity) > stop, np.sign(velocity), 0.0)
     change = (np.diff(direction) != 0.0) | (np.diff(stretch) != 0)
-    margin = round(options.margin / period)
+    margin = round(_MARGIN / period)
     sticks = (direction == 0.0) | (margin > 0) & (np.append(change, True) | np.append(True, change))
     return ~maximum_filter1d(sticks, max(2 * margin - 1, 1), mode="nearest")
 
@@ -123,14 +105,14 @@ class DriveRecording:
     ----------
     coupling : of motors and joints
     drive : input that drives the motors
-    stick : what counts as standing still
+    dead_zone : speed below which a motor sticks, see :func:`sliding` [rad/s]
     inertia : reflected inertia of the motors, as far as known [kg m^2]
     gain : torque per unit of the drive, as far as known; then all logs show friction, driven or not
     """
 
     coupling: Coupling
     drive: str
-    stick: StickOptions = field(default_factory=StickOptions)
+    dead_zone: float | None = None
     inertia: Mapping[str, float] = field(default_factory=dict)
     gain: Mapping[str, float] = field(default_factory=dict)
 
@@ -175,7 +157,7 @@ class DriveRecording:
         if not is_driven:
             self._check_sign(np.nan_to_num(friction), velocity)
         friction -= known * acceleration
-        slides = np.column_stack([sliding(one, motion.stretch, motion.period, self.stick) for one in velocity.T])
+        slides = np.column_stack([sliding(one, motion.stretch, motion.period, self.dead_zone) for one in velocity.T])
         ones = np.ones_like(velocity)
         inputs = {
             FRICTION: np.where(np.isfinite(recorded), friction, np.nan),

@@ -21,7 +21,6 @@ from friction_estimator.identification.curves.drive import (
     LEFT_OUT,
     TORQUE,
     DriveRecording,
-    StickOptions,
     drive_kind,
     separated,
     without_drive,
@@ -56,7 +55,7 @@ class MotorOptions:
     drive : ``pwm`` or ``current``; None: whichever was recorded
     known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
     free : names of logs without drive torque, or paths of their files: whatever their PWM or current is, it did not act
-    stick : what counts as standing still
+    dead_zone : slower samples stick [rad/s]; None: by the noise of the velocity
     fit : loss
     cutoff_hz : of the velocities; None: chosen
     delay : by which the torques are late [s]; None: chosen
@@ -73,7 +72,7 @@ class MotorOptions:
     drive: str | None = None
     known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     free: tuple[str, ...] = ()
-    stick: StickOptions = field(default_factory=StickOptions)
+    dead_zone: float | None = None
     fit: CurveOptions = field(default_factory=CurveOptions)
     cutoff_hz: float | None = None
     delay: float | None = None
@@ -212,7 +211,7 @@ def identify_motor(
         for reason in reasons:
             if warn is not None and reason.endswith(LEFT_OUT):
                 warn(reason)
-    recording = DriveRecording(coupling, kind, options.stick, dict(options.inertia), dict(options.known_gain))
+    recording = DriveRecording(coupling, kind, options.dead_zone, dict(options.inertia), dict(options.known_gain))
     own = FrictionCurveOptions(
         options.law, fit=fit, delay=options.delay, dead_zone=0.0, folds=options.folds, cutoff_hz=options.cutoff_hz
     )

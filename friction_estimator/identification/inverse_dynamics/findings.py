@@ -130,8 +130,7 @@ _OTHER_MASS = 1.5
 def inverse_dynamics_findings(
     solution: Estimate,
     parameters: ParameterTable,
-    bodies: Estimate | None,
-    plausible: bool,
+    left: float,
     samples: Sequence[FrictionSamples],
     laws: Sequence[str],
 ) -> list[Finding]:
@@ -140,14 +139,12 @@ def inverse_dynamics_findings(
     Parameters
     ----------
     parameters : of the estimate
-    bodies : the estimate with the nearest bodies that exist; None when no inertia is unknown
-    plausible : noise explains how far these are from the identified ones
+    left : share of the torque that the nearest bodies that exist leave, zero where noise explains how far they are
     samples, laws : (n) friction as the data show it, and the law of every joint
     """
     found = []
-    if bodies is not None and not plausible and bodies.fit.relative_error > _GOOD:
-        errors = (100.0 * one.fit.relative_error for one in (bodies, solution))
-        found.append(Finding(1.9, IMPOSSIBLE.format(*errors)))
+    if left > _GOOD:
+        found.append(Finding(1.9, IMPOSSIBLE.format(100.0 * left, 100.0 * solution.fit.relative_error)))
     scale = parameters.urdf_scale
     if not 1.0 / _SCALE < scale < _SCALE:
         found.append(Finding(1.91, OTHER_SCALE.format(scale)))

@@ -42,7 +42,7 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.inverse_dynamics.refinement import (
     allowing_for_delay,
     conditions,
-    physical_estimate,
+    real_bodies,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
@@ -259,10 +259,7 @@ def _identify_part(
 ) -> Part:
     options, laws_table = _with_laws(motions, model, options)
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
-    bodies, plausible, standard = physical_estimate(solution)
-    if options.physical and bodies is not None:
-        solution = bodies
-        notes.append("inertial parameters are those of the nearest real bodies")
+    left, standard = real_bodies(solution)
     motors = friction_motors(options, model.joint_names)
     laws = live_laws(motors.names, options)
     friction = live_parameters(solution, laws)
@@ -271,7 +268,7 @@ def _identify_part(
     scores = joint_scores(solution, options.solver, options.folds, rows)
     samples = friction_samples(solution)
     parameters = parameter_table(solution)
-    findings = inverse_dynamics_findings(solution, parameters, bodies, plausible, samples, laws)
+    findings = inverse_dynamics_findings(solution, parameters, left, samples, laws)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
     findings += about_projection(samples, added_motors(solution.model.friction), friction)
     findings += judged(scores, solution.fit.condition) + about_friction(solution)

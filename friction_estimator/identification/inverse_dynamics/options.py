@@ -60,8 +60,6 @@ class InverseDynamicsOptions:
         None: chosen
     hold : drives that get positions hold a command until the next one comes; False: they interpolate, or compute as
         rarely as was recorded; None: either, and sigma allows for it
-    physical : inertial parameters are moved to the nearest ones that real bodies have; whether there are such bodies is
-        reported in any case
     dead_zone : speed below which a joint's samples are left out [rad/s]; None: 0.5 % of its usual top speed
     velocity : ``measured``, or ``differentiated`` from the positions; None: chosen
     cutoff_hz : of the zero-phase filter of velocities and accelerations; None: chosen
@@ -84,7 +82,6 @@ class InverseDynamicsOptions:
     delay: float | None = None
     late: str | None = None
     hold: bool | None = None
-    physical: bool = False
     dead_zone: float | None = None
     velocity: str | None = None
     cutoff_hz: float | None = None

@@ -229,17 +229,16 @@ def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
     return slope
 
 
-def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[str, float]]:
-    """The estimate with the nearest bodies that exist; None without bodies.
+def real_bodies(solution: Estimate) -> tuple[float, dict[str, float]]:
+    """Share of the torque that the nearest bodies which exist leave, zero where noise explains how far they are.
 
-    Whether noise explains the distance, and the standard parameters of bodies and drives with the friction that goes
-    with them, by name, come with it. Base parameters become those of the bodies, and all others move by their
-    covariance with them.
+    Standard parameters of bodies and drives, with the friction that goes with them, by name, come with it; none without
+    unknown bodies. Base parameters become those of the bodies, and all others move by their covariance with them.
     """
     first, inertial, body = solution.model.friction_count, solution.inertial, solution.model.body
     if not inertial.any() or not body.link_reference.size:
-        return None, True, {}
-    V = solution.fit.covariance
+        return 0.0, {}
+    V, problem = solution.fit.covariance, solution.fit.problem
     bodies = nearest_physical(
         body.base.grouping[solution.kept[inertial] - first],
         solution.fit.values[inertial],
@@ -247,19 +246,10 @@ def physical_estimate(solution: Estimate) -> tuple[Estimate | None, bool, dict[s
         body.link_reference,
     )
     step = np.linalg.lstsq(V[np.ix_(inertial, inertial)], bodies.base - solution.fit.values[inertial], rcond=1e-12)[0]
-    fitted = solution.fit.values + V[:, inertial] @ step
-    fitted[inertial] = bodies.base
-    problem = solution.fit.problem
-    fitted = np.where(problem.nonnegative, np.maximum(fitted, 0.0), fitted)
-    residual = problem.y - problem.W @ fitted
-    fit = replace(
-        solution.fit,
-        values=fitted,
-        residual=residual,
-        relative_error=float(np.linalg.norm(residual) / np.linalg.norm(problem.y)),
-    )
-    values = np.zeros_like(solution.values)
-    values[solution.kept] = fitted
+    values = solution.fit.values + V[:, inertial] @ step
+    values[inertial] = bodies.base
+    values = np.where(problem.nonnegative, np.maximum(values, 0.0), values)
+    left = float(np.linalg.norm(problem.y - problem.W @ values) / np.linalg.norm(problem.y))
     standard = dict(zip(body.standard_names, bodies.standard.tolist(), strict=True))
-    standard |= {solution.model.names[k]: float(values[k]) for k in solution.kept if k < first}
-    return replace(solution, fit=fit, values=values), bodies.plausible, standard
+    standard |= {solution.model.names[k]: float(values[place]) for place, k in enumerate(solution.kept) if k < first}
+    return 0.0 if bodies.plausible else left, standard
