@@ -11,7 +11,7 @@ in the middle of a run. Small functions that only kernels call need no types::
 
 The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
 ``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
-scalars. Arrays that belong together travel as one argument, a class of :mod:`friction_estimator.arrays`: ``[State]``
+scalars. Arrays that belong together travel as one argument, a class of :mod:`friction_estimator.records`: ``[State]``
 where Python hands over the buffer of such a tuple (0.15 us, where the ten arrays of ``Dynamics`` cost 0.85 us),
 ``(State)`` where it hands over its fields.
 
@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.arrays import FIELD_TYPES, KINDS, construction, fields_of, leaves_of, view, viewer_of
+from friction_estimator.records import FIELD_TYPES, KINDS, construction, fields_of, leaves_of, view, viewer_of
 
 numba: Any
 try:
@@ -283,7 +283,7 @@ def _constants(function: Callable[..., Any]) -> list[str]:
 
 
 def _layout(name: str) -> str:
-    """Fields of a class of :mod:`friction_estimator.arrays`, and of those among them; empty for other types."""
+    """Fields of a class of :mod:`friction_estimator.records`, and of those among them; empty for other types."""
     return "".join(f"{name}.{field}={kind}{_layout(kind)}" for field, kind in fields_of(name).items())
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.arrays import arrays, packed
+from friction_estimator.records import packed, record
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -170,7 +170,7 @@ class SensorFrame:
     new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 
 
-@arrays
+@record
 class Attitude(NamedTuple):
     """Output of the attitude stage.
 
@@ -213,7 +213,7 @@ class ContactPhase:
     name: str
 
 
-@arrays
+@record
 class Dynamics(NamedTuple):
     """One pinocchio update, shared by all later stages.
 
@@ -274,7 +274,7 @@ class BaseState:
     twist_covariance: FloatArray
 
 
-@arrays
+@record
 class MeasuredFriction(NamedTuple):
     """Friction measured by an observer, without any friction law.
 

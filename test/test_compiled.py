@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from friction_estimator import arrays, compiled
+from friction_estimator import compiled, records
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.types import Flags, FrictionEstimate, Indices, Matrix, Vector
@@ -137,13 +137,13 @@ def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, 
     assert new.name.startswith("kernels-") and new != unused
 
 
-@arrays.arrays
+@records.record
 class Sized(NamedTuple):
     values: Indices
     size: int
 
 
-@arrays.arrays
+@records.record
 class Pair(NamedTuple):
     first: Vector
     second: Matrix
@@ -152,7 +152,7 @@ class Pair(NamedTuple):
     inner: Sized
 
 
-@arrays.arrays
+@records.record
 class Ends(NamedTuple):
     first: Vector
     last: Vector
@@ -166,19 +166,19 @@ def scaled_sum(pair, factor, sized):
 
 def test_a_kernel_cuts_the_buffer_of_a_tuple_and_refuses_another():
     flags, inner = np.array([False, False, True]), Sized(np.arange(2), 3)
-    buffer, pair = arrays.pack(Pair(np.array([1.0, 2.0]), np.array([[4.0, 0.0]]), flags, True, inner))
+    buffer, pair = records.pack(Pair(np.array([1.0, 2.0]), np.array([[4.0, 0.0]]), flags, True, inner))
     assert scaled_sum(buffer, 2.0, np.arange(3), 3) == 4.0 + 10.0 + 3.0
     assert pair.second[0, 1] == 10.0 and pair.inner.size == 3 and pair.flags.tolist() == flags.tolist()
     with pytest.raises(TypeError, match="class Pair"):
-        scaled_sum(arrays.packed(inner), 2.0, np.arange(3), 3)
+        scaled_sum(records.packed(inner), 2.0, np.arange(3), 3)
 
 
 def test_a_buffer_is_that_of_a_tuple_only_while_all_arrays_are_its_views():
-    buffer, one = arrays.allocate(Ends, 2, 3)
-    assert arrays.buffer_of(one) is buffer
+    buffer, one = records.allocate(Ends, 2, 3)
+    assert records.buffer_of(one) is buffer
     moved = one._replace(last=np.ones(3))
-    np.testing.assert_array_equal(arrays.view(Ends, arrays.buffer_of(moved)).last, 1.0)
-    new = arrays.Blank(moved).new()
-    assert arrays.buffer_of(new) is new.buffer and len(list(new)) == 2 and new.last.tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_array_equal(records.view(Ends, records.buffer_of(moved)).last, 1.0)
+    new = records.Blank(moved).new()
+    assert records.buffer_of(new) is new.buffer and len(list(new)) == 2 and new.last.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(TypeError, match="Vector has 1"):
-        arrays.packed(Ends(np.zeros((1, 2)), np.zeros(3)))
+        records.packed(Ends(np.zeros((1, 2)), np.zeros(3)))

@@ -120,8 +120,8 @@ class StudyEstimator(Estimator):
         self._stage = SignalStage(self._pipeline.robot, robot.config.momentum.inputs_are_held)
         self.rows: list[tuple[Any, ...]] = []
 
-    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        estimates, sensed = super()._use(frame), self._pipeline.sensed
+    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        estimates, sensed = super()._estimate(frame), self._pipeline.sensed
         if sensed is None or not has_effort(frame):
             self._stage.reset()
             return estimates

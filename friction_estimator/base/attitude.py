@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, Record, allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
@@ -36,6 +35,7 @@ from friction_estimator.linear_algebra import (
     yaw_from_quaternion,
 )
 from friction_estimator.linear_algebra import Vector as Triple
+from friction_estimator.records import Blank, Record, allocate, pack, record
 from friction_estimator.types import GRAVITY, Attitude, FloatArray, Matrix, Vector
 
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
@@ -61,7 +61,7 @@ _LEAST_VARIANCE = 1e-12
 _EMPTY = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 
 
-@arrays
+@record
 class AttitudeState(NamedTuple):
     """State of both filters.
 
@@ -89,7 +89,7 @@ class AttitudeState(NamedTuple):
     gyro: Vector
 
 
-@arrays
+@record
 class AttitudeTuning(NamedTuple):
     """What is known of IMU and trunk in advance.
 

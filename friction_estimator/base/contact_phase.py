@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.records import allocate, record
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
 CONTACT_FRACTION = 0.03
@@ -20,7 +20,7 @@ FRICTION_CONE = 1.0
 """Largest ratio of the force along the sole to the normal force that the ground exerts on a foot."""
 
 
-@arrays
+@record
 class ContactState(NamedTuple):
     """State of k triggers.
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, packed
 from friction_estimator.base.soles import (
     Heading,
     Heights,
@@ -39,6 +38,7 @@ from friction_estimator.base.velocity import (
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, turned
+from friction_estimator.records import packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -116,7 +116,7 @@ def _share_load(
         load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
 
 
-@arrays
+@record
 class OdometryState(NamedTuple):
     """The filters, ``speed`` (1,) over the ground [m/s], and position (3,) and lever (3, 3) of the IMU in the base."""
 

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.base.attitude import GYRO_BIAS_WALK, IMU_GAP_RATE
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
+from friction_estimator.records import record
 from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector
 
 ROTATION_STD = 0.002
@@ -106,7 +106,7 @@ def _yaw_between(before: FloatArray, after: FloatArray) -> float:
     return math.atan2(sine, cosine)
 
 
-@arrays
+@record
 class Heading(NamedTuple):
     """Kalman filter of ``x = [c, b, f_1, ..., f_k]``.
 
@@ -193,7 +193,7 @@ def correct_heading(heading: Heading, attitude: Attitude) -> tuple[FloatArray, F
     return turned, attitude.angular_velocity - x[1] * up, heading_covariance, rest
 
 
-@arrays
+@record
 class Heights(NamedTuple):
     """Kalman filter of ``x = [z, f_1, ..., f_k]``.
 
@@ -248,7 +248,7 @@ def step_heights(
             _use_sole(x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf)
 
 
-@arrays
+@record
 class Places(NamedTuple):
     """Horizontal position of the base: ``p = sum_i share_i (a_i - r_i)`` over the standing soles.
 

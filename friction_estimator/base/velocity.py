@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION_TIME, VIBRATION_STD
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Vector as Triple
 from friction_estimator.linear_algebra import bounded, cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.records import record
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Vector
 
 ACCELERATION_ERROR_TIME = 1.0
@@ -47,7 +47,7 @@ _TINY = 1e-300
 """Denominators below this are zero."""
 
 
-@arrays
+@record
 class InertialVelocity(NamedTuple):
     """Kalman filter of ``x = [v, e]`` on each world axis, with measured noise of the legs.
 

@@ -29,8 +29,8 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
-_JUDGED_NS = 500_000_000
-"""Time between two judgements of the joints [ns]."""
+_DIAGNOSIS_PERIOD_NS = 500_000_000
+"""Interval of the diagnosis [ns]."""
 _OTHER_ROBOT = (
     "the parameters were identified with another robot model (names, limits or masses differ): check that they belong "
     "to this robot"
@@ -70,7 +70,7 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False
-        self._judged_ns = 0
+        self._diagnosed_ns = 0
         self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
         model = self._pipeline.robot
         self._sample_checks = SampleChecks(config, model, self._health)
@@ -84,7 +84,7 @@ class Estimator:
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
         self.monitor = DiagnosisMonitor(laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb)
-        self._judge()
+        self._renew_diagnosis()
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class Estimator:
         self.reset()
         self._pipeline.friction.forget()
         self.monitor.forget()
-        self._judge()
+        self._renew_diagnosis()
 
     @property
     def frozen(self) -> bool:
@@ -251,7 +251,7 @@ class Estimator:
             fitting, notes = replace(fitting, calibration=None), (*notes, _OTHER_ROBOT)
         self._pipeline.friction.restore(fitting)
         self.monitor.forget(parameters_sigma(self.identified))
-        self._judge()
+        self._renew_diagnosis()
         anew = [name for name in names if name not in identified.joint_names]
         if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
             notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
@@ -269,7 +269,7 @@ class Estimator:
         """
         return self._doubts
 
-    def _judge(self) -> None:
+    def _renew_diagnosis(self) -> None:
         figures, wrong = self.monitor.figures(), self._health.doubts
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
         diagnoses, doubts = diagnose(figures, self.joint_names), []
@@ -287,13 +287,13 @@ class Estimator:
             try:
                 if math.isnan(frame.velocity[0]):
                     frame = self._differentiator.step(frame)
-                estimates += self._use(frame)
-                self._note(frame)
+                estimates += self._estimate(frame)
+                self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:
                 self._restart(error, frame)
         return estimates
 
-    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
         """Estimates that a frame makes possible, oldest first."""
         estimate = self._pipeline.step(frame)
         if estimate.law is not self._pipeline.unknown.law:
@@ -310,12 +310,15 @@ class Estimator:
         self._health.add_error_restart("all filters", 0 if frame is None else frame.stamp_ns, error)
         self.reset()
 
-    def _note(self, frame: SensorFrame) -> None:
+    def _check_sensors(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""
         self._newest_frame, checks = frame, self._checks
-        if not 0 <= frame.stamp_ns - self._judged_ns < _JUDGED_NS or self._health.doubts != self._sensor_doubts:
-            self._judged_ns = frame.stamp_ns
-            self._judge()
+        if (
+            not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
+            or self._health.doubts != self._sensor_doubts
+        ):
+            self._diagnosed_ns = frame.stamp_ns
+            self._renew_diagnosis()
         if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self._pipeline.sensed) is not None:
             checks.add(frame, sensed.dynamics)
             if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.health import Health
+from friction_estimator.records import pack, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import CommandSample, FloatArray, ImuSample, Indices, JointSample, Matrix, WrenchSample
 
@@ -60,7 +60,7 @@ POSITION, VELOCITY, EFFORT, CONTRADICTION, NO_EFFORT, NOTHING = range(6)
 """What is wrong with a joint sample; with the first four it is not used."""
 
 
-@arrays
+@record
 class Streams(NamedTuple):
     """Newest samples of two publishers of joint states.
 

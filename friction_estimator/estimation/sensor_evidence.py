@@ -198,7 +198,7 @@ class EvidenceCollector:
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
         """Add the torque (n,) that gravity and foot forces need, and the motor torque (n,), of the moving joints."""
         products = np.stack((needed * effort, needed**2, effort**2, np.ones_like(needed)))
-        used = moving & ~self._robot.touched
+        used = moving & ~self._robot.in_unmeasured_contact
         self.block.torque[:, used] += products[:, used]
 
 

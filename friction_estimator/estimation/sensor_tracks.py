@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
+from friction_estimator.records import record
 from friction_estimator.types import Block, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
 _LONGEST_GAP = 3.0
@@ -40,7 +40,7 @@ WAITS, USED, REPEATS, GAP, CHANGED = 0, 1, 2, 4, 8
 """Results of :func:`next_frame`."""
 
 
-@arrays
+@record
 class Tracks(NamedTuple):
     """Recent readings of s sensors, at most q of each, and the joint states for which they were used.
 

@@ -67,7 +67,7 @@ class SmoothedEstimator(Estimator):
         self._smoother.reset()
         super().reset()
 
-    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
         estimates = self._complete(self._smoother.flush()) if frame.dt == 0.0 else []
         sensed = self._pipeline.sense(frame)
         self._waiting.append((frame, sensed))

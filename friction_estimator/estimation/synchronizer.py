@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.arrays import pack
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.sensor_tracks import (
@@ -30,6 +29,7 @@ from friction_estimator.estimation.sensor_tracks import (
     insert_readings,
     next_frame,
 )
+from friction_estimator.records import pack
 from friction_estimator.types import FloatArray, JointSample, SensorFrame
 
 _NS = 1_000_000_000

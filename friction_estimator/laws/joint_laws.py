@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import law_names, make_law
@@ -24,6 +23,7 @@ from friction_estimator.laws.linear import (
     presliding_of_load,
     term_table,
 )
+from friction_estimator.records import pack, record
 from friction_estimator.types import BoolArray, FloatArray, IndexBlock, Matrix, Vector
 
 _NODES, _WEIGHTS = hermegauss(7)
@@ -36,7 +36,7 @@ _SMOOTH = 0.1
 error below 1e-6 of the friction."""
 
 
-@arrays
+@record
 class LawTable(NamedTuple):
     """Terms of the friction laws of n joints.
 
@@ -99,13 +99,18 @@ def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> Non
         unknown[k] /= 1.0 + abs(part)
 
 
-@arrays
+@record
 class MeanFriction(NamedTuple):
     """Friction of n joints over uncertain velocities: mean regressor (n, p), mean (n,) [N m], variance (n,)."""
 
     regressor: Matrix
     torque: Vector
     variance: Vector
+
+    @staticmethod
+    def empty(joints: int, parameters: int) -> MeanFriction:
+        """To be filled."""
+        return MeanFriction(np.empty((joints, parameters)), *np.empty((2, joints)))
 
 
 @kernel
@@ -119,9 +124,19 @@ def expected_friction(
     wave: FloatArray,
     out: MeanFriction,
 ) -> None:
-    """Write mean and variance of the friction for Gaussian velocities.
+    """Write mean and variance of the friction of n joints when the true velocities are Gaussian.
 
-    ``strain`` (n, s) has the Dahl strains of the presliding terms, ``wave`` (n, 2) sine and cosine of the ripple.
+    Gauss-Hermite quadrature with seven nodes, exact for polynomials up to degree thirteen; with three, up to degree
+    five, where the velocity is well known. Where the velocity is more uncertain than the law is smooth, the law is
+    nearly a jump, and the quadrature has an error: of ``tanh(dq/s)`` at most 0.003 when the standard deviation is s,
+    0.05 when it is 2 s, and 0.11 when it is 3 s; of ``sgn(dq)`` up to 0.46, close to zero.
+
+    Parameters
+    ----------
+    parameters : (n, p)
+    velocity, velocity_std, load : (n,) mean and standard deviation [rad/s], [N m]
+    strain : (n, s) Dahl strains of the presliding terms; (n, 0): the joints slide on
+    wave : (n, 2) sine and cosine of the ripple; (n, 0): the mean over all positions
     """
     n, p = laws.scales.shape
     phi, torque, codes, scales = np.empty(p), np.empty(_NODES.size), laws.codes, laws.scales
@@ -141,27 +156,6 @@ def expected_friction(
         for k in range(nodes.size):
             variance += weights[k] * (torque[k] - mean) ** 2
         out.torque[joint], out.variance[joint] = mean, variance
-
-
-@kernel("[LawTable] T M M M T T T M M")
-def expected_friction_rows(
-    laws: LawTable,
-    parameters: FloatArray,
-    velocity: FloatArray,
-    load: FloatArray,
-    velocity_std: FloatArray,
-    strain: FloatArray,
-    wave: FloatArray,
-    phi: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-) -> None:
-    """Write mean regressor (r, n, p), mean and variance (r, n) of the friction at r instants."""
-    for row in range(len(velocity)):
-        out = MeanFriction(phi[row], mean[row], variance[row])
-        expected_friction(
-            laws, parameters[row], velocity[row], load[row], velocity_std[row], strain[row], wave[row], out
-        )
 
 
 class JointLaws:
@@ -229,41 +223,6 @@ class JointLaws:
         rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
         loads = np.array(np.broadcast_to(load, velocity.shape), dtype=float, order="C").reshape(-1, n)
         return joints_regressor(self.table_buffer, rows, loads).reshape(*velocity.shape, self.parameter_count)
-
-    def expected_friction(
-        self,
-        parameters: FloatArray,
-        velocity: FloatArray,
-        load: FloatArray,
-        velocity_std: FloatArray,
-        strain: FloatArray | None = None,
-        wave: FloatArray | None = None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Friction when the true velocity is Gaussian about ``velocity``.
-
-        Gauss-Hermite quadrature with seven nodes, exact for polynomials up to degree thirteen; with three, up to degree
-        five, where the velocity is well known. Where the velocity is
-        more uncertain than the law is smooth, the law is nearly a jump, and the quadrature has an error: of
-        ``tanh(dq/s)`` at most 0.003 when the standard deviation is s, 0.05 when it is 2 s, and 0.11 when it is 3 s; of
-        ``sgn(dq)`` up to 0.46, close to zero.
-
-        Parameters
-        ----------
-        parameters : (r, n, p)
-        velocity, load : (r, n) [rad/s], [N m]
-        velocity_std : (r, n) standard deviation of the velocity [rad/s]
-        strain : (r, n, s) Dahl strains of the presliding terms; None: the joints slide on
-        wave : (r, n, 2) sine and cosine of the ripple; None: the mean over all positions
-
-        Returns
-        -------
-        regressor, torque, variance : (r, n, p) mean, (r, n) mean [N m], (r, n) from the velocity [(N m)^2]
-        """
-        out = np.empty((*velocity.shape, self.parameter_count)), np.empty(velocity.shape), np.empty(velocity.shape)
-        strain, wave = (np.empty((*velocity.shape, 0)) if one is None else one for one in (strain, wave))
-        at = self.table_buffer, parameters, velocity, load, velocity_std, strain, wave
-        expected_friction_rows(*at, *out)
-        return out
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (..., n) [N m] for parameters (n, p)."""

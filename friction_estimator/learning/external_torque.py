@@ -277,8 +277,8 @@ class MobNetEstimator(Estimator):
         self._network, self._guard = model.estimator(), Guard(model, bool(self._base), self._health)
         self._fusion = Fusion(len(robot.joint_names)) if fused else None
 
-    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        estimates = super()._use(frame)
+    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        estimates = super()._estimate(frame)
         sensed, guard = self._pipeline.sensed, self._guard
         if sensed is None or not estimates or not has_effort(frame):
             self._stage.reset()

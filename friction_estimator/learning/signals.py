@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.arrays import packed
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
+from friction_estimator.records import packed
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, Dynamics, FloatArray, SensorFrame
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.linear_algebra import cross, product, turned
+from friction_estimator.records import record
 from friction_estimator.types import Block, Dynamics, FlagTable, FloatArray, Matrix
 
 
-@arrays
+@record
 class FeetTable(NamedTuple):
     """Where the feet are.
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.arrays import Blank, Record, allocate, pack
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import skew
+from friction_estimator.records import Blank, Record, allocate, pack
 from friction_estimator.robot.dynamic_terms import (
     FeetTable,
     dynamic_terms,
@@ -62,7 +62,7 @@ class RobotModel:
     armature : (n,) rotor inertia that the configuration gives, reflected to the joint; 0: none [kg m^2]
     lowest_position, highest_position : (n,) a reading beyond cannot be true: limits of the URDF with a margin
     coupled : (n, n) True where the mass matrix couples two joints (one is an ancestor of the other)
-    touched : (n,) True where ``robot.unmeasured_contacts`` names a joint, or one that is coupled with it
+    in_unmeasured_contact : (n,) True where ``robot.unmeasured_contacts`` names a joint, or one that is coupled with it
     motors : that move the joints
     identity : hash of names, limits and masses
     warnings : what the URDF has that is hardly true, one sentence each
@@ -101,7 +101,7 @@ class RobotModel:
                     )
         self.coupled: BoolArray = supports[first_joint:] | supports[first_joint:].T
         named = config.robot.touched(self.joint_names)
-        self.touched: BoolArray = named | self.coupled[:, named].any(axis=1)
+        self.in_unmeasured_contact: BoolArray = named | self.coupled[:, named].any(axis=1)
         self.identity = identity_of(self._model, self.joint_names)
         limit = np.array(self._model.effortLimit[self.base_dofs :])
         self.effort_limit: FloatArray = np.where(limit > 0.0, limit, np.inf)

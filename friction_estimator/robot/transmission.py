@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.arrays import arrays
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import quadratic_form
+from friction_estimator.records import record
 from friction_estimator.types import FloatArray, IndexTable, IntArray, Matrix
 
 
-@arrays
+@record
 class MotorTable(NamedTuple):
     """Maps between motors and joints for the kernels, as of :class:`Transmission`."""
 

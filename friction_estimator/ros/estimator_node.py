@@ -75,9 +75,9 @@ class EstimatorNode(ManagedNode):
 
     def __init__(self) -> None:
         super().__init__("friction_estimator")
-        self._config, self._own = read_parameters(self, ESTIMATOR_FIELDS)
-        source = self._own["external_torque_source"]
-        self._model, self._fused = "" if source == "kalman" else self._own["mob_net_model"], source == "fused"
+        self._config, self._settings = read_parameters(self, ESTIMATOR_FIELDS)
+        source = self._settings["external_torque_source"]
+        self._model, self._fused = "" if source == "kalman" else self._settings["mob_net_model"], source == "fused"
         if self._fused and not self._model:
             raise ConfigError("external_torque_source = 'fused' needs MOB-Net: set mob_net_model to a model of `train`")
         self._running: Running = rclpy.ok
@@ -92,22 +92,22 @@ class EstimatorNode(ManagedNode):
         self._saving: Future[None] | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
-        self._queue = InputQueue(leave_out=not self._own["inputs_reliable"])
+        self._queue = InputQueue(leave_out=not self._settings["inputs_reliable"])
         on_change(self, self._config, self._change)
 
     def play(self, executor: Executor, running: Running) -> None:
         """Work until the process shall end."""
         self._running = running
-        if not (self._own["robot_description"] or self._config.robot.urdf):
+        if not (self._settings["robot_description"] or self._config.robot.urdf):
             await_robot_description(self, self._use_description)
-        elif self._own["autostart"]:
+        elif self._settings["autostart"]:
             self.bring_up()
         self._queue.run(executor, running)
 
     def _use_description(self, urdf_xml: str) -> None:
         """Use the URDF of the topic."""
         self._urdf_on_topic = urdf_xml
-        if self._own["autostart"]:
+        if self._settings["autostart"]:
             self.bring_up()
 
     def configure(self, undo: ExitStack) -> None:
@@ -120,7 +120,7 @@ class EstimatorNode(ManagedNode):
         LearningError
             When the model of MOB-Net or the collision thresholds cannot be read or are of another robot.
         """
-        config, own = self._config, self._own
+        config, own = self._config, self._settings
         urdf_xml = self._urdf_on_topic or find_robot_description(own["robot_description"], config.robot.urdf)
         if not urdf_xml:
             raise RobotModelError(
@@ -157,7 +157,7 @@ class EstimatorNode(ManagedNode):
             self._guard = CompensationGuard(self, config.compensation.timeout, self._outputs.stop_compensation)
             undo.callback(self._guard.destroy)
         self._listen(estimator, undo)
-        self._active, self._next_save = True, time.monotonic() + self._own["save_period"]
+        self._active, self._next_save = True, time.monotonic() + self._settings["save_period"]
         undo.callback(self._save_at_end, estimator)
         undo.callback(self._end_estimates, estimator)
         self._diagnostics.begin()
@@ -195,7 +195,7 @@ class EstimatorNode(ManagedNode):
         return MobNetEstimator(self._config, urdf_xml, model, self._fused)
 
     def _detect_collisions(self, joint_names: Sequence[str], urdf_xml: str, undo: ExitStack) -> None:
-        if not (path := self._own["collision_thresholds"]):
+        if not (path := self._settings["collision_thresholds"]):
             return
         thresholds = load_thresholds(Path(path))
         thresholds.check(joint_names, torque_source(self._config, self._model, self._fused))
@@ -205,8 +205,8 @@ class EstimatorNode(ManagedNode):
             thresholds,
             [foot.frame for foot in self._config.feet],
             bool(self._model),
-            self._own["collision_reaction"],
-            self._own["collision_step_length"],
+            self._settings["collision_reaction"],
+            self._settings["collision_step_length"],
         )
         undo.callback(self._collisions.destroy)
         undo.callback(setattr, self, "_collisions", None)
@@ -225,7 +225,7 @@ class EstimatorNode(ManagedNode):
 
     def _open_file(self, estimator: Estimator, undo: ExitStack) -> ParameterFile | None:
         """Lock the file of identified parameters, and continue with those of the previous run if it exists."""
-        name, log = self._own["identified_parameters"], self.get_logger()
+        name, log = self._settings["identified_parameters"], self.get_logger()
         if not (name and self._config.has_friction):
             return None
         file = undo.enter_context(closing(ParameterFile(name)))
@@ -240,7 +240,7 @@ class EstimatorNode(ManagedNode):
 
     def _save(self, estimator: Estimator, file: ParameterFile) -> Future[None]:
         """Save identified parameters without blocking the only thread of the node."""
-        self._next_save = time.monotonic() + self._own["save_period"]
+        self._next_save = time.monotonic() + self._settings["save_period"]
         self._saving = file.save_in_background(estimator.identified)
         return self._saving
 
@@ -309,7 +309,7 @@ class EstimatorNode(ManagedNode):
             counters.mismatch = f"a publisher offers another QoS ({qos_policy_name_from_kind(event.last_policy_kind)})"
             self._warn(f"QoS of {topic}", f"{topic}: {counters.mismatch}, so its messages do not arrive")
 
-        qos = RELIABLE_INPUT if self._own["inputs_reliable"] else SENSOR_INPUT
+        qos = RELIABLE_INPUT if self._settings["inputs_reliable"] else SENSOR_INPUT
         events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
         if joints:
             subscription = self.create_subscription(message_type, topic, receive, qos, event_callbacks=events, raw=True)
@@ -347,12 +347,13 @@ class EstimatorNode(ManagedNode):
     def _statuses(self) -> list[DiagnosticStatus]:
         """State of the node; saves the identified parameters when it is time."""
         if self._estimator is None or not self._active:
-            waits = f"waiting for the URDF on {ROBOT_DESCRIPTION}" if self._own["autostart"] else "configure the node"
+            autostart = self._settings["autostart"]
+            waits = f"waiting for the URDF on {ROBOT_DESCRIPTION}" if autostart else "configure the node"
             message = waits if self._estimator is None else "no estimate: activate the node"
             return [self._status("estimates", DiagnosticStatus.WARN, message)]
         statuses = [*self._diagnostics.report(), self._outputs_status()]
         if self._file is not None:
-            due = 0.0 < self._own["save_period"] and time.monotonic() > self._next_save
+            due = 0.0 < self._settings["save_period"] and time.monotonic() > self._next_save
             if due and self._estimator.health.frames and (self._saving is None or self._saving.done()):
                 self._save(self._estimator, self._file)
             statuses.append(self._file_status(self._file))

@@ -56,7 +56,7 @@ class SimulationNode(Node):
         self._urdf_xml = find_robot_description("", self._config.robot.urdf)
         if not self._urdf_xml:
             raise SimulationError("the simulation needs a URDF: set the parameter robot.urdf to the file")
-        self._own = own
+        self._settings = own
         self._scenario = make_scenario(own["scenario"], own["duration"] or _DEFAULT_DURATION)
         self._noise = make_noise(own["noise"])
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
@@ -65,7 +65,7 @@ class SimulationNode(Node):
         self.create_subscription(PoseArray, topics.FOOTSTEPS.name, self._walk_to, OUTPUT)
 
     def _make_simulator(self, start_ns: int) -> Simulator:
-        seed = self._own["seed"]
+        seed = self._settings["seed"]
         return Simulator(self._config, self._urdf_xml, self._scenario, self._noise, seed=seed, start_ns=start_ns)
 
     def _make_publishers(self, names: Sequence[str]) -> None:
@@ -76,9 +76,9 @@ class SimulationNode(Node):
         }
         self._joints = self._sensor_publishers[self._config.output.joint_states_topic]
         self._diagnostics = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
-        self._lead = Lead(self, self._own["max_lead"])
+        self._lead = Lead(self, self._settings["max_lead"])
         self._published = 0
-        self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._own["publish_clock"] else None
+        self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._settings["publish_clock"] else None
 
     def play(self, executor: Executor, running: Running) -> None:
         """Simulate until the scenario ends or the process shall end."""
@@ -86,13 +86,14 @@ class SimulationNode(Node):
         before = time.perf_counter()
         self._make_publishers(self._make_simulator(0).joint_names)
         self._build_time = time.perf_counter() - before
-        await_subscribers(executor, self._joints, self._own["wait_for_subscribers"], running)
+        await_subscribers(executor, self._joints, self._settings["wait_for_subscribers"], running)
         if not running():
             return
-        self.get_logger().info(f"simulating {self._own['scenario']!r} with sensor noise {self._own['noise']!r}")
+        scenario, noise = self._settings["scenario"], self._settings["noise"]
+        self.get_logger().info(f"simulating {scenario!r} with sensor noise {noise!r}")
         simulator = self._start_now()
         self._simulator = simulator
-        pace, end = Pace(self._own["real_time_factor"]), simulator.duration
+        pace, end = Pace(self._settings["real_time_factor"]), simulator.duration
         while running() and simulator.time < end:
             sample = simulator.step()
             self._publish(sample)

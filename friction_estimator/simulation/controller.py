@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
+from friction_estimator.records import record
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.leg import ANKLE_PITCH, ANKLE_ROLL, yaw_rotation
 from friction_estimator.simulation.walk_plan import PostureMotion, WalkPlan, WalkSamples
@@ -20,7 +20,7 @@ _OTHER_DAMPING = 0.7  # damping ratio of the joints outside the legs
 _MAX_DECAY = 1.0  # part of a free joint's velocity that damping may take in one period; from 2 on it is unstable
 
 
-@arrays
+@record
 class ReferenceBlock(NamedTuple):
     """References at B successive control periods, joints in pinocchio order.
 
@@ -43,7 +43,7 @@ class ReferenceBlock(NamedTuple):
     com: Matrix
 
 
-@arrays
+@record
 class ControlTable(NamedTuple):
     """Constants of the controller.
 

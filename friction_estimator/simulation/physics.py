@@ -15,10 +15,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import SimulationError
+from friction_estimator.records import record
 from friction_estimator.simulation.biped import Biped
 from friction_estimator.simulation.footsteps import Plane, ground_rotation
 from friction_estimator.simulation.leg import ANKLE_PITCH, KNEE
@@ -347,7 +347,7 @@ def as_slice(indices: Sequence[int] | IntArray) -> slice | IntArray:
     return np.array(indices)
 
 
-@arrays
+@record
 class SensorReadout(NamedTuple):
     """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are.
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from friction_estimator.arrays import pack
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.inputs import Streams, uses_sample
+from friction_estimator.records import pack
 from friction_estimator.types import CommandSample, ImuSample, JointSample, Reading, WrenchSample
 from test.biped import suralp_config
 from test.sway import sway

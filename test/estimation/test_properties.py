@@ -18,9 +18,9 @@ import pytest
 from hypothesis import example, given, target
 from hypothesis import strategies as st
 
-from friction_estimator.arrays import KINDS, leaves, number_of, view
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.records import KINDS, leaves, number_of, view
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.hopper import HOPPER, hopper_config, hopping
 
@@ -256,7 +256,7 @@ def states(estimator: Estimator) -> dict[str, list[np.ndarray]]:
 
 
 def numbers(array: np.ndarray) -> list[np.ndarray]:
-    """The array, or those of a buffer of :func:`friction_estimator.arrays.pack`, without its shapes and indices."""
+    """The array, or those of a buffer of :func:`friction_estimator.records.pack`, without its shapes and indices."""
     kinds = {number_of(name): kind for name, kind in KINDS.items()}
     kind = kinds.get(array[0]) if array.ndim == 1 else None
     if kind is None:

@@ -14,6 +14,7 @@ from friction_estimator.config import IdentifierConfig
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
 from friction_estimator.laws import JointLaws, laws_of_joints, linear_law_names, make_linear_law
+from friction_estimator.laws.joint_laws import MeanFriction, expected_friction
 
 JOINTS = ("hip", "l_knee", "r_knee", "ankle")
 MIXED = ("three_slope", "coulomb_viscous", "coulomb_viscous", "tanh_load")
@@ -30,8 +31,10 @@ def exists(laws: JointLaws) -> np.ndarray:
 
 def expected_of(laws: JointLaws, parameters, velocity, load, std):
     """The expected friction of one instant."""
-    rows = laws.expected_friction(*(np.ascontiguousarray(one[None]) for one in (parameters, velocity, load, std)))
-    return [one[0] for one in rows]
+    at, slides = (np.ascontiguousarray(one) for one in (parameters, velocity, load, std)), np.empty((len(std), 0))
+    mean = MeanFriction.empty(*parameters.shape)
+    expected_friction(laws.table, *at, slides, slides, mean)
+    return mean
 
 
 @given(names=names_of_four, dq=four, load=four, seed=st.integers(0, 2**32 - 1))

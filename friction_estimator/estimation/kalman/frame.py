@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, Record, allocate, arrays, pack, packed
 from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
@@ -40,6 +39,7 @@ from friction_estimator.estimation.observers.momentum import (
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.records import Blank, Record, allocate, pack, packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -71,7 +71,7 @@ _CORRELATED = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
 
-@arrays
+@record
 class DisturbanceMemory(NamedTuple):
     """State of the observer, and of the watch on pushes.
 
@@ -209,7 +209,7 @@ def watch_pushes(
     return lasting
 
 
-@arrays
+@record
 class FrameMemory(NamedTuple):
     """What one frame leaves to the next: besides laws and disturbances, the torque (n,) of collisions of feet [N m]."""
 
@@ -218,7 +218,7 @@ class FrameMemory(NamedTuple):
     collisions: Vector
 
 
-@arrays
+@record
 class RobotTable(NamedTuple):
     """Constants of the robot.
 
@@ -234,7 +234,7 @@ class RobotTable(NamedTuple):
     limb_of_joint: Indices
 
 
-@arrays
+@record
 class FrameSettings(NamedTuple):
     """What holds for one frame, or for longer, apart from its readings.
 
@@ -254,7 +254,7 @@ class FrameSettings(NamedTuple):
     interval: float
 
 
-@arrays
+@record
 class FrameOutput(NamedTuple):
     """Results of one frame.
 
@@ -349,7 +349,7 @@ class FrameEvaluation:
         limb_of_joint = np.zeros(n, dtype=np.int64)
         for number, limb in enumerate(limbs):
             limb_of_joint[limb.joints] = number
-        self._touched = np.unique(limb_of_joint[robot.touched])
+        self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
         residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
         self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
         self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]
@@ -384,10 +384,10 @@ class FrameEvaluation:
 
     def forget_pushes(self) -> None:
         """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
-        memory, touched = self._memory, self._touched
+        memory, limbs = self._memory, self._limbs_in_contact
         memory.since_push[:] = memory.since_release[:] = math.inf
         memory.pushed_for[:] = 0.0
-        memory.since_push[touched] = memory.since_release[touched] = memory.pushed_for[touched] = -math.inf
+        memory.since_push[limbs] = memory.since_release[limbs] = memory.pushed_for[limbs] = -math.inf
 
     def leave_presliding(self) -> None:
         """Forget the strains."""

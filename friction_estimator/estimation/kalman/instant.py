@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
+from friction_estimator.records import record
 from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction, Vector
 
 _SLACK, _GATE = 1.5, 3.0
@@ -31,7 +31,7 @@ CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
 
-@arrays
+@record
 class Correctable(NamedTuple):
     """An estimate that the friction of the instant may correct; every field (n,).
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import LARGEST, bounded
+from friction_estimator.records import record
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 
@@ -27,7 +27,7 @@ _SAMPLING_ERROR = 0.3e-3
 around when it stops hard."""
 
 
-@arrays
+@record
 class LawMemory(NamedTuple):
     """What the laws of one frame leave to the next.
 
@@ -49,7 +49,7 @@ class LawMemory(NamedTuple):
         return LawMemory(np.zeros(joints), np.zeros(shape), np.ones(shape))
 
 
-@arrays
+@record
 class LawNow(NamedTuple):
     """The law at the present velocity, which is known to a standard deviation only.
 
@@ -77,7 +77,7 @@ class LawNow(NamedTuple):
     rest_friction: Vector
 
 
-@arrays
+@record
 class _AtMotors(NamedTuple):
     """Motion and friction of n motors: every field (n,)."""
 
@@ -241,7 +241,7 @@ def law_at_motion(
     return out
 
 
-@arrays
+@record
 class FrameFriction(NamedTuple):
     """Law plus model error of one frame; every field (n,).
 

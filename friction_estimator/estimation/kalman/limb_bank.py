@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from friction_estimator.arrays import pack, packed, view
 from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.limb_estimates import (
@@ -43,6 +42,7 @@ from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.records import pack, packed, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, FirstStates, LimbWindow
 from friction_estimator.linear_algebra import bounded, solve_positive
+from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 _MOMENTUM_NOISE = 1e-5
@@ -46,7 +46,7 @@ MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest, and on what one window adds to it."""
 
 
-@arrays
+@record
 class LimbMemory(NamedTuple):
     """What a limb has learned: views of one buffer, so that a copy of the buffer is a checkpoint.
 
@@ -65,7 +65,7 @@ class LimbMemory(NamedTuple):
     rest_evidence: Vector
 
 
-@arrays
+@record
 class LimbNow(NamedTuple):
     """What the newest window of a limb shows.
 
@@ -87,7 +87,7 @@ class LimbNow(NamedTuple):
     unexplained: Matrix
 
 
-@arrays
+@record
 class FilterTable(NamedTuple):
     """Constants of a limb's filter.
 
@@ -221,7 +221,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
         distance += now.innovation[a] * normalised[a, 0]
         variance = now.innovation_covariance[a, a]
         noise = T * T * window.force_variance[a, a] + window.momentum_covariance[a, a]
-        lasting = (1.0 - 1.0 / window.repeats[a]) * noise  # errors that last do not average out over windows
+        lasting = (1.0 - 1.0 / window.lasting_factor[a]) * noise  # errors that last do not average out over windows
         now.consistency[a] = now.innovation[a] ** 2 / (variance - lasting)
     return distance
 

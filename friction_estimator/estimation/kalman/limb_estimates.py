@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbWindow, move_within_bounds
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
 from friction_estimator.linear_algebra import bounded, is_covariance
+from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
 
 _SCALES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0
@@ -28,7 +28,7 @@ _LEAST_SHOWN = 0.01
 """Part of the variance of an offset that data must have taken away before it counts."""
 
 
-@arrays
+@record
 class LimbEstimates(NamedTuple):
     """Estimates of all joints after the newest window. Never changed once they are published.
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, buffer_of, pack, view
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
@@ -23,6 +22,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
+from friction_estimator.records import allocate, buffer_of, pack, view
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _IMPACT = 10.0

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Flags, FloatArray, IntArray, Matrix, Vector
 
@@ -101,7 +101,7 @@ class MotorPriors:
         return MotorPriors(_OFFSET_PART * strength, armature, _DEFLECTION / strength)
 
 
-@arrays
+@record
 class FirstStates(NamedTuple):
     """First state of every block of a limb's filter, in the order of the blocks.
 
@@ -236,7 +236,7 @@ def lay_out(
     return LimbState(**parts, size=ends[-1], first=first, prior_std=np.concatenate([*prior.values()]))
 
 
-@arrays
+@record
 class LimbWindow(NamedTuple):
     """Input of the filter of a limb of ``m`` joints from one window.
 
@@ -251,7 +251,7 @@ class LimbWindow(NamedTuple):
     dry_friction : (m,) largest friction that may hold a motor at rest [N m]
     rest_variance : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
     dry_is_known : (m,) True for motors whose law shows it
-    repeats : (m,) factor on the variances of force and momentum for errors that last longer than the window
+    lasting_factor : (m,) factor on the variances of force and momentum for errors that last longer than the window
     """
 
     duration: float
@@ -263,7 +263,7 @@ class LimbWindow(NamedTuple):
     dry_friction: Vector
     rest_variance: Vector
     dry_is_known: Flags
-    repeats: Vector
+    lasting_factor: Vector
 
 
 @kernel
@@ -291,8 +291,9 @@ def law_bounds(laws: JointLaws) -> FloatArray:
 
 @kernel
 def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
-    """Move the parameters (p,) of one joint to their bounds (b, p), in place: see :func:`within_bounds`.
+    """Move the parameters (p,) of one joint to the nearest point within their bounds (b, p), in place.
 
+    The metric is that of the covariance (p, p): for a Gaussian it is the most likely point (Simon 2010). It is
     ``x + P A^T l`` with the bounds A that bind and forces ``l >= 0``. The bound that is violated by most of its
     standard deviations begins to bind, and one whose force turns negative no longer does, until all bounds are met.
     """
@@ -348,16 +349,3 @@ def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None
     for i in range(p):  # what rounding has left
         if bounds[i, i] > 0.0 and x[i] < 0.0:
             x[i] = 0.0
-
-
-@kernel("M T T")
-def within_bounds(parameters: FloatArray, covariance: FloatArray, bounds: FloatArray) -> FloatArray:
-    """The nearest parameters (r, p) within their bounds (n, b, p), in the metric of the covariance (r, p, p).
-
-    For a Gaussian that is the most likely point within the bounds (Simon 2010). Rows go through the joints again and
-    again where there are more rows than bounds.
-    """
-    moved = parameters.copy()
-    for row in range(len(moved)):
-        move_within_bounds(moved[row], covariance[row], bounds[row % len(bounds)])
-    return moved

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Block, Dynamics, FloatArray, Matrix, Vector
 
@@ -27,7 +27,7 @@ _MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
 
 
-@arrays
+@record
 class LinkColumns(NamedTuple):
     """Torques per error of links and positions, and accelerations, over a window.
 

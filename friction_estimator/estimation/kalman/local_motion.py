@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.records import record
 from friction_estimator.types import FloatArray, Vector
 
 SIGNIFICANT_RATIO = 4.0
@@ -18,7 +18,7 @@ SIGNIFICANT_RATIO = 4.0
 _FINEST = 1e-9
 
 
-@arrays
+@record
 class LocalMotion(NamedTuple):
     """Joints and base at one instant.
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays, packed, set_scalars, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
@@ -17,6 +16,7 @@ from friction_estimator.estimation.kalman.link_errors import LinkColumns, LinkEr
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.records import allocate, packed, record, set_scalars, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Block, Dynamics, FloatArray, IndexTable, Indices, Matrix, Vector
 
@@ -35,7 +35,7 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 """
 
 
-@arrays
+@record
 class WindowEnd(NamedTuple):
     """Dynamics at the end of a window, rows of the joints, and means over that window.
 
@@ -127,7 +127,7 @@ def end_window(
                 out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
 
 
-@arrays
+@record
 class LimbPlace(NamedTuple):
     """Where a limb is among joints, feet and motors of the robot.
 
@@ -277,7 +277,7 @@ def limb_terms(
     _joint_terms(place, first, window, start, end, links, noise, out)
     _foot_terms(place, first, window, start, end, state, noise, out)
     for a in range(m):
-        out.repeats[a] = end.lasting[rows[a]]
+        out.lasting_factor[a] = end.lasting[rows[a]]
         for b in range(m):
             variance[a, b] *= math.sqrt(end.lasting[rows[a]] * end.lasting[rows[b]])
     for c in range(m):

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, packed, set_scalars, view
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.local_motion import (
@@ -27,6 +26,7 @@ from friction_estimator.estimation.kalman.local_motion import (
 )
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
+from friction_estimator.records import packed, record, set_scalars, view
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
 
 _FEWEST, _MOST = 3, 1000
@@ -40,7 +40,7 @@ _PATIENCE = 10.0
 _FINEST = 1e-9
 
 
-@arrays
+@record
 class Window(NamedTuple):
     """A closed window.
 
@@ -97,7 +97,7 @@ class Window(NamedTuple):
         return packed(self) if self.readings.base is None else self.readings.base
 
 
-@arrays
+@record
 class _Span(NamedTuple):
     """Rows of a window in the buffer.
 

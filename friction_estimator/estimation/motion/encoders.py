@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.linear_algebra import bounded
+from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 COARSE = 8e-5
@@ -142,7 +142,7 @@ def _truncate(low: float, high: float) -> tuple[float, float, float]:
     return mean, max(variance, _LEAST_VARIANCE), math.log(probability)
 
 
-@arrays
+@record
 class RoundedState(NamedTuple):
     """State of the interacting models of n joints with coarse encoders.
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, Record, arrays, pack, packed
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE, rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
 from friction_estimator.linear_algebra import bounded
+from friction_estimator.records import Blank, Record, pack, packed, record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 _FINEST_POSITION = 1e-7
@@ -33,7 +33,7 @@ _LONGEST_HOLD = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
 
 
-@arrays
+@record
 class JointMotion(NamedTuple):
     """Filtered motion of the joints.
 
@@ -128,7 +128,7 @@ def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: Fl
         out[3, joint] = math.sqrt(out[3, joint])
 
 
-@arrays
+@record
 class BankState(NamedTuple):
     """State of the interacting models.
 

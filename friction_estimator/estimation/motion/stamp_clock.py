@@ -55,7 +55,7 @@ class StampClock:
         self._row += 1
         if self._row == BLOCK:
             self._row = 0
-            self._judge()
+            self._measure_period()
         if self._period == 0.0:
             return dt
         behind = self._behind + dt
@@ -64,7 +64,7 @@ class StampClock:
         self._behind = behind - interval
         return interval
 
-    def _judge(self) -> None:
+    def _measure_period(self) -> None:
         """Set the period when stamps are uneven but the sampling is not."""
         if np.ptp(self._steps) <= UNEVEN * self._steps.mean():
             self._period = 0.0

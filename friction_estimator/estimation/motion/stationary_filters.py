@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.compiled import kernel
 from friction_estimator.linear_algebra import product
+from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Vector
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
@@ -45,7 +45,7 @@ class MotionModels:
     acceleration_densities: FloatArray
 
 
-@arrays
+@record
 class StationaryFilters(NamedTuple):
     """Stationary Kalman filters of ``m`` models at one period, for the state ``[q, dq dt, ddq dt^2]``.
 

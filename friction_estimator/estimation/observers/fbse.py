@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import Blank, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.records import Blank, pack, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -44,7 +44,7 @@ _SETTLING_TIME = 0.05
 """A foot that has landed moves for this long [s]; until then its limb is not measured."""
 
 
-@arrays
+@record
 class SupportSet(NamedTuple):
     """Index bookkeeping of one set of standing feet.
 
@@ -62,7 +62,7 @@ class SupportSet(NamedTuple):
     available: Flags
 
 
-@arrays
+@record
 class Constraint(NamedTuple):
     """Constraint of the standing feet (eqs. 43, 44, 47, 48), base origin moved to the IMU.
 
@@ -78,7 +78,7 @@ class Constraint(NamedTuple):
     upsilon: Vector
 
 
-@arrays
+@record
 class ErrorPaths(NamedTuple):
     """How errors of the sensors reach the friction.
 

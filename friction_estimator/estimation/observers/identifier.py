@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import allocate, arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
@@ -15,6 +14,7 @@ from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.linear_algebra import LARGEST, bounded, is_covariance
+from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
 from friction_estimator.types import Block, BoolArray, FloatArray, LawEstimate, Matrix, Vector
 
@@ -24,7 +24,7 @@ _RESIDUAL_WINDOW = 2000.0
 """Window of the residual variance from which the law's standard deviation follows [samples]."""
 
 
-@arrays
+@record
 class IdentifierState(NamedTuple):
     """What has been identified of n motors.
 
@@ -53,7 +53,7 @@ class IdentifierState(NamedTuple):
     consistency: Vector
 
 
-@arrays
+@record
 class IdentifierTable(NamedTuple):
     """Constants of the identification.
 

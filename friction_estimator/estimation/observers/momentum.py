@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays, pack
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.records import pack, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -43,7 +43,7 @@ _SETTLED = 4.0
 _RESIDUAL, _RUNNING_FOR, _MOMENTUM, _HELD, _SMOOTH = range(5)
 
 
-@arrays
+@record
 class Inputs(NamedTuple):
     """What acts on the joints in one frame, see :class:`SensorFrame`; the effort may have rows of the base, zero."""
 
@@ -54,7 +54,7 @@ class Inputs(NamedTuple):
     dt: float
 
 
-@arrays
+@record
 class ResidualTable(NamedTuple):
     """Constants of the residual.
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.arrays import arrays
 from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
@@ -29,6 +28,7 @@ from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import bounded
+from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -43,7 +43,7 @@ from friction_estimator.types import (
 )
 
 
-@arrays
+@record
 class FusedFriction(NamedTuple):
     """Result of :func:`fuse`, see :class:`JointFriction`; the external torque is without foot wrenches and law."""
 
@@ -123,7 +123,7 @@ class ObservedFriction:
         self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
-        self._all = ~robot.touched
+        self._all = ~robot.in_unmeasured_contact
         self._learning_joints: dict[bytes, BoolArray] = {}
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.arrays import allocate
 from friction_estimator.estimation.kalman.frame import (
     FRICTION_RATIO,
     GAINS,
@@ -26,6 +25,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
+from friction_estimator.records import allocate
 from friction_estimator.types import Dynamics
 
 LIMB_OF_JOINT = np.array([0, 0, 1])

@@ -14,7 +14,7 @@ from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
 from friction_estimator.estimation.kalman.stage import KalmanFriction, load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
-from friction_estimator.laws.joint_laws import JointLaws, advance_strain
+from friction_estimator.laws.joint_laws import JointLaws, MeanFriction, advance_strain, expected_friction
 from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.metrics import joint_errors
 from test.biped import suralp_config
@@ -193,18 +193,20 @@ def test_a_strain_depends_on_the_way_and_not_on_the_speed():
 
 def test_presliding_adds_nothing_while_a_joint_slides_on_and_keeps_the_friction_of_before_after_a_reversal():
     laws = JointLaws(("six_slope_load",), presliding=True)
-    values = np.zeros((1, 1, laws.parameter_count))
-    values[0, 0, 0] = values[0, 0, -2] = DRY  # all dry friction builds up over the second distance
+    values, no_wave = np.zeros((1, laws.parameter_count)), np.empty((1, 0))
+    values[0, 0] = values[0, -2] = DRY  # all dry friction builds up over the second distance
 
     def friction(velocity: float, strain: float, load: float = 0.0) -> float:
-        at = np.array([[velocity]]), np.full((1, 1), load), np.full((1, 1), 1e-6)
-        return float(laws.expected_friction(values, *at, np.full((1, 1, len(PRESLIDING)), strain))[1][0, 0])
+        mean, strains = MeanFriction.empty(*values.shape), np.full((1, len(PRESLIDING)), strain)
+        at = np.array([velocity]), np.array([load]), np.array([1e-6])
+        expected_friction(laws.table, values, *at, strains, no_wave, mean)
+        return float(mean.torque[0])
 
     assert friction(0.5, 1.0) == pytest.approx(DRY)
     assert friction(0.5, -1.0) == pytest.approx(-DRY)
     assert friction(0.0, 0.3) == pytest.approx(0.3 * DRY)
-    values[0, 0, 7] = 0.02  # so does the part that grows with the load
+    values[0, 7] = 0.02  # so does the part that grows with the load
     assert friction(0.5, 1.0, 50.0) == pytest.approx(DRY + 1.0)
     assert friction(0.0, 0.3, 50.0) == pytest.approx(0.3 * (DRY + 1.0))
-    values[0, 0, -2] = 0.1 * DRY  # too little to be presliding
+    values[0, -2] = 0.1 * DRY  # too little to be presliding
     assert friction(0.0, 0.3, 50.0) == pytest.approx(0.03 * DRY)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.arrays import pack
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, share_offset
+from friction_estimator.records import pack
 from friction_estimator.types import FloatArray
 
 DRY = np.linspace(0.5, 2.0, 12)

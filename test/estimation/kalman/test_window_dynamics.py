@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.arrays import pack
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, lay_out
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, errors_that_last
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.records import pack
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray
 from test.biped import suralp_config

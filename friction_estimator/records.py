@@ -1,6 +1,6 @@
 """State as data: arrays that belong together are one tuple, in Python and in compiled kernels alike.
 
-    @arrays
+    @record
     class State(NamedTuple):
         mean: Vector
         covariance: Matrix
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 KINDS: dict[str, Any] = {}
-"""Classes of :func:`arrays` by their names."""
+"""Classes of :func:`record` by their names."""
 FIELD_TYPES: dict[str, tuple[str, int]] = {
     "Vector": ("float64", 1), "Matrix": ("float64", 2), "Block": ("float64", 3), "Indices": ("int64", 1),
     "IndexTable": ("int64", 2), "IndexBlock": ("int64", 3), "Flags": ("bool", 1), "FlagTable": ("bool", 2),
@@ -42,7 +42,7 @@ _SLOT = 8
 """Size of a number in a buffer [bytes]. Flags take one byte each, scalars a whole slot."""
 
 
-def arrays(kind: type[Tuple]) -> type[Tuple]:
+def record(kind: type[Tuple]) -> type[Tuple]:
     """Let kernels take this ``NamedTuple`` as one argument.
 
     Its annotations are the array types of :mod:`friction_estimator.types`, ``float``, ``int``, ``bool``, or classes of
@@ -53,27 +53,27 @@ def arrays(kind: type[Tuple]) -> type[Tuple]:
 
 
 def fields_of(name: str) -> dict[str, str]:
-    """Type of every field of a class of :func:`arrays`; empty for other types."""
+    """Type of every field of a class of :func:`record`; empty for other types."""
     annotations = KINDS[name].__annotations__ if name in KINDS else {}
     return {field: getattr(type, "__forward_arg__", str(type)) for field, type in annotations.items()}
 
 
 @functools.cache
 def leaves_of(name: str) -> list[str]:
-    """Types of all arrays and scalars of a class of :func:`arrays`, with those of the classes among its fields."""
+    """Types of all arrays and scalars of a class of :func:`record`, with those of the classes among its fields."""
     fields = fields_of(name)
     return [leaf for field in fields.values() for leaf in leaves_of(field)] if fields else [name]
 
 
 @functools.cache
 def number_of(name: str) -> float:
-    """Number of a class of :func:`arrays`: another one for another name, or other types of the fields."""
+    """Number of a class of :func:`record`: another one for another name, or other types of the fields."""
     return float(zlib.crc32(f"{name} {leaves_of(name)}".encode()))
 
 
 @functools.cache
 def first_slot(name: str) -> int:
-    """Slot of a buffer at which the fields of a class of :func:`arrays` begin."""
+    """Slot of a buffer at which the fields of a class of :func:`record` begin."""
     return 1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(name))
 
 
@@ -82,7 +82,7 @@ def viewer_of(name: str, cuts: dict[str, str], space: dict[str, Any]) -> Callabl
 
     Parameters
     ----------
-    name : of a class of :func:`arrays`
+    name : of a class of :func:`record`
     cuts : expressions of ``buffer``, ``start`` and the lengths ``{}`` of the axes, by the types of fields: views
     space : of the names in these expressions
     """
@@ -113,7 +113,7 @@ def viewer_of(name: str, cuts: dict[str, str], space: dict[str, Any]) -> Callabl
 
 
 def construction(name: str, variables: Iterator[str], classes: dict[str, Any]) -> str:
-    """Expression that makes a class of :func:`arrays` from variables of :func:`leaves_of`; notes the classes in it."""
+    """Expression that makes a class of :func:`record` from variables of :func:`leaves_of`; notes the classes in it."""
     if name not in KINDS:
         return next(variables)
     classes[name] = KINDS[name]
