@@ -15,7 +15,7 @@ import friction_estimator
 
 PACKAGE = Path(friction_estimator.__file__).parent
 
-TOP_LEVEL = {"types", "errors", "arrays", "compiled", "linear_algebra"}
+TOP_LEVEL = {"types", "errors", "records", "compiled", "linear_algebra"}
 """Modules beside the rooms that every room may import."""
 ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""

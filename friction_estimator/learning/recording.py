@@ -176,7 +176,7 @@ class SignalReader(Estimator):
             inputs, residual, external, known, starts, period, observed if self._with_observer else None
         )
 
-    def _use(self, frame: SensorFrame) -> list[FrictionEstimate]:
+    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
         sensed, joints = self._pipeline.sense(frame), self._pipeline.unknown
         if has_effort(frame):
             if frame.dt == 0.0:
