@@ -20,6 +20,7 @@ A buffer begins with the number of its class, which the kernel checks, and with 
 from __future__ import annotations
 
 import functools
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -199,6 +200,11 @@ class Blank(Generic[Tuple]):
     def new(self) -> Any:
         """A record with these values."""
         return Record(self.buffer.copy(), self)
+
+    def slots(self, name: str) -> slice:
+        """Where the numbers of a field are in the buffer."""
+        shape, _, at = self.places[name]
+        return slice(at // _SLOT, at // _SLOT + math.prod(shape))
 
 
 class Record:

@@ -58,7 +58,9 @@ _BROKEN, _SOUND, _CONTRADICTED = range(3)
 """Results of :func:`advance_attitude`."""
 _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
-_EMPTY = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
+_EMPTY: Blank[Attitude] = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
+RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
+"""Where these fields are in the buffer of an :class:`Attitude`."""
 
 
 @record

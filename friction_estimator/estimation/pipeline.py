@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from friction_estimator.base.attitude import AttitudeEstimator
+from friction_estimator.base.attitude import RATE, SPECIFIC_FORCE, AttitudeEstimator
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
 from friction_estimator.config import Config
@@ -239,7 +239,7 @@ class Pipeline:
         if self.attitude.contradicted:
             self._health.add_lasting_event("tilt", frame.stamp_ns, _TILT_FOUND_ANEW)
         phase = self.contact_phase.step(frame.wrenches, frame.wrench_fresh, frame.dt)
-        rate, specific_force = attitude.angular_velocity, attitude.specific_force
+        rate, specific_force = attitude.buffer[RATE], attitude.buffer[SPECIFIC_FORCE]
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
         try:
             base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)

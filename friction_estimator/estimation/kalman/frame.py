@@ -404,8 +404,8 @@ class FrameEvaluation:
         estimated: FloatArray,
         settings: tuple[Any, ...],
         sample: FloatArray,
-    ) -> tuple[Any, float, int]:
-        """Use one frame.
+    ) -> tuple[FloatArray, BoolArray, BoolArray, float, int]:
+        """Use one frame; ``newest`` has all results.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ class FrameEvaluation:
 
         Returns
         -------
-        :class:`FrameOutput`, and the results of :func:`evaluate_frame`
+        Rows, measured and pushed of :class:`FrameOutput`, and the results of :func:`evaluate_frame`
         """
         self._age += frame.dt
         if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
@@ -429,9 +429,13 @@ class FrameEvaluation:
             rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, laws.parameter_count)), frame.wrenches
             self._laws = laws
             self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(wrenches), nothing, nothing))
+            self._flags = [self._blank.places[name] for name in ("measured", "pushed")]
+            self._rows = self._blank.slots("rows")
         self.newest = out = Record(self._blank.buffer.copy(), self._blank)
         largest, lasting = evaluate_frame(
             self._table, laws.table_buffer, estimated, attitude.buffer, dynamics.buffer, motion.buffer, frame.effort,
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
-        return out, largest, lasting
+        (shape, kind, at), (_, _, then) = self._flags
+        measured, pushed = np.ndarray(shape, kind, out.buffer, at), np.ndarray(shape, kind, out.buffer, then)
+        return out.buffer[self._rows].reshape(_ROWS, -1), measured, pushed, largest, lasting

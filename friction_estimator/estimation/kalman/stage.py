@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameOutput
+from friction_estimator.estimation.kalman.frame import FrameEvaluation
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
@@ -179,22 +179,22 @@ class KalmanFriction:
         settings = phase.contact, self.ripples, unmodelled, oldest, dt
         n, p = self.terms.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        out, largest, lasting = self._frames.step(
+        rows, measured, pushed, largest, lasting = self._frames.step(
             frame, attitude, dynamics, motion, self.terms, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)
         if (window := self._buffer.close(frame.readings)) is not None:
-            self._identify(window, motion, out.regressor)
+            self._identify(window, motion, self._frames.newest.regressor)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
-        friction, sigma, model, model_sigma, external, external_sigma = out.rows[:6]
+        friction, sigma, model, model_sigma, external, external_sigma = rows[:6]
         if largest >= CORRECTION_THRESHOLD**2:
-            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion, out)
+            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion)
         estimates = self.bank.estimates
         return JointFriction(
-            friction, sigma, out.measured, model, model_sigma, external, external_sigma, estimates.consistency,
-            estimates.explained_torque, out.pushed, self._law,
+            friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.consistency,
+            estimates.explained_torque, pushed, self._law,
         )  # fmt: skip
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
@@ -308,10 +308,10 @@ class KalmanFriction:
         phase: ContactPhase,
         dynamics: Dynamics,
         motion: JointMotion,
-        out: FrameOutput,
     ) -> tuple[FloatArray, FloatArray]:
         """Friction and sigma, corrected by the friction of the instant."""
-        estimates, now = self.bank.estimates, FrameFriction(*out.rows)
+        estimates, out = self.bank.estimates, self._frames.newest
+        now = FrameFriction(*out.rows)
         estimate = Correctable(
             now.friction.copy(),
             now.correctable.copy(),

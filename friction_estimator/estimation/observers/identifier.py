@@ -273,7 +273,6 @@ class FrictionIdentifier:
     Attributes
     ----------
     laws : the friction laws of the motors
-    frozen : True while identification pauses
     law : the identified laws as they are published; the same object until they change
     consistency : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
     visited : velocities at which the laws were identified
@@ -290,7 +289,6 @@ class FrictionIdentifier:
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
         initial_variance: FloatArray = config.initial_covariance * relative_std**2
         self._table_buffer, self._table = pack(IdentifierTable(initial_variance, self._motors.table, config.forgetting))
-        self.frozen = False
         self.forget()
 
     def forget(self) -> None:
@@ -311,7 +309,7 @@ class FrictionIdentifier:
         return regressor
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
-        """Use one measurement of friction where ``active`` (eqs. 64-67), unless frozen.
+        """Use one measurement of friction where ``active`` (eqs. 64-67).
 
         Parameters
         ----------
@@ -325,8 +323,6 @@ class FrictionIdentifier:
         FloatingPointError
             When the measurement, or the law of a motor, was not finite. That law begins anew then.
         """
-        if self.frozen:
-            return
         outcome = learn_laws(self.buffer, self._table_buffer, regressor, measured, noise, active)
         if outcome == LEARNED:
             self._publish()

@@ -26,7 +26,6 @@ from friction_estimator.estimation.observers.identifier import (
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import bounded
 from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
@@ -111,6 +110,12 @@ class ObservedFriction:
     ----------
     config : ``observer`` and its section, ``identifier``, ``momentum``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
+
+    Attributes
+    ----------
+    laws : the friction laws of the motors
+    restore : function that starts from saved parameters; raises ConfigError when they do not fit
+    frozen : True while identification pauses
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
@@ -119,30 +124,18 @@ class ObservedFriction:
             self.observer if isinstance(self.observer, MomentumObserver) else MomentumObserver(config, robot)
         )
         self.identifier = FrictionIdentifier(config.identifier, robot.joint_names, robot.motors)
+        self.laws, self.restore, self.frozen = self.identifier.laws, self.identifier.restore, False
         self._motors, self._not_visited = robot.motors, 0.0
         self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
         self._all = ~robot.in_unmeasured_contact
+        self._excludes_some = not self._all.all()
         self._learning_joints: dict[bytes, BoolArray] = {}
         self._no_calibration = np.zeros(len(robot.joint_names))
         self._never_disturbed = np.zeros(len(robot.joint_names), dtype=bool)
         self._gain = config.momentum.gain
         self._foot_collision_torque: FloatArray = np.full(len(robot.joint_names), np.nan)
-
-    @property
-    def laws(self) -> JointLaws:
-        """The friction laws of the motors."""
-        return self.identifier.laws
-
-    @property
-    def frozen(self) -> bool:
-        """True while identification pauses."""
-        return self.identifier.frozen
-
-    @frozen.setter
-    def frozen(self, value: bool) -> None:
-        self.identifier.frozen = value
 
     def reset(self) -> None:
         """Restart the observers; identified parameters stay."""
@@ -167,10 +160,6 @@ class ObservedFriction:
     def sensor_calibration(self) -> None:
         """The published observers look for no errors of the sensors."""
 
-    def restore(self, identified: IdentifiedParameters) -> None:
-        """Start from saved parameters; raises ConfigError when they do not fit."""
-        self.identifier.restore(identified)
-
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Measure, learn, and fuse.
 
@@ -183,11 +172,12 @@ class ObservedFriction:
         measured = observer.step(frame, attitude, phase, dynamics)
         residual = measured if momentum is observer else momentum.step(frame, attitude, phase, dynamics)
         regressor = identifier.regressor(frame.velocity, frame.effort)
-        if not self._all.all():
+        if self._excludes_some:
             measured = measured._replace(available=measured.available & self._all)
         delayed = observer.filter(regressor, frame.dt)
         learning = measured.available & self._may_learn(phase)
-        identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
+        if not self.frozen:
+            identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
         self._visit(frame, regressor, learning)
         late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
         rows = np.empty((6, frame.effort.size))

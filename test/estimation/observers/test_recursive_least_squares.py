@@ -150,13 +150,6 @@ def test_law_sigma_holds_what_the_law_cannot_represent_and_grows_outside_of_what
     assert sigma[1, 0] > 2.0 * sigma[0, 0]
 
 
-def test_frozen_identifier_does_not_learn():
-    identifier = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
-    identifier.frozen = True
-    identifier.learn(np.ones((3, 2)), np.ones(3), np.ones(3), ALL)
-    np.testing.assert_array_equal(identifier.law.parameters, 0.0)
-
-
 def test_restored_parameters_predict_the_same_by_joint_name():
     _, velocity, truth, law = data(2)
     source = FrictionIdentifier(IdentifierConfig(), ("a", "b", "c"))
