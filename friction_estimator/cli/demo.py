@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -204,9 +203,7 @@ class PlainView:
         self._console.print("starting simulator and estimator")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def show(self, state: LiveState) -> None:
@@ -252,9 +249,7 @@ class TableView:
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def show(self, state: LiveState) -> None:

@@ -33,13 +33,6 @@ from friction_estimator.reports.identification_tables import candidate_table, ch
 from friction_estimator.tables import number, terminal_table
 
 SEARCH = "search"
-_OPTIONS = (
-    "robust", "folds", "cutoff", "dead_zone", "known_inertia", "payload_scale", "coupled_friction",
-    "parallel_cutoff", "urdf_sigma", "stribeck_velocity", "temperature", "presliding", "harmonics", "delay",
-    "max_sigma", "zero_slope", "identify_inertia", "offset", "drive", "inertia", "known_gain", "free",
-    "late", "hold", "velocity", "fit",
-)  # fmt: skip
-"""Keywords of the methods; those that are not given keep the default of the method."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,8 +115,8 @@ def _add_data_options(group: argparse._ArgumentGroup) -> None:
     _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
             "equation of inverse_dynamics; else chosen by held-out errors")  # fmt: skip
     _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; not given, by "
-            "inverse_dynamics those below 0.5 %% of the usual top speed, by friction_curve those whose direction the "
-            "noise of the velocity hides")  # fmt: skip
+            "inverse_dynamics those below 0.5 %% of the usual top speed, by the other methods those whose direction "
+            "the noise of the velocity hides")  # fmt: skip
     _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
     _option(
         group,
@@ -236,8 +229,9 @@ def _laws(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of the methods that were given."""
-    given = {name: value for name, value in vars(arguments).items() if name in _OPTIONS and value is not None}
+    """Keywords of the methods that were given; the others keep the default of the method."""
+    known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
+    given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     for name in ("inertia", "known_gain"):
         if name in given:
             given[name] = once(name.replace("_", "-"), given[name])

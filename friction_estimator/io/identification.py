@@ -8,14 +8,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.curves.drive import DriveRecording
-from friction_estimator.identification.joint_log import Treatment
 from friction_estimator.identification.prediction import CurvePrediction, TorquePrediction
 from friction_estimator.identification.result import (
     Candidate,
@@ -37,7 +35,6 @@ from friction_estimator.io.parameters import (
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float, "bool": bool}
 _MOST_SAMPLES = 400
 """Samples of all joints together in a file: figures need no more, and the file stays small."""
 _COLUMNS = {
@@ -142,21 +139,21 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
     return Identification(
         friction,
         _parameter_table(section["parameters"]),
-        tuple(_flat(JointScore, row) for row in section["scores"]),
+        _value(tuple[JointScore, ...], section["scores"]),
         tuple(_samples(str(entry["joint"]), str(entry["table"])) for entry in section["samples"]),
         float(section["condition"]),
-        tuple(map(str, section["verdicts"])),
+        _value(tuple[str, ...], section["verdicts"]),
         Provenance(
             command=str(section["command"]),
             method=str(section["method"]),
             data=tuple((str(entry["name"]), str(entry["sha256"])) for entry in section["data"]),
-            choices=tuple(map(str, section["choices"])),
+            choices=_value(tuple[str, ...], section["choices"]),
         ),
-        {str(name): float(value) for name, value in section["inertia"].items()},
-        {str(motor): _flat(DriveGain, row) for motor, row in section.get("drives", {}).items()},
+        _value(Mapping[str, float], section["inertia"]),
+        _value(Mapping[str, DriveGain], section.get("drives", {})),
         tuple(map(read_prediction, section.get("predictions", ()))),
-        tuple(_flat(Candidate, row) for row in section.get("candidates", ())),
-        {str(name): float(value) for name, value in section.get("bodies", {}).items()},
+        _value(tuple[Candidate, ...], section.get("candidates", ())),
+        _value(Mapping[str, float], section.get("bodies", {})),
     )
 
 
@@ -164,14 +161,6 @@ def _rounded(candidate: Candidate) -> dict[str, Any]:
     """Errors with four digits: they compare candidates, and nothing is computed from them."""
     entry = asdict(candidate)
     return entry | {name: float(f"{entry[name]:.4g}") for name in ("error", "excess", "sigma")}
-
-
-_Flat = TypeVar("_Flat", JointScore, Candidate, DriveGain)
-
-
-def _flat(cls: type[_Flat], row: Mapping[str, Any]) -> _Flat:
-    """Object whose fields are texts, numbers and truth values."""
-    return cls(**{item.name: _CONVERT[str(item.type)](row[item.name]) for item in fields(cls)})
 
 
 _PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction}
@@ -195,22 +184,25 @@ def _entry(value: Any) -> Any:
 
 def read_prediction(entry: Mapping[str, Any]) -> Any:
     """Prediction of an entry of :func:`prediction_entry`, every number to the bit."""
-    cls = _PREDICTIONS[str(entry["kind"])]
-    return cls(**{item.name: _value(entry[item.name], item.name) for item in fields(cls)})
+    return _value(_PREDICTIONS[str(entry["kind"])], entry)
 
 
-_INNER: dict[str, type[Any]] = {
-    "treatment": Treatment, "coupling": Coupling, "drive": DriveRecording
-}  # fmt: skip
-
-
-def _value(value: Any, name: str = "") -> Any:
-    """What a prediction holds under a name: lists as tuples, and objects."""
-    if name == "matrix":
+def _value(kind: Any, value: Any) -> Any:
+    """What a file has in place of an object, tuple, mapping, array or number of this type."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return None if value is None else _value(inner[0], value)
+    if origin is tuple:
+        return tuple(_value(inner[0], one) for one in value)
+    if origin is Mapping:
+        return {str(name): _value(inner[1], one) for name, one in value.items()}
+    if origin is np.ndarray:
         return np.array(value, dtype=float)
-    if name in _INNER and isinstance(value, Mapping):
-        return _INNER[name](**{key: _value(one, key) for key, one in value.items()})
-    return tuple(map(_value, value)) if isinstance(value, list) else value
+    make: Callable[..., Any] = kind
+    if not is_dataclass(kind):
+        return make(value)
+    kinds = get_type_hints(kind)
+    return make(**{item.name: _value(kinds[item.name], value[item.name]) for item in fields(kind)})
 
 
 def _parameter_table(rows: Sequence[Mapping[str, Any]]) -> ParameterTable:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from friction_estimator.errors import ConfigError
@@ -100,9 +99,7 @@ class LiveView:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._frames.put(None, timeout=5.0)
             self._thread.join(5.0)

@@ -323,11 +323,7 @@ def test_a_log_that_is_stated_to_be_free_is_free_whatever_its_pwm_has(
         (["--inertia", "m0=1", "--inertia", "m0=2"], 1, "--inertia is given twice for 'm0'"),
         (["--inertia", "heavy"], 2, "'heavy' is not of the form MOTOR=NUMBER"),
         (["--known-gain", "m0=1"], 1, "they have neither of them: choose one by --drive"),
-        (
-            ["--dead-zone", "0.1"],
-            1,
-            "the method motor has no option 'dead_zone': it is for friction_curve and inverse_dynamics",
-        ),
+        (["--max-sigma", "0.1"], 1, "the method motor has no option 'max_sigma': it is for friction_curve"),
     ],
 )
 def test_options_of_motors_that_cannot_be_are_refused(

@@ -38,7 +38,6 @@ from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import FLAT, usual_period
 from friction_estimator.identification.recording.zero_phase import (
     LADDER,
-    Progress,
     to_motions,
     usual_treatment,
     velocity_is_complete,
@@ -154,7 +153,7 @@ def _highest(logs: Sequence[JointLog]) -> float:
 
 
 def choose_treatment(
-    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None = None
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions
 ) -> TreatmentChoice:
     """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb."""
     compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
@@ -163,28 +162,22 @@ def choose_treatment(
     candidates = _treatments(logs, band, options)
     if len(candidates) == 1:
         return TreatmentChoice(candidates[0], table)
-    found, names = _compared(rows, compared, candidates, band, progress)
+    found, names = _compared(rows, compared, candidates, band)
     chosen, rivals, motions = choose("motion", [str(one) for one in candidates], found.scores)
     spread = choice_covariance(found.values[chosen], [found.values[k] for k in rivals if k != chosen])
     return TreatmentChoice(candidates[chosen], (*table, *motions), names, spread)
 
 
 def _compared(
-    rows: Rows,
-    options: InverseDynamicsOptions,
-    candidates: Sequence[Treatment],
-    band_hz: float,
-    progress: Progress | None = None,
+    rows: Rows, options: InverseDynamicsOptions, candidates: Sequence[Treatment], band_hz: float
 ) -> tuple[Comparison, tuple[str, ...]]:
     """Every candidate, fitted to all its rows and compared in one band; and the names of the parameters."""
     reference = rows(max(candidates, key=lambda one: one.band_hz))
     found = Comparison(reference, options.solver, options.folds)
-    for count, candidate in enumerate(candidates):
+    for candidate in candidates:
         same = candidate.band_hz == band_hz
         judged = None if same else rows(replace(candidate, band_hz=band_hz))
         found.add(rows(candidate), judged)
-        if progress is not None:
-            progress(count + 1, len(candidates))
     return found, reference.problem.names
 
 

@@ -93,7 +93,7 @@ def run(
     ----------
     logs : one an experiment, of the same joints
     robot : with a fixed base
-    progress : called with the number of finished steps, and of all
+    progress : called with the number of finished limbs, and of all
     warn : called with each warning about the data
 
     Raises
@@ -123,8 +123,11 @@ def run(
         model = whole if len(limbs) == 1 else FixedBaseModel(robot.urdf_xml, joints)
         chosen_logs = [log.select(joints) for log in logs]
         own = _options_of(options, joints)
-        share = None if progress is None else _share(progress, number, len(limbs))
-        parts.append(_identify(chosen_logs, model, own, share))
+        treatment = choose_treatment(chosen_logs, model, own)
+        motions = to_motions(chosen_logs, treatment.treatment, own.folds)
+        parts.append(_identify_part(motions, model, own, treatment))
+        if progress is not None:
+            progress(number + 1, len(limbs))
     _refuse_moving_base(parts, len(whole.limbs))
     return merged(parts)
 
@@ -149,11 +152,6 @@ def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
             "or the sign of all torques is wrong. Friction of a walking robot needs its YAML and a bag with IMU and "
             "foot wrenches (friction_curve)"
         )
-
-
-def _share(progress: Progress, number: int, count: int) -> Progress:
-    """Progress of one of several pieces of work."""
-    return lambda done, total: progress(number + done / total, count)
 
 
 def _limbs(model: FixedBaseModel, logs: Sequence[JointLog], options: InverseDynamicsOptions) -> list[tuple[str, ...]]:
@@ -189,17 +187,6 @@ def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> Inver
     whole = options.coupling
     names, motors = (tuple(side[k] for k in places) for side in (whole.joint_names, whole.motor_names))
     return replace(options, coupling=Coupling(names, motors, whole.matrix[np.ix_(places, places)]))
-
-
-def _identify(
-    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, progress: Progress | None
-) -> Part:
-    """One limb, from the choice of the treatment on."""
-    half = None if progress is None else _share(progress, 0, 2)
-    treatment = choose_treatment(logs, model, options, half)
-    if progress is not None:
-        progress(1, 2)
-    return _identify_part(to_motions(logs, treatment.treatment, options.folds), model, options, treatment)
 
 
 def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
