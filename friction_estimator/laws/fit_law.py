@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -48,31 +47,16 @@ class LawFit:
     misfit: float
 
 
-class Noise(Protocol):
-    """How well a friction torque is known.
+class SampleNoise:
+    """Friction torque (N,) of samples with independent errors, which count by their weight.
+
+    What the law cannot represent does not average out as noise does: for the covariance, the samples count as twenty.
 
     Attributes
     ----------
     rounds : fits, each with the misfit of the one before
     refreshed : whether the covariance takes the misfit of the last fit, or the one that this fit was weighted with
     inflation : factor of the error for the covariance
-    """
-
-    rounds: int
-    refreshed: bool
-    inflation: float
-
-    def whiten(self, rows: FloatArray, misfit: float) -> FloatArray:
-        """Rows (N, ...) in standard deviations, when the law has the error ``misfit`` [N m]; a symmetric operator."""
-
-    def rms(self, error: FloatArray) -> float:
-        """RMS of an error (N,) [N m]."""
-
-
-class SampleNoise:
-    """Friction torque (N,) of samples with independent errors, which count by their weight.
-
-    What the law cannot represent does not average out as noise does: for the covariance, the samples count as twenty.
     """
 
     rounds, refreshed = 2, True
@@ -83,11 +67,11 @@ class SampleNoise:
         self.inflation = float(np.sqrt(max(friction.size / _INDEPENDENT, 1.0)))
 
     def whiten(self, rows: FloatArray, misfit: float) -> FloatArray:
-        """See the protocol."""
+        """Rows (N, ...) in standard deviations, when the law has the error ``misfit`` [N m]; a symmetric operator."""
         return (rows.T * self._root).T / max(misfit, self._floor)
 
     def rms(self, error: FloatArray) -> float:
-        """See the protocol."""
+        """RMS of an error (N,) [N m]."""
         return float(np.sqrt(np.mean((error * self._root) ** 2)))
 
 
@@ -108,13 +92,13 @@ class CurveNoise:
         self._variance = residual_variance + _CURVE_FLOOR**2 * np.average(friction**2, weights=self._weights)
 
     def whiten(self, rows: FloatArray, misfit: float) -> FloatArray:
-        """See the protocol."""
+        """See :meth:`SampleNoise.whiten`."""
         noise = (self._variance + misfit**2) * self._share
         variance, vectors = np.linalg.eigh(self._covariance + noise * np.eye(len(rows)))
         return np.asarray(vectors / np.sqrt(variance) @ (vectors.T @ rows))
 
     def rms(self, error: FloatArray) -> float:
-        """See the protocol."""
+        """See :meth:`SampleNoise.rms`."""
         return float(np.sqrt(np.average(error**2, weights=self._weights)))
 
 
@@ -123,7 +107,7 @@ def fit_law(
     velocity: FloatArray,
     load: FloatArray,
     friction: FloatArray,
-    noise: Noise | None = None,
+    noise: SampleNoise | CurveNoise | None = None,
     with_prior: bool = True,
     free_offset: bool = False,
 ) -> LawFit:

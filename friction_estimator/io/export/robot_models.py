@@ -57,12 +57,13 @@ def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[tuple[Exported
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
     for joint, element in pairs:
-        attributes = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
+        numbers = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
         dynamics = next((child for child in element.children if child.path[-1] == "dynamics"), None)
         if dynamics is None:
-            document.append(element, "dynamics", attributes)
+            attributes = " ".join(f'{name}="{value}"' for name, value in numbers.items())
+            document.replace_child(element, "dynamics", f"<dynamics {attributes}/>")
         else:
-            document.set(dynamics, attributes)
+            document.set(dynamics, numbers)
         if element.attributes.get("type") == "fixed":
             warnings.append(f"joint {joint.joint!r} is fixed in the URDF: its friction has no effect")
     return document, pairs, warnings
@@ -385,32 +386,16 @@ class XmlText:
         if added:
             self._changes.append((at, at, added))
 
-    def append(self, parent: Element, name: str, attributes: Mapping[str, str]) -> None:
-        """Add a last child, indented as its siblings are.
-
-        Raises
-        ------
-        RobotModelError
-            When the parent has no children: its tag may close itself.
-        """
-        if not parent.children:
-            raise RobotModelError(f"the element <{parent.path[-1]}> {parent.attributes.get('name', '')!r} is empty")
-        before = self._data[: parent.children[0].start]
-        indent = before[len(before.rstrip()) :]
-        at = len(self._data[: parent.end].rstrip())
-        tag = name.encode("utf-8") + b"".join(
-            b" " + key.encode("utf-8") + b"=" + _quoted(value) for key, value in attributes.items()
-        )
-        self._changes.append((at, at, indent + b"<" + tag + b"/>"))
-
     def replace_child(self, parent: Element, name: str, text: str) -> None:
-        """Put a text in the place of the first child of this name, or behind all children where there is none."""
+        """Put a text in place of the first child of this name; where there is none, behind all, indented as these."""
         child = next((one for one in parent.children if one.path[-1] == name), None)
         if child is not None:
             end = self._data.index(b">", max(child.end, child.start)) + 1
             self._changes.append((child.start, end, text.encode("utf-8")))
         elif text and parent.end > parent.start:
-            self._changes.append((parent.end, parent.end, text.encode("utf-8")))
+            before = self._data[: parent.children[0].start if parent.children else 0]
+            at = len(self._data[: parent.end].rstrip())
+            self._changes.append((at, at, before[len(before.rstrip()) :] + text.encode("utf-8")))
 
     def text(self) -> str:
         """The document with all changes."""
