@@ -60,6 +60,7 @@ _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 _EMPTY: Blank[Attitude] = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
+ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 """Where these fields are in the buffer of an :class:`Attitude`."""
 
 

@@ -43,7 +43,6 @@ from friction_estimator.records import Blank, Record, allocate, pack, packed, re
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
-    Attitude,
     BoolArray,
     Dynamics,
     Flags,
@@ -243,6 +242,7 @@ class FrameSettings(NamedTuple):
     contact : (k,) feet in stance
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
+    angular_acceleration : (3,) of the base, base axes [rad/s^2]
     oldest : a model error that was found before has no meaning any more [s]
     interval : time since the frame before, without the noise of its stamp [s]
     """
@@ -250,6 +250,7 @@ class FrameSettings(NamedTuple):
     contact: Flags
     ripples: Vector
     unmodelled: Vector
+    angular_acceleration: Vector
     oldest: float
     interval: float
 
@@ -275,14 +276,13 @@ class FrameOutput(NamedTuple):
 
 
 @kernel(
-    "[RobotTable] [LawTable] [LimbEstimates] [Attitude] [Dynamics] [JointMotion] (Inputs) (FrameSettings) "
+    "[RobotTable] [LawTable] [LimbEstimates] [Dynamics] [JointMotion] (Inputs) (FrameSettings) "
     "[FrameMemory] [FrameOutput] V"
 )
 def evaluate_frame(
     robot: RobotTable,
     laws: LawTable,
     estimates: LimbEstimates,
-    attitude: Attitude,
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: Inputs,
@@ -319,7 +319,7 @@ def evaluate_frame(
         unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
     largest = combine_law_and_model_error(law, motion, unmodelled, out.measured, out.pushed, now)
     write_sample(
-        sample, dynamics, motion, inputs, attitude.angular_acceleration, out.pushed, law.regressor_variance,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
@@ -397,7 +397,6 @@ class FrameEvaluation:
     def step(
         self,
         frame: SensorFrame,
-        attitude: Attitude,
         dynamics: Dynamics,
         motion: JointMotion,
         laws: JointLaws,
@@ -433,7 +432,7 @@ class FrameEvaluation:
             self._rows = self._blank.slots("rows")
         self.newest = out = Record(self._blank.buffer.copy(), self._blank)
         largest, lasting = evaluate_frame(
-            self._table, laws.table_buffer, estimated, attitude.buffer, dynamics.buffer, motion.buffer, frame.effort,
+            self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
         (shape, kind, at), (_, _, then) = self._flags

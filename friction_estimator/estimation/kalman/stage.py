@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.frame import FrameEvaluation
@@ -176,11 +177,11 @@ class KalmanFriction:
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _STALE * self._window_length
-        settings = phase.contact, self.ripples, unmodelled, oldest, dt
+        settings = phase.contact, self.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
         n, p = self.terms.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         rows, measured, pushed, largest, lasting = self._frames.step(
-            frame, attitude, dynamics, motion, self.terms, self.bank.buffer, settings, sample
+            frame, dynamics, motion, self.terms, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)

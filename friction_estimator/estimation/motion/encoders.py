@@ -164,6 +164,28 @@ class RoundedState(NamedTuple):
     jerk: int
 
 
+@kernel
+def _read_position(error: float, p00: float, step: float, position_std: float) -> tuple[float, float, float]:
+    """Mean and variance of a position over its standard deviation and variance, by a reading, and log-likelihood.
+
+    Parameters
+    ----------
+    error, p00 : reading minus prediction [rad], and variance of the prediction [rad^2]
+    step, position_std : resolution of the encoder, 0: none, and white noise [rad]
+    """
+    std = math.sqrt(p00)
+    if step > 0.0:
+        half = 0.5 * step
+        mean, variance, logarithm = _truncate((error - half) / std, (error + half) / std)
+        if not math.isnan(mean):
+            return mean, variance, logarithm
+    noise = max(position_std, step / math.sqrt(12.0)) ** 2  # white noise, or far from the bound
+    logarithm = -0.5 * error * error / (p00 + noise) + math.log(_DENSITY / math.sqrt(p00 + noise))
+    if step > 0.0:
+        logarithm += math.log(step)
+    return error * std / (p00 + noise), noise / (p00 + noise), logarithm
+
+
 @kernel("[RoundedState] V V f8 f8 f8 f8 M")
 def step_rounded_motion(
     models: RoundedState,
@@ -189,8 +211,7 @@ def step_rounded_motion(
     """
     state, covariance, probability, step, densities, jerk = models
     m, n = probability.shape
-    likelihood = np.empty(m)
-    d2, d3, d4, d5 = dt * dt, dt**3, dt**4, dt**5
+    likelihood, d2, d3, d4, d5 = np.empty(m), dt * dt, dt**3, dt**4, dt**5
     out[:] = 0.0
     for joint in range(n):
         _mix(state, covariance, probability, jerk, changed, joint)
@@ -207,17 +228,8 @@ def step_rounded_motion(
                 p11, p12, p22 = p11 + density * d3 / 3.0, p12 + density * d2 / 2.0, p22 + density * dt
             else:
                 p00, p01, p11 = p00 + density * d3 / 3.0, p01 + density * d2 / 2.0, p11 + density * dt
-            mean, variance, logarithm = math.nan, 0.0, 0.0
-            if step[joint] > 0.0:
-                std, half, error = math.sqrt(p00), 0.5 * step[joint], position[joint] - q
-                mean, variance, logarithm = _truncate((error - half) / std, (error + half) / std)
-            if math.isnan(mean):  # white noise, or far from the bound
-                noise = max(position_std, step[joint] / math.sqrt(12.0)) ** 2
-                std, error = math.sqrt(p00), position[joint] - q
-                mean, variance = error * std / (p00 + noise), noise / (p00 + noise)
-                logarithm = -0.5 * error * error / (p00 + noise) + math.log(_DENSITY / math.sqrt(p00 + noise))
-                if step[joint] > 0.0:
-                    logarithm += math.log(step[joint])
+            std = math.sqrt(p00)
+            mean, variance, logarithm = _read_position(position[joint] - q, p00, step[joint], position_std)
             g0, g1, g2, lost = std, p01 / std, p02 / std, 1.0 - variance
             q, v, a = q + g0 * mean, v + g1 * mean, a + g2 * mean
             p00, p01, p02 = p00 - g0 * g0 * lost, p01 - g0 * g1 * lost, p02 - g0 * g2 * lost
