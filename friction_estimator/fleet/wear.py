@@ -109,13 +109,12 @@ def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrif
     """Drift of all joints whose friction over time is given."""
     joints = [_joint_drift(days, threshold) for days in day_series(fleet)]
     rank = (WORN, LOWER, STEADY, UNKNOWN)
-    return FleetDrift(
-        tuple(sorted(joints, key=lambda joint: (rank.index(joint.state), -_badness(joint), joint.name))), threshold
-    )
 
+    def place(joint: JointDrift) -> tuple[int, float, str]:
+        badness = -joint.drop if joint.state == LOWER else float(np.nan_to_num(joint.growth))
+        return rank.index(joint.state), -badness, joint.name
 
-def _badness(joint: JointDrift) -> float:
-    return -joint.drop if joint.state == LOWER else float(np.nan_to_num(joint.growth))
+    return FleetDrift(tuple(sorted(joints, key=place)), threshold)
 
 
 def date_of(day: float) -> datetime:

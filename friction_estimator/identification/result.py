@@ -37,6 +37,10 @@ class ParameterTable:
     reference: FloatArray | None = None
     identifiable: BoolArray | None = None
 
+    def value(self, name: str) -> float:
+        """Value of a parameter by its name; NaN where there is none."""
+        return float(self.values[self.names.index(name)]) if name in self.names else np.nan
+
     @property
     def urdf_scale(self) -> float:
         """Factor from known parameters to the identified ones, by least squares in sigmas; 1 without any."""

@@ -104,7 +104,8 @@ def block_jackknife(
         small, large = (np.maximum(size, np.finfo(float).tiny) for size in sizes)
         deviation = deviation * np.sqrt(np.minimum(small / large, 1.0))
     covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
-    return _at_least(covariance, fallback)
+    less = np.diagonal(fallback) - np.diagonal(covariance)  # by how much chance made variances smaller than white ones
+    return np.asarray(covariance + np.diag(np.maximum(less, 0.0)))
 
 
 def _normal_equations(
@@ -127,12 +128,6 @@ def _normal_equations(
 def _without(grams: FloatArray, moments: FloatArray) -> FloatArray:
     """Solutions (b, p) of several sets of normal equations (b, p, p), (b, p)."""
     return np.asarray((np.linalg.pinv(grams, rcond=1e-13, hermitian=True) @ moments[..., None])[..., 0])
-
-
-def _at_least(covariance: FloatArray, white: FloatArray) -> FloatArray:
-    """Where chance made a variance smaller than that of white residuals, raise it to that."""
-    here, there = np.diagonal(covariance), np.diagonal(white)
-    return covariance + np.diag(np.maximum(there - here, 0.0))
 
 
 def _integral_time(rho: FloatArray) -> float:

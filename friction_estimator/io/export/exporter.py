@@ -19,7 +19,6 @@ from friction_estimator.identification.result import (
     FrictionSamples,
     Identification,
     JointLaw,
-    ParameterTable,
 )
 from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
@@ -115,8 +114,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
         raise ConfigError(f"the speed {speed:g} rad/s is not a positive number")
     friction, sigma = identification.friction, parameters_sigma(identification.friction)
     samples, known = {one.joint: one for one in identification.samples}, _speeds(friction)
-    joints = []
-    unseen = unseen_joints(identification)
+    joints, table, unseen = [], identification.parameters, unseen_joints(identification)
     for row, joint in enumerate(friction.joint_names):
         if joint in unseen:
             continue
@@ -124,11 +122,11 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
         law, values = one.law, one.values
         velocity, load = _motion(samples.get(joint), known[row], speed)
         simple = fit_coulomb_viscous(law, values, velocity, load)
-        inertia = _drive_inertia(identification.parameters, joint)
-        drive = identification.drives.get(joint)
-        constant = 0.0 if law.has_offset else _value(identification.parameters, f"{joint}/offset")
+        inertia = table.value(f"Ia {joint}")  # one that is grouped with inertias of links is not that of the drive
+        armature, drive = inertia if inertia >= 0.0 else None, identification.drives.get(joint)
+        constant = 0.0 if law.has_offset else float(np.nan_to_num(table.value(f"{joint}/offset")))
         joints.append(
-            ExportedFriction(joint, law, values, sigma[row, : values.size], simple, velocity, inertia, drive, constant)
+            ExportedFriction(joint, law, values, sigma[row, : values.size], simple, velocity, armature, drive, constant)
         )
     return tuple(joints)
 
@@ -139,11 +137,6 @@ def unseen_joints(identification: Identification) -> tuple[str, ...]:
     if not identification.provenance.method:
         return ()
     return tuple(name for name, count in zip(friction.joint_names, friction.samples, strict=True) if count == 0)
-
-
-def _value(parameters: ParameterTable, name: str) -> float:
-    """A parameter by its name, zero where there is none."""
-    return float(parameters.values[parameters.names.index(name)]) if name in parameters.names else 0.0
 
 
 def unknown_ranges(identification: Identification) -> tuple[str, ...]:
@@ -173,15 +166,6 @@ def _motion(samples: FrictionSamples | None, speeds: FloatArray, speed: float | 
         half = np.linspace(float(speeds[0]), float(speeds[1]), _VELOCITIES // 2)
         return np.concatenate((-half[::-1], half)), np.zeros(_VELOCITIES)
     return np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed), np.zeros(_VELOCITIES)
-
-
-def _drive_inertia(parameters: ParameterTable, joint: str) -> float | None:
-    """Of ``Ia <joint>``; one that is grouped with inertias of links is not that of the drive."""
-    name = f"Ia {joint}"
-    if name not in parameters.names:
-        return None
-    value = float(parameters.values[parameters.names.index(name)])
-    return value if value >= 0.0 else None
 
 
 @dataclass(frozen=True, slots=True)
