@@ -12,7 +12,6 @@ from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.laws.linear import LinearFrictionLaw
 from friction_estimator.types import BoolArray, Brief, FloatArray
 
 
@@ -284,8 +283,6 @@ _OVERFIT = 1.5
 """Error on unseen segments over that of the fit."""
 _ILL = 1000.0
 """Condition number above which single parameters are uncertain."""
-_UNSEEN_SHARE = 0.5
-"""A parameter whose sigma is more than this share of its prior was not seen."""
 VAGUE = 0.3
 """Relative standard deviation above which the data do not show a parameter."""
 
@@ -362,35 +359,6 @@ def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
         return []
     other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r}; after slow reversals the regressor presliding)"
     return [Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
-
-
-def about_law(
-    name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool
-) -> list[Finding]:
-    """Parameters (p,) of a law that the data do not show; ``optional``: they may as well be zero."""
-    sigma, found = np.sqrt(np.diagonal(covariance)), list[Finding]()
-    for k in map(int, np.flatnonzero(law.nonnegative)):
-        parameter = law.parameter_names[k]
-        if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
-            text = (
-                f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]}): move faster"
-            )
-            found.append(Finding(1.5, text))
-        elif values[k] <= 0.0 and not optional:
-            text = "would be negative and was held at zero: check the torque and the model"
-            found.append(Finding(1.1, f"{name}: {parameter} {text}"))
-    basis = np.eye(values.size)
-    sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
-    for what, unit, weights in sides:
-        value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
-        if value > 0.0 and VAGUE * value < spread:
-            how = (
-                f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
-                if spread < value
-                else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
-            )
-            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
-    return found
 
 
 Part = tuple[Identification, Sequence[Finding]]

@@ -23,17 +23,17 @@ from friction_estimator.identification.linear_problem import (
     solve_values,
 )
 from friction_estimator.identification.result import (
+    VAGUE,
     Finding,
     FrictionSamples,
     JointLaw,
     JointScore,
     ParameterTable,
-    about_law,
     about_shape,
 )
 from friction_estimator.identification.scoring import RARE, Rows, pushes
 from friction_estimator.identification.uncertainty import outliers, velocity_dependent_rms, without_velocity
-from friction_estimator.laws import Role, make_law
+from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
@@ -272,4 +272,37 @@ def about_friction(solution: Estimate) -> list[Finding]:
     columns = [(solution.model.columns[k], solution.values[k]) for k in solution.kept if k < first]
     if any(one.in_law and one.parameter.role is Role.VISCOUS and value <= 0.0 for one, value in columns):
         found.append(Finding(1.1, OLD_READINGS.format(choices(friction.joint_names))))
+    return found
+
+
+_UNSEEN_SHARE = 0.5
+"""A parameter whose sigma is more than this share of its prior was not seen."""
+
+
+def about_law(
+    name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool
+) -> list[Finding]:
+    """Parameters (p,) of a law that the data do not show; ``optional``: they may as well be zero."""
+    sigma, found = np.sqrt(np.diagonal(covariance)), list[Finding]()
+    for k in map(int, np.flatnonzero(law.nonnegative)):
+        parameter = law.parameter_names[k]
+        if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
+            text = (
+                f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]}): move faster"
+            )
+            found.append(Finding(1.5, text))
+        elif values[k] <= 0.0 and not optional:
+            text = "would be negative and was held at zero: check the torque and the model"
+            found.append(Finding(1.1, f"{name}: {parameter} {text}"))
+    basis = np.eye(values.size)
+    sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
+    for what, unit, weights in sides:
+        value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
+        if value > 0.0 and VAGUE * value < spread:
+            how = (
+                f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
+                if spread < value
+                else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
+            )
+            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
     return found
