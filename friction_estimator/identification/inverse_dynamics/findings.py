@@ -97,7 +97,7 @@ OTHER_MASS = (
 )
 LEFT_OVER = "a constant torque that is no part of the law was found; check the zero of the torque and gravity: {}"
 LATE = (
-    "the torque was {} ms late compared with the positions (early where negative) and was moved back, "
+    "the torque of {} was {} ms late compared with the positions (early where negative) and was moved back, "
     "because the delay would count as viscous friction"
 )
 LATE_DRIVE = (
@@ -170,7 +170,8 @@ def _about_delay(solution: Estimate) -> list[Finding]:
             command = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
             found.append(Finding(1.12, LATE_DRIVE.format(command[0], late, command[1])))
         else:
-            found.append(Finding(1.12, LATE.format(late)))
+            names = ", ".join(solution.observations[0].motion.joint_names)
+            found.append(Finding(1.12, LATE.format(names, late)))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
