@@ -225,7 +225,7 @@ class ModelChoice:
     Attributes
     ----------
     urdf_sigma : relative standard deviation of the URDF's inertial parameters
-    offsets : (p,) which constant torques are estimated that the laws lack
+    left_out : (p,) constant torques, and changes with the position, that are not estimated
     delay : by which torques are late, zero where none predicts better [s]
     table : all candidates
     spread : (p, p) covariance of what changes among candidates that predict as well
@@ -233,7 +233,7 @@ class ModelChoice:
     """
 
     urdf_sigma: float
-    offsets: BoolArray
+    left_out: BoolArray
     delay: float
     table: tuple[Candidate, ...]
     spread: FloatArray
@@ -241,17 +241,17 @@ class ModelChoice:
 
 
 def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelChoice:
-    """Offsets, strength of the URDF's prior and delay that predict best, the last two by one factorial of candidates.
+    """Optional columns, strength of the URDF's prior and delay that predict best, the last two by one factorial.
 
     Parameters
     ----------
-    solution : with offsets; torques not moved yet
+    solution : with all columns; torques not moved yet
     """
     model, q = solution.model, solution.kept.size
     problem = with_delay(solution.fit.problem, delay_column(solution))
     folded = FoldedProblem(problem, fold_weights(solution, options))
-    offsets, offset_table = _choose_offsets(solution, folded, options)
-    kept = np.flatnonzero(~(offset_columns(model) & ~offsets)[solution.kept])
+    left_out, column_table = _choose_columns(solution, folded, options)
+    kept = np.flatnonzero(~left_out[solution.kept])
     sigmas = URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)
     priors = {one: model_prior(model, solution.observations, one).select(solution.kept).joined(delay_prior())
               for one in (sigmas if model.body.names else (np.inf,))}  # fmt: skip
@@ -268,7 +268,7 @@ def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelCh
     spread = np.zeros((len(model.names), len(model.names)))
     spread[np.ix_(solution.kept, solution.kept)] = apart[:q, :q]
     delay = float(values[chosen, q]) + (options.delay or 0.0)
-    return ModelChoice(tried[chosen][0], offsets, delay, (*offset_table, *table), spread, float(apart[q, q]))
+    return ModelChoice(tried[chosen][0], left_out, delay, (*column_table, *table), spread, float(apart[q, q]))
 
 
 def remaining_delay(solution: Estimate) -> float:
@@ -284,24 +284,26 @@ def fold_weights(solution: Estimate, options: InverseDynamicsOptions) -> FoldWei
     return FoldWeights.of(problem, options.solver, solution.prior, folds_of(problem, options.folds), whole)
 
 
-def _choose_offsets(
+def _choose_columns(
     solution: Estimate, folded: FoldedProblem, options: InverseDynamicsOptions
 ) -> tuple[BoolArray, tuple[Candidate, ...]]:
-    """Whether each constant torque (p,) predicts the torque of its joint better than none."""
-    model, problem = solution.model, folded.problem
-    optional = offset_columns(model)
-    if options.offset is not None or solution.of_drive:  # of a drive, it is the offset between two readings
-        return optional & (options.offset is not False), ()
-    prior, kept = model_prior(model, solution.observations, solution.urdf_sigma).select(solution.kept), solution.kept
-    left_out, table = choose_columns(
-        problem,
-        lambda places: folded.held_out_error(places, prior.select(places)),
+    """Which constant torques, and changes with the position, (p,) do not predict the torque of their joint better."""
+    model, kept, offsets = solution.model, solution.kept, offset_columns(solution.model)
+    optional = np.zeros_like(offsets)
+    if options.harmonics is None:
+        optional[: len(model.columns)] = [column.wave for column in model.columns]
+    if options.offset is None and not solution.of_drive:  # of a drive, it is the offset between two readings
+        optional |= offsets
+    prior = model_prior(model, solution.observations, solution.urdf_sigma).select(kept)
+    places, table = choose_columns(
+        folded.problem,
+        lambda tried: folded.held_out_error(tried, prior.select(tried)),
         np.arange(kept.size),
         {int(place): model.columns[kept[place]].name for place in np.flatnonzero(optional[kept])},
     )
-    offsets = optional.copy()
-    offsets[kept[left_out]] = False
-    return offsets, table
+    left_out = offsets & (options.offset is False)
+    left_out[kept[places]] = True
+    return left_out, table
 
 
 def offset_columns(model: TorqueModel) -> BoolArray:

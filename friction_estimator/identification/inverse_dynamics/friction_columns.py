@@ -54,11 +54,13 @@ class FrictionColumn:
     site : name of the joint or the motor
     parameter : that multiplies the column
     in_law : False for an offset that the law lacks, temperature, position and presliding
+    wave : True for a change with the position
     """
 
     site: str
     parameter: Parameter
     in_law: bool
+    wave: bool = False
 
     @property
     def name(self) -> str:
@@ -105,7 +107,7 @@ class FrictionColumns:
         for joint in self.joint_names:
             extra = (_OFFSET,) * self._needs_offset(joint) + _PER_KELVIN * (self.temperature is not None)
             extra += (*waves, *_PRESLIDING * self.presliding)
-            found += [FrictionColumn(joint, parameter, False) for parameter in extra]
+            found += [FrictionColumn(joint, parameter, False, parameter in waves) for parameter in extra]
         return tuple(found)
 
     def columns(

@@ -132,20 +132,9 @@ def decided(
     that their errors leave them.
     """
     of_drive = observations[0].commanded is not None
-    plain = options.law == LOAD_VELOCITY.name or not of_drive or options.harmonics is not None
     timings = _timings(observations, options) if of_drive else ((options.late or TORQUE, 0.0),)
-    shapes = (options.harmonics,) if plain else ((), _ONE_TURN)
-    tried = [_estimated(body, names, observations, replace(options, harmonics=one), *timings[0]) for one in shapes]
-    solution, notes = _best(tried, options, "shape") if len(tried) > 1 else tried[0]
-    if of_drive:
-        shaped = replace(options, harmonics=solution.model.friction.harmonics)
-        others = [_estimated(body, names, observations, shaped, *timing) for timing in timings[1:]]
-        solution, notes = _best([(solution, notes), *others], options, "drive", np.inf)
-    return solution, notes
-
-
-_ONE_TURN = (1.0,)
-"""Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
+    tried = [_estimated(body, names, observations, options, *timing) for timing in timings]
+    return _best(tried, options) if of_drive else tried[0]
 
 
 def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
@@ -172,31 +161,23 @@ def _estimated(
     return replace(found, dead_zone=zone, hold=hold), notes
 
 
-def _best(
-    tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions, decision: str, slack: float = 0.0
-) -> tuple[Estimate, list[str]]:
-    """The simplest of several estimates, in the order of simplicity, that predicts as well; slack as of `choose`."""
+def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsOptions) -> tuple[Estimate, list[str]]:
+    """The estimate with the simplest timing, the first one; its covariance has what the others differ by."""
     usable = [np.concatenate(one.usable) for one, _ in tried]
     rows = [np.flatnonzero(np.logical_and.reduce(usable)[own]) for own in usable]
     same = select_rows(tried[0][0].fit.problem, rows[0])  # torques differ by what is assumed late
     words, scores = [], []
     for (one, _), these in zip(tried, rows, strict=True):
-        dry = "dry friction depends on the position, " * bool(one.model.friction.harmonics)
         held = f", and held for {2e3 * one.hold:.3g} ms" * bool(one.hold)
-        words.append(f"{dry}the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
+        words.append(f"the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
         scores.append(scores_of(_held_out(one, options)[these], same))
-    chosen, rivals, table = choose(decision, words, scores, slack)
+    chosen, rivals, table = choose("drive", words, scores, np.inf)
     solution, notes = tried[chosen]
     worse = np.array([max(one.excess - table[chosen].excess, 0.0) / max(one.sigma, ROUNDING) for one in table])
     share = np.exp(-0.25 * np.square(worse))  # root of the likelihood that it predicts as well as the chosen one
-    names = [list(one.model.names) for one, _ in tried]
-    values = [
-        np.array([one.values[known.index(name)] if name in known else 0.0 for name in names[chosen]])
-        for (one, _), known in zip(tried, names, strict=True)
-    ]
     others = [k for k in rivals if k != chosen]
-    own, delay = values[chosen], solution.delay
-    apart = choice_covariance(own, [own + share[k] * (values[k] - own) for k in others])
+    own, delay = solution.values, solution.delay
+    apart = choice_covariance(own, [own + share[k] * (tried[k][0].values - own) for k in others])
     spread = apart if solution.spread is None else solution.spread + apart
     moved = [replace(tried[k][0], delay=delay + share[k] * (tried[k][0].delay - delay)) for k in others]
     late = solution.delay_variance + _delay_spread(solution, moved, options)
@@ -233,7 +214,7 @@ def _settled(
     start = USUAL_URDF_SIGMA if options.urdf_sigma is None else options.urdf_sigma
     first = estimate(model, observations, usable, options.solver, urdf_sigma=start)
     choice = choose_model(replace(first, late_command=command), options)
-    allowed, moved = ~offset_columns(model) | choice.offsets, bool(choice.delay)
+    allowed, moved = ~choice.left_out, bool(choice.delay)
     delay, step = 0.0, choice.delay
     for _ in range(_ROUNDS if moved else 1):
         delay += step

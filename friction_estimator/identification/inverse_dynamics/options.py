@@ -26,6 +26,8 @@ from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
+ONE_TURN = (1.0,)
+"""Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
 MEASURED = "measured"
@@ -171,7 +173,8 @@ def friction_of_options(
         raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
     adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
     sites = friction_sites(names, live_laws(names, options), adding)
-    harmonics, waves = options.harmonics or (), None
+    of_drive, waves = observations[0].commanded is not None, None
+    harmonics = (ONE_TURN if of_drive else ()) if options.harmonics is None else options.harmonics
     if harmonics:
         positions = np.concatenate([one.motion.position for one in observations])
         waves = waves_of(positions, harmonics).mean(axis=0)
