@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -129,8 +130,9 @@ def _is_enough(rows: Rows, treatment: Treatment) -> bool:
 
 
 def _treatments(logs: Sequence[JointLog], band_hz: float, options: InverseDynamicsOptions) -> list[Treatment]:
-    """All candidates of the motion, in the order of simplicity."""
+    """All candidates of the motion; those that change it within the band come last, the lowest cut-off at the end."""
     cutoffs = sorted({min(factor * band_hz, _highest(logs)) for factor in LADDER})
+    cutoffs.sort(key=lambda cutoff: cutoff if cutoff >= FLAT * band_hz else math.inf)
     if options.cutoff_hz is not None:
         cutoffs = [options.cutoff_hz]
     return [Treatment(cutoff, band_hz, source) for cutoff in cutoffs for source in _sources(logs, options)]
