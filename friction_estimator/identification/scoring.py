@@ -151,7 +151,7 @@ class Scores:
 
 
 def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, shrinkage: bool = False
 ) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
@@ -159,6 +159,9 @@ def choose(
     ----------
     decision, settings : words for the table
     slack : difference of the logarithms of the errors that counts as none, even where it is certain
+    shrinkage : candidates are strengths of a prior: the standard error is that of the smallest error itself (Breiman et
+        al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far smaller among such neighbours,
+        would let the luck of one of many decide; False: that of the difference
 
     Returns
     -------
@@ -172,6 +175,8 @@ def choose(
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
+    if shrinkage:
+        slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
     rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(

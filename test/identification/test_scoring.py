@@ -85,6 +85,15 @@ def test_at_most_a_twentieth_of_the_errors_are_pushes() -> None:
     assert not pushes(error, 6.0).any()
 
 
+def test_among_strengths_of_a_prior_the_error_of_the_best_itself_counts() -> None:
+    made = problem(1.0)
+    size = np.where(np.arange(400) // 20 % 2, 1.3, 0.7)[:, None]
+    errors = made.y[:, None] * np.array([0.102, 0.1]) * size
+    scores = [scores_of(error, made) for error in errors.T]
+    assert choose("prior", ("strong", "weak"), scores)[0] == 1  # 2 % in every block: certain, and irrelevant
+    assert choose("prior", ("strong", "weak"), scores, shrinkage=True)[0] == 0
+
+
 def test_held_out_errors_use_nothing_of_the_fold_that_they_are_about() -> None:
     made = problem(1.0)
     made.y[:80] += np.where(np.arange(80) % 2, 20.0, -3.0)  # the first fold is unlike the others

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from friction_estimator.identification.inverse_dynamics.refinement import (
     with_delay,
 )
 from friction_estimator.identification.joint_log import JointLog, Treatment
-from friction_estimator.identification.linear_problem import NormalEquations, folds_of
+from friction_estimator.identification.linear_problem import NormalEquations, Prior, folds_of
 from friction_estimator.identification.recording import zero_phase as filters
 from friction_estimator.identification.recording.sampling import FLAT, usual_period
 from friction_estimator.identification.recording.zero_phase import (
@@ -243,7 +242,7 @@ class ModelChoice:
 
 
 def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelChoice:
-    """Optional columns, strength of the URDF's prior and delay that predict best, the last two by one factorial.
+    """Optional columns, strength of the URDF's prior, and delay that predict best, one after the other.
 
     Parameters
     ----------
@@ -254,23 +253,33 @@ def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelCh
     folded = FoldedProblem(problem, fold_weights(solution, options))
     left_out, column_table = _choose_columns(solution, folded, options)
     kept = np.flatnonzero(~left_out[solution.kept])
-    sigmas = URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)
-    priors = {one: model_prior(model, solution.observations, one).select(solution.kept).joined(delay_prior())
-              for one in (sigmas if model.body.names else (np.inf,))}  # fmt: skip
-    delays = {"no delay": kept, **({} if options.delay is not None else {"one delay": np.append(kept, q)})}
-    tried = list(product(priors, delays))
-    words, scores, values = [], [], np.zeros((len(tried), q + 1))
-    for (sigma, late), value in zip(tried, values, strict=True):
-        columns, prior = delays[late], priors[sigma].select(delays[late])
-        words.append(late if np.isinf(sigma) else f"URDF +- {100.0 * sigma:.0f} %, {late}")
-        scores.append(scores_of(folded.held_out_error(columns, prior), problem))
-        value[columns] = folded.values(columns, prior)
-    chosen, rivals, table = choose("model", words, scores)
-    apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+    both = kept if options.delay is not None else np.append(kept, q)
+    sigmas = (URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
+    priors = [
+        model_prior(model, solution.observations, one).select(solution.kept).joined(delay_prior()) for one in sigmas
+    ]
+
+    def compared(
+        decision: str, words: Sequence[str], tried: Sequence[tuple[IntArray, Prior]], shrinkage: bool
+    ) -> tuple[int, FloatArray, FloatArray, tuple[Candidate, ...]]:
+        """Number of the best columns with a prior, their values (q + 1,), covariance of the choice, and table."""
+        values = np.zeros((len(tried), q + 1))
+        for value, (columns, prior) in zip(values, tried, strict=True):
+            value[columns] = folded.values(columns, prior.select(columns))
+        errors = (folded.held_out_error(columns, prior.select(columns)) for columns, prior in tried)
+        chosen, rivals, table = choose(decision, words, [scores_of(error, problem) for error in errors], 0.0, shrinkage)
+        apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
+        return chosen, values[chosen], apart, table
+
+    words = ["" if np.isinf(one) else f"URDF +- {100.0 * one:.0f} %" for one in sigmas]
+    k, _, apart, table = compared("bodies", words, [(both, prior) for prior in priors], shrinkage=True)
+    late = [(kept, priors[k])] if both is kept else [(kept, priors[k]), (both, priors[k])]
+    _, values, more, delay_table = compared("delay", ("none", "estimated")[: len(late)], late, shrinkage=False)
+    apart = apart + more
     spread = np.zeros((len(model.names), len(model.names)))
     spread[np.ix_(solution.kept, solution.kept)] = apart[:q, :q]
-    delay = float(values[chosen, q]) + (options.delay or 0.0)
-    return ModelChoice(tried[chosen][0], left_out, delay, (*column_table, *table), spread, float(apart[q, q]))
+    delay, tables = float(values[q]) + (options.delay or 0.0), (*column_table, *table, *delay_table)
+    return ModelChoice(sigmas[k], left_out, delay, tables, spread, float(apart[q, q]))
 
 
 def remaining_delay(solution: Estimate) -> float:
