@@ -44,7 +44,6 @@ from friction_estimator.identification.linear_problem import folds_of, select_ro
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (
-    ROUNDING,
     FoldedProblem,
     FoldWeights,
     choice_covariance,
@@ -128,8 +127,7 @@ def decided(
 
     Whether the feedback of a drive is as late as its command hardly shows: it changes viscous friction by kp, and the
     inertia by kd, times the delay, and what is of second order in the delay, which other errors hide. Errors do not
-    decide it: the simplest timing is taken, and what all explanations differ by is in the covariance, with the weight
-    that their errors leave them.
+    decide it: the simplest timing is taken, and what all explanations differ by is in the covariance.
     """
     of_drive = observations[0].commanded is not None
     timings = _timings(observations, options) if of_drive else ((options.late or TORQUE, 0.0),)
@@ -171,16 +169,11 @@ def _best(tried: Sequence[tuple[Estimate, list[str]]], options: InverseDynamicsO
         held = f", and held for {2e3 * one.hold:.3g} ms" * bool(one.hold)
         words.append(f"the {COMMAND if one.late_command else TORQUE} of the drive is late{held}")
         scores.append(scores_of(_held_out(one, options)[these], same))
-    chosen, rivals, table = choose("drive", words, scores, np.inf)
-    solution, notes = tried[chosen]
-    worse = np.array([max(one.excess - table[chosen].excess, 0.0) / max(one.sigma, ROUNDING) for one in table])
-    share = np.exp(-0.25 * np.square(worse))  # root of the likelihood that it predicts as well as the chosen one
-    others = [k for k in rivals if k != chosen]
-    own, delay = solution.values, solution.delay
-    apart = choice_covariance(own, [own + share[k] * (tried[k][0].values - own) for k in others])
+    _, _, table = choose("drive", words, scores, np.inf)
+    (solution, notes), others = tried[0], [one for one, _ in tried[1:]]
+    apart = choice_covariance(solution.values, [one.values for one in others])
     spread = apart if solution.spread is None else solution.spread + apart
-    moved = [replace(tried[k][0], delay=delay + share[k] * (tried[k][0].delay - delay)) for k in others]
-    late = solution.delay_variance + _delay_spread(solution, moved, options)
+    late = solution.delay_variance + _delay_spread(solution, others, options)
     candidates = (*solution.candidates, *table)
     return replace(solution, candidates=candidates, spread=spread, delay_variance=late), notes
 
