@@ -252,7 +252,7 @@ def check_motion(
     working = stage or silent
     chosen, warnings = as_robot(robot), list[str]()
     if not chosen.config.robot.fixed_base or chosen.config.robot.coupling.coupling() is not None:
-        raise ConfigError("a motion is checked of robots with a fixed base whose motors move one joint each")
+        raise ConfigError("motions are checked for robots with a fixed base and without robot.coupling")
     with working("reading") as progress:
         experiments = read_experiments(
             recordings, chosen, joints=joints, coupling=None, payloads={}, namespace="", progress=progress,

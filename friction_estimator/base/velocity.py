@@ -92,7 +92,7 @@ class InertialVelocity(NamedTuple):
 
 
 def new_velocity(config: Config) -> InertialVelocity:
-    """Unknown velocity."""
+    """State of the velocity filter before the first sample: the velocity is unknown."""
     sensors = config.sensors
     constants = (
         VIBRATION_STD**2 + sensors.specific_force_std**2,

@@ -209,7 +209,7 @@ def _check(arguments: argparse.Namespace) -> None:
     given = recording_keywords(arguments)
     robot = given.pop("robot")
     if robot is None:
-        raise ConfigError("--check needs the robot that is simulated: --robot")
+        raise ConfigError("--check simulates the robot: add --robot NAME_OR_FILE")
     unused = {
         "--payload": given.pop("payloads"), "--coupling": given.pop("coupling"), "--namespace": given.pop("namespace"),
         "--wrench": given.pop("wrenches"), "--method": arguments.method, "--report": arguments.report,

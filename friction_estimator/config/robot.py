@@ -221,16 +221,17 @@ class RobotConfig(Validated):
         1e3,
     )
     fixed_base: bool = parameter(
-        False, "True for a robot that is bolted to the ground, without IMU and base state. Not for the observer fbse."
+        False,
+        "True for a robot that is bolted to the ground, without IMU and base state. The observer fbse refuses it.",
     )
     unmeasured_contacts: tuple[str, ...] = parameter(
         (),
-        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: what their law does not "
-        "explain is external, and it does not adapt.",
+        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: torque that their law "
+        "does not explain counts as external, and the law does not adapt.",
     )
     coupling: CouplingConfig = CouplingConfig()
 
-    def touched(self, joint_names: Sequence[str]) -> BoolArray:
+    def in_unmeasured_contact(self, joint_names: Sequence[str]) -> BoolArray:
         """Which joints (n,) :attr:`unmeasured_contacts` names.
 
         Raises

@@ -34,7 +34,8 @@ class Event:
     ----------
     code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
         ``stray_joint_state``, ``contradicting_positions``, ``missing_effort``, ``missing_velocity``, ``gap``,
-        ``time_jump``, ``error_restart``, ``tilt``, ``ripple`` or ``sensor``
+        ``time_jump``, ``error_restart``, ``tilt``, ``ripple``, ``sensor``, ``mob_net_input``, ``mob_net_rate`` or
+        ``mob_net_sigma``
     stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
     text : what happened, and what was done about it
     """

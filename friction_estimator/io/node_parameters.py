@@ -14,7 +14,10 @@ _INPUTS_RELIABLE = ParameterField(
     "inputs_reliable",
     bool,
     False,
-    Range("Subscribe to reliable publishers only, and use every joint sample even when the node is late."),
+    Range(
+        "True for simulators and bag players: subscribe to reliable publishers only, and use every joint sample. "
+        "False: a node that is late skips joint samples."
+    ),
 )
 
 _PLAYING = (

@@ -316,7 +316,7 @@ class Model:
         return sum(network.module.outputs.size for network in self.networks)
 
     def estimator(self) -> MobNet:
-        """The networks, ready for the first sample."""
+        """The networks, which go from sample to sample, before the first one."""
         return MobNet(self.networks, self.rows)
 
     def save(self, path: Path) -> None:

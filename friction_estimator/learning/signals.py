@@ -55,7 +55,7 @@ def write_inputs(
     specific_force: FloatArray,
     x: FloatArray,
 ) -> None:
-    """Write eq. 17 of the whole robot into x: (3 n,) for a fixed base, (3 n + 12,) for a floating one.
+    """Write the network inputs of the whole robot (eq. 17) into x: (3 n,) for a fixed base, else (3 n + 12,).
 
     The heading of the base does not act on the dynamics and drifts, so it is taken out of the rotation matrix.
     """

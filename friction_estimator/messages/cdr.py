@@ -75,7 +75,7 @@ class CdrScanner:
         return int(struct.unpack_from(self.order + "I", self._raw, at)[0])
 
     def string(self) -> str:
-        """Pass a string; return it."""
+        """Return the string at the read position, and move behind it."""
         length = self.uint32()
         at = self._pass(length, 1, 255)
         return bytes(self._raw[at : at + max(length - 1, 0)]).decode()

@@ -100,7 +100,7 @@ class RobotModel:
                         "whose wrench is that of all its sensors together"
                     )
         self.coupled: BoolArray = supports[first_joint:] | supports[first_joint:].T
-        named = config.robot.touched(self.joint_names)
+        named = config.robot.in_unmeasured_contact(self.joint_names)
         self.in_unmeasured_contact: BoolArray = named | self.coupled[:, named].any(axis=1)
         self.identity = identity_of(self._model, self.joint_names)
         limit = np.array(self._model.effortLimit[self.base_dofs :])

@@ -184,7 +184,7 @@ class LimbState:
         return np.asarray(CHANGED**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
 
     def calibration_of(self, joint: int) -> IntArray:
-        """States (8,) of a joint: :data:`~friction_estimator.laws.joint_laws.CALIBRATION`."""
+        """States (8,) of a joint: :data:`~friction_estimator.laws.identified.CALIBRATION`."""
         links = self.links.start + 4 * joint
         single = self.effort_gain, self.effort_offset, self.armature, self.compliance
         return np.r_[links : links + 4, [block.start + joint for block in single]]

@@ -217,7 +217,7 @@ class SensorNoiseMonitor:
             self._columns.extend(range(2 * self._joints))
 
     def _evaluate(self) -> bool:
-        """Evaluate the next columns of the full blocks; True when :attr:`noise` has become another."""
+        """Estimate the noise of the next signals from full blocks; True when :attr:`noise` has changed."""
         for _ in range(min(self._stride, len(self._columns))):
             column = self._columns.popleft()
             if column < 2 * self._joints:
