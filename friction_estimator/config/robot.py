@@ -226,8 +226,8 @@ class RobotConfig(Validated):
     )
     unmeasured_contacts: tuple[str, ...] = parameter(
         (),
-        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: torque that their law "
-        "does not explain counts as external, and the law does not adapt.",
+        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: torque beyond their law "
+        "is external, and the law stays.",
     )
     coupling: CouplingConfig = CouplingConfig()
 
