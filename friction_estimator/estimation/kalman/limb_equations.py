@@ -347,7 +347,9 @@ def adapt_model_error(
 
 
 @kernel("[LimbMemory] V M [FilterTable] b1")
-def use_momentum(memory: LimbMemory, innovation: FloatArray, S: FloatArray, table: FilterTable, frozen: bool) -> None:
+def correct_momentum(
+    memory: LimbMemory, innovation: FloatArray, S: FloatArray, table: FilterTable, frozen: bool
+) -> None:
     """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
     x, P = memory.state, memory.covariance
     correct_limb(x, P, 0, innovation, S, table.first.law if frozen else x.size)
@@ -379,6 +381,6 @@ def step_limb(
     """
     distance = predict_limb(memory, now, window, table, frozen)
     if distance <= gate:
-        use_momentum(memory, now.innovation, now.innovation_covariance, table, frozen)
+        correct_momentum(memory, now.innovation, now.innovation_covariance, table, frozen)
         adapt_model_error(memory, now, window, table, window.duration / memory_time, initial)
     return distance

@@ -16,9 +16,9 @@ from friction_estimator.estimation.kalman.limb_equations import (
     LimbNow,
     correct_foot_bias,
     correct_limb,
+    correct_momentum,
     decay_model_error,
     step_limb,
-    use_momentum,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
@@ -244,7 +244,7 @@ class LimbFilter:
             else:
                 self._reset_momentum(innovation, distance)
             S = self.covariance[self._momentum, self._momentum] + window.momentum_covariance
-            use_momentum(memory, innovation, S, table, frozen)
+            correct_momentum(memory, innovation, S, table, frozen)
         self.windows += not frozen
         return True
 

@@ -98,12 +98,14 @@ def _fit_parabola(
 
 @kernel("M V (LocalMotion)")
 def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
-    """Motion at the middle of N readings.
+    """Motion of n joints and the base at the time of the middle one of an odd number N of readings.
+
+    A parabola through their positions, its slope through their velocities; the mean of the rates.
 
     Parameters
     ----------
-    rows : (N, 4 + 2 n or more) readings, see :class:`LocalMotionFit`
-    stds : (3,) of positions, velocities and gyroscope
+    rows : (N, 4 + 2 n or more) time [s], positions (n,), velocities (n,), gyroscope (3,), further columns not used
+    stds : (3,) of :func:`reading_stds`
     """
     position_std, velocity_std, gyro_std = stds[0], stds[1], stds[2]
     N, n = len(rows), out.position.size
@@ -154,42 +156,8 @@ def fit_acceleration(rows: FloatArray, stds: FloatArray, mean: FloatArray, mean_
         mean[3 + joint], mean_std[3 + joint] = value, std[2]
 
 
-class LocalMotionFit:
-    """A parabola through the positions of some readings, its slope through their velocities; a line through the rates.
-
-    Readings are the rows of an array: time [s], positions (n,), velocities (n,), gyroscope (3,), further columns that
-    are not used.
-
-    Parameters
-    ----------
-    noise : standard deviations that weigh positions against velocities
-
-    Attributes
-    ----------
-    stds : (3,) standard deviations of positions, velocities and gyroscope
-    """
-
-    def __init__(self, noise: SensorNoise) -> None:
-        self.retune(noise)
-
-    def retune(self, noise: SensorNoise) -> None:
-        """Use the weights of this noise from now on."""
-        velocity_std = max(noise.independent_velocity_std, _FINEST)
-        self.stds: FloatArray = np.array([max(noise.position_std, _FINEST), velocity_std, noise.angular_velocity_std])
-
-    def at_middle(self, rows: FloatArray, joints: int) -> LocalMotion:
-        """Motion of n joints and the base at the time of the middle one of an odd number of readings."""
-        out = LocalMotion(*np.empty((3, joints)), *np.empty((2, 3)))
-        fit_middle(rows, self.stds, *out)
-        return out
-
-    def acceleration(self, rows: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
-        """Mean acceleration over these readings and its standard deviation.
-
-        Returns
-        -------
-        (3 + n,) of the base (rotation) and the joints [rad/s^2]; (3 + n,)
-        """
-        mean, std = np.empty((2, 3 + joints))
-        fit_acceleration(rows, self.stds, mean, std)
-        return mean, std
+def reading_stds(noise: SensorNoise) -> FloatArray:
+    """Standard deviations (3,) of readings of positions [rad], velocities [rad/s] and the gyroscope [rad/s]."""
+    return np.array([
+        max(noise.position_std, _FINEST), max(noise.independent_velocity_std, _FINEST), noise.angular_velocity_std
+    ])  # fmt: skip

@@ -260,7 +260,7 @@ class KalmanFriction:
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
-        for part in (self._buffer.fit, self.bank, self._frames):
+        for part in (self._buffer, self.bank, self._frames):
             part.retune(noise)
         if self._feet is not None:
             self._feet.retune(noise)

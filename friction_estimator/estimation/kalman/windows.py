@@ -18,12 +18,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.local_motion import (
-    LocalMotion,
-    LocalMotionFit,
-    fit_acceleration,
-    fit_middle,
-)
+from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_acceleration, fit_middle, reading_stds
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.records import packed, record, set_scalars, view
@@ -251,7 +246,7 @@ def close_window(
     ----------
     readings : (1 + k,) of IMU and feet per sample
     wrench_delay : of :func:`_summarise_window`
-    stds : of :func:`fit_middle`
+    stds : of :func:`reading_stds`
 
     Returns
     -------
@@ -310,7 +305,6 @@ class WindowBuffer:
 
     Attributes
     ----------
-    fit : motion at the ends of windows
     wrench_delay : (k,) delay of each foot's wrenches after the motor torques, as far as it is known [s]
     """
 
@@ -318,8 +312,12 @@ class WindowBuffer:
         self.wrench_delay: FloatArray = np.zeros(0)
         self._length = config.window
         self._held = held
-        self.fit = LocalMotionFit(noise)
+        self.retune(noise)
         self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Weigh positions against velocities by this noise from now on."""
+        self._stds = reading_stds(noise)
 
     def reset(self) -> None:
         """Begin anew."""
@@ -388,32 +386,11 @@ class WindowBuffer:
         end = LocalMotion(*np.zeros((3, n)), *np.zeros((2, 3)))
         self._empty = packed(
             Window(
-                0.0,
-                0.0,
-                0,
-                True,
-                True,
-                np.zeros(1 + k),
-                end,
-                np.zeros(3),
-                vectors,
-                np.zeros(3 + n),
-                np.zeros(3 + n),
-                vectors,
-                np.zeros(3),
-                feet,
-                np.zeros(k),
-                np.zeros((2, k)),
-                vectors,
-                feet,
-                np.zeros(3),
-                feet,
-                np.zeros((n, p)),
-                vectors,
-                np.zeros(k, dtype=bool),
-                np.zeros(n, dtype=bool),
-            )  # fmt: skip
-        )
+                0.0, 0.0, 0, True, True, np.zeros(1 + k), end, np.zeros(3), vectors, np.zeros(3 + n), np.zeros(3 + n),
+                vectors, np.zeros(3), feet, np.zeros(k), np.zeros((2, k)), vectors, feet, np.zeros(3), feet,
+                np.zeros((n, p)), vectors, np.zeros(k, dtype=bool), np.zeros(n, dtype=bool),
+            )
+        )  # fmt: skip
 
     def use_parameters(self, count: int) -> None:
         """Go on with this many parameters of each law, the first ones."""
@@ -438,7 +415,7 @@ class WindowBuffer:
     def _summarise(self, half: int, end: int, readings: FloatArray) -> Window:
         rows, buffer = self._rows, self._empty.copy()
         time, span = float(rows[end, 0]), (half, end, self._held, self._period)
-        longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self.fit.stds, buffer)
+        longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self._stds, buffer)
         complete, duration = longest <= _GAP * self._period, time - float(rows[half, 0])
         set_scalars(Window, buffer, time, duration, end - half, complete, imu_fresh)
         return view(Window, buffer)

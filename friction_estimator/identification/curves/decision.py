@@ -251,6 +251,7 @@ def choose_delay(
     """How late the friction is [s], why, and what was compared: none, or the best one up to 0.3 s."""
     if options.delay is not None:
         return options.delay, f"friction is taken as {options.delay:g} s late, as given", ()
+    options = replace(options, dead_zone=source.dead_zone(motions, options))
     period = min(motion.period for motion in motions)
     step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
     step = period * np.ceil(step / period - 1e-9)
