@@ -23,7 +23,7 @@ from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
-    JointFriction,
+    ParametrisedLaw,
     SimulationSample,
     Simulator,
     make_noise,
@@ -36,7 +36,7 @@ COUPLING = {
     "robot.coupling.motors": [f"{side}_ankle_{place}" for side in "lr" for place in ("inner", "outer")],
     "robot.coupling.matrix": np.kron(np.eye(2), [[0.5, 0.5], [0.5, -0.5]]).ravel().tolist(),
 }
-MOTOR = JointFriction("makkar", (0.4, 100.0, 10.0, 0.3, 100.0, 0.9))
+MOTOR = ParametrisedLaw("makkar", (0.4, 100.0, 10.0, 0.3, 100.0, 0.9))
 METHODS = ("kalman", "kalman, smoothed", "fbse")
 _LAG = 1.0
 

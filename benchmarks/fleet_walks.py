@@ -27,7 +27,7 @@ from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
-    JointFriction,
+    ParametrisedLaw,
     Simulator,
     make_noise,
     make_scenario,
@@ -89,7 +89,7 @@ class FleetPlan:
             factor *= _LUBRICATED
         return factor
 
-    def friction(self, robot: int, leg: int, place: int, day: int) -> JointFriction:
+    def friction(self, robot: int, leg: int, place: int, day: int) -> ParametrisedLaw:
         """Friction law of a leg joint on a day."""
         factor, warmth = self.factor(robot, leg, place, day), self.temperature(robot, day) - _MEAN_TEMPERATURE
         dry, viscous = factor * (1.0 + _COULOMB_PER_KELVIN * warmth), factor * (1.0 + _VISCOUS_PER_KELVIN * warmth)

@@ -15,7 +15,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.reference.constrained import ConstrainedFriction
 from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.simulation import FrictionSetting, Gait, JointFriction, Scenario, Simulator, make_noise
+from friction_estimator.simulation import FrictionSetting, Gait, ParametrisedLaw, Scenario, Simulator, make_noise
 from friction_estimator.types import BoolArray, FloatArray
 
 LAW = "tanh_stribeck"
@@ -41,7 +41,7 @@ SETTLED = 1.0
 
 def walks(robot: Robot, model: RobotModel, duration: float) -> list[SimulatedRun]:
     """Straight ahead, to the left and to the right, with the friction of the tables in all leg joints."""
-    friction = (FrictionSetting(leg=tuple(JointFriction(LAW, tuple(row)) for row in TARGETS.tolist())),)
+    friction = (FrictionSetting(leg=tuple(ParametrisedLaw(LAW, tuple(row)) for row in TARGETS.tolist())),)
     gaits = {"straight": GAIT, "left": ASIDE, "right": replace(ASIDE, step_side=-ASIDE.step_side)}
     scenarios = [Scenario(name, duration, gait, friction) for name, gait in gaits.items()]
     return [simulate(robot, model, scenario, "clean", 0) for scenario in scenarios]

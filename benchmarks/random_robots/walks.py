@@ -18,7 +18,7 @@ from friction_estimator.errors import SimulationError
 from friction_estimator.simulation import (
     FrictionSetting,
     Ground,
-    JointFriction,
+    ParametrisedLaw,
     Scenario,
     Simulator,
     make_noise,
@@ -121,7 +121,7 @@ def walk_builtin(robot: RandomRobot) -> Walk:
     """Walk in the simulator of the package, which applies friction as a torque."""
     urdf, config = robot.true_urdf(), robot.true_config()
     setting = FrictionSetting(
-        leg=(JointFriction("coulomb_viscous", (1.0, 0.0)),) * 6,
+        leg=(ParametrisedLaw("coulomb_viscous", (1.0, 0.0)),) * 6,
         joints=tuple(zip(config.robot.joints, _builtin_friction(robot), strict=True)),
         sticks=robot.kind not in ("lugre", IN_MODEL),
         presliding=robot.presliding if robot.kind == "lugre" else 0.0,
@@ -145,21 +145,21 @@ def walk_builtin(robot: RandomRobot) -> Walk:
     )
 
 
-def _builtin_friction(robot: RandomRobot) -> list[JointFriction]:
+def _builtin_friction(robot: RandomRobot) -> list[ParametrisedLaw]:
     """The kind of friction as a law of the package."""
 
-    def law(dry: float, viscous: float, shape: float) -> JointFriction:
+    def law(dry: float, viscous: float, shape: float) -> ParametrisedLaw:
         if robot.kind == "asymmetric":
             both = (dry * (1.0 + shape), viscous * (1.0 + shape), dry * (1.0 - shape), viscous * (1.0 - shape))
-            return JointFriction("asymmetric", both)
+            return ParametrisedLaw("asymmetric", both)
         if robot.kind == "load_dependent":
             largest = 0.2 * robot.mass * 9.81 * 0.7 * robot.length  # motor torque at which this part of it is lost
-            return JointFriction("stribeck_load", (dry, dry, 0.1, viscous, shape / largest))
+            return ParametrisedLaw("stribeck_load", (dry, dry, 0.1, viscous, shape / largest))
         if robot.kind == "coulomb_viscous":
-            return JointFriction("coulomb_viscous", (dry, viscous))
+            return ParametrisedLaw("coulomb_viscous", (dry, viscous))
         if robot.kind == IN_MODEL:
-            return JointFriction(IN_MODEL, model_law(dry, viscous, shape))
-        return JointFriction("stribeck_load", (dry, shape * dry, robot.stribeck_velocity, viscous, 0.0))
+            return ParametrisedLaw(IN_MODEL, model_law(dry, viscous, shape))
+        return ParametrisedLaw("stribeck_load", (dry, shape * dry, robot.stribeck_velocity, viscous, 0.0))
 
     return [law(*row) for row in zip(robot.dry, robot.viscous, robot.shape, strict=True)]
 

@@ -32,7 +32,7 @@ from friction_estimator.simulation import (
     FrictionSetting,
     Gait,
     Ground,
-    JointFriction,
+    ParametrisedLaw,
     Scenario,
     Simulator,
     make_noise,
@@ -46,10 +46,10 @@ NOMINAL_MASS = 0.9
 """Mass of the nominal model as a part of the true mass, with all uncertainty (section 5.1)."""
 FRICTION_LOSS = 10.0
 """Dry friction of MuJoCo that Table 4 adds to eq. 23 in the legs [N m]."""
-ALL_FRICTION = JointFriction("stribeck_load", (5.0 + FRICTION_LOSS, 2.0 + FRICTION_LOSS, 1.51, 4.0, 0.002))
-OTHER_FRICTION = JointFriction("stribeck_load", (5.0 + 8.0, 2.0 + 8.0, 1.51, 3.0, 0.002))
+ALL_FRICTION = ParametrisedLaw("stribeck_load", (5.0 + FRICTION_LOSS, 2.0 + FRICTION_LOSS, 1.51, 4.0, 0.002))
+OTHER_FRICTION = ParametrisedLaw("stribeck_load", (5.0 + 8.0, 2.0 + 8.0, 1.51, 3.0, 0.002))
 """Eq. 23 and dry friction of Table 4 in the joints outside the legs."""
-NO_FRICTION = JointFriction("coulomb_viscous", (0.0, 0.0))
+NO_FRICTION = ParametrisedLaw("coulomb_viscous", (0.0, 0.0))
 STEP_DURATIONS = (0.6, 0.7, 0.8, 0.9)
 """Table 2, here of the single support [s]."""
 CLEARANCES = (0.04, 0.05, 0.06, 0.07)

@@ -134,9 +134,9 @@ class LawDrift:
         self._keep_known = math.exp(-period / max(EVIDENCE, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
-        self.restart()
+        self.reset()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Drop the newest samples; the law of the start stays."""
         n = self._seen_speed.size
         self.change, self._known = FadingMean(3, n), FadingMean(1, n)
@@ -208,15 +208,15 @@ class DiagnosisMonitor:
         if parameters_sigma is not None:
             self._known_at_start = self._smallest_ratio(parameters_sigma) < UNLEARNED
         self._parameters_sigma: FloatArray = np.full_like(self._prior_sigma, np.nan)
-        self.restart()
+        self.reset()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
         self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
         self._innovations, self._lately = Innovations(n), Innovations(n)
-        self._drift.restart()
+        self._drift.reset()
         self._stamp_ns: int | None = None
 
     def add(self, estimate: JointEstimate) -> None:

@@ -199,8 +199,8 @@ class Estimator:
         self._sample_checks.reset()
         self._synchronizer.reset()
         self._pipeline.reset()
-        self._checks.restart()
-        self.monitor.restart()
+        self._checks.reset()
+        self.monitor.reset()
         if self.compensation is not None:
             self.compensation.reset()
 

@@ -143,15 +143,15 @@ class SensorChecks:
         self._right_ns: dict[tuple[Kind, str], int] = {}
         self.wrong_for = math.inf
         self._coupled: BoolArray = np.eye(len(robot.joint_names), dtype=bool)
-        self.restart()
+        self.reset()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Drop all frames; findings stay until their check is right."""
         self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST)  # long before any stamp
         self._frames = self._restarts = self._contradicting = 0
         self._late = [0] * len(self._sensors)
         self._delays: list[list[float]] = []
-        self._collector.restart()
+        self._collector.reset()
         self._blocks.clear()
         self._pending: Iterator[Iterator[Check]] | None = None
 
@@ -165,7 +165,7 @@ class SensorChecks:
         if not (0 <= elapsed < _PERIOD_NS and frame.dt):
             if not (0 < elapsed < 4 * _PERIOD_NS and frame.dt):
                 self._conclude_all()
-                self._collector.restart()
+                self._collector.reset()
                 self._blocks.clear()
             self._stamp_ns = frame.stamp_ns
             self._collect(frame, dynamics)

@@ -118,9 +118,9 @@ class EvidenceCollector:
         self._robot, self._flat = robot, flat
         self._travelled, self._no_effort = np.zeros(len(robot.joint_names)), np.full(len(robot.joint_names), np.nan)
         self._position = self._velocity = self._travelled
-        self.restart()
+        self.reset()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Begin a block without a frame before it."""
         self._stamp_ns: int | None = None
         self.begin()

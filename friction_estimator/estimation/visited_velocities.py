@@ -124,7 +124,7 @@ class VisitedVelocities:
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
         self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
-    def use_laws(self, laws: JointLaws) -> None:
+    def drop_presliding(self, laws: JointLaws) -> None:
         """Go on with laws that lack the last parameters of the present ones."""
         self._lay_out(laws)
         p = laws.parameter_count

@@ -2,7 +2,7 @@
 
 from friction_estimator.simulation.controller import ControllerGains
 from friction_estimator.simulation.footsteps import Gait, Ground
-from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, ParametrisedLaw
 from friction_estimator.simulation.scenario import Push, Scenario, make_scenario, scenario_names
 from friction_estimator.simulation.sensors import NoiseLevel, make_noise, noise_names
 from friction_estimator.simulation.simulator import PERIOD_NS, Reference, SimulationSample, Simulator
@@ -14,7 +14,7 @@ __all__ = [
     "FrictionSetting",
     "Gait",
     "Ground",
-    "JointFriction",
+    "ParametrisedLaw",
     "NoiseLevel",
     "Push",
     "Reference",

@@ -21,13 +21,13 @@ _DRY = (Role.COULOMB, Role.STRIBECK, Role.LOAD)
 
 
 @dataclass(frozen=True, slots=True)
-class JointFriction:
+class ParametrisedLaw:
     """Law and parameters of one joint."""
 
     law: str
     parameters: tuple[float, ...]
 
-    def scaled(self, factors: Mapping[str, float]) -> JointFriction:
+    def scaled(self, factors: Mapping[str, float]) -> ParametrisedLaw:
         """The same law with some parameters, by name, multiplied."""
         names = make_law(self.law).parameter_names
         unknown = set(factors) - set(names)
@@ -38,7 +38,7 @@ class JointFriction:
 
 
 TABLE_I = tuple(
-    JointFriction("makkar", gammas)
+    ParametrisedLaw("makkar", gammas)
     for gammas in (
         (0.7, 100.0, 10.0, 0.6, 100.0, 0.9),
         (0.6, 100.0, 10.0, 0.5, 100.0, 0.9),
@@ -75,9 +75,9 @@ class FrictionSetting:
     """
 
     start: float = 0.0
-    leg: tuple[JointFriction, ...] = TABLE_I
-    others: JointFriction | None = None
-    joints: tuple[tuple[str, JointFriction], ...] = ()
+    leg: tuple[ParametrisedLaw, ...] = TABLE_I
+    others: ParametrisedLaw | None = None
+    joints: tuple[tuple[str, ParametrisedLaw], ...] = ()
     sticks: bool = False
     presliding: float = 0.0
     bristle_damping: float = 0.0
@@ -189,7 +189,7 @@ class _Table:
 
     def __init__(self, setting: FrictionSetting, joint_names: Sequence[str], legs: Sequence[Sequence[str]]) -> None:
         self.setting = setting
-        by_name = dict.fromkeys(joint_names, setting.others) if setting.others else dict[str, JointFriction]()
+        by_name = dict.fromkeys(joint_names, setting.others) if setting.others else dict[str, ParametrisedLaw]()
         for leg in legs:
             if len(setting.leg) != len(leg):
                 raise SimulationError(f"leg friction is given for {len(setting.leg)} joints, a leg has {len(leg)}")
@@ -299,7 +299,7 @@ def _known_law(name: str) -> FrictionLaw:
         raise SimulationError(str(error)) from None
 
 
-def _parameter_rows(law: FrictionLaw, frictions: Sequence[JointFriction]) -> FloatArray:
+def _parameter_rows(law: FrictionLaw, frictions: Sequence[ParametrisedLaw]) -> FloatArray:
     for friction in frictions:
         if len(friction.parameters) != len(law.parameter_names):
             raise SimulationError(

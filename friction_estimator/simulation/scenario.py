@@ -11,7 +11,7 @@ import numpy as np
 
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.simulation.footsteps import LEFT, Gait, Ground, plan_footsteps
-from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, JointFriction
+from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, ParametrisedLaw
 from friction_estimator.simulation.leg import KNEE
 from friction_estimator.types import FloatArray
 
@@ -132,7 +132,7 @@ def _doubled(duration: float) -> tuple[FrictionSetting, ...]:
 
 def _alike(law: str, *parameters: float, **fields: Any) -> tuple[FrictionSetting]:
     """One law with the same parameters in every leg joint."""
-    return (FrictionSetting(leg=(JointFriction(law, parameters),) * len(TABLE_I), **fields),)
+    return (FrictionSetting(leg=(ParametrisedLaw(law, parameters),) * len(TABLE_I), **fields),)
 
 
 _LOAD = "stribeck_load", 5.0, 2.0, 1.51, 4.0, 0.002
@@ -141,13 +141,13 @@ _LOAD = "stribeck_load", 5.0, 2.0, 1.51, 4.0, 0.002
 
 def _lugre(presliding: float) -> tuple[FrictionSetting]:
     """LuGre friction: breakaway torques 1.3 times the Coulomb torques, Stribeck velocity 0.05 rad/s."""
-    leg = tuple(JointFriction("stribeck_load", (dry, 1.3 * dry, 0.05, 0.9, 0.0)) for dry in _STICTION)
+    leg = tuple(ParametrisedLaw("stribeck_load", (dry, 1.3 * dry, 0.05, 0.9, 0.0)) for dry in _STICTION)
     return (FrictionSetting(leg=leg, presliding=presliding, bristle_damping=0.1),)
 
 
 def _stiction() -> tuple[FrictionSetting]:
     """Dry friction that holds a resting joint, solved as a constraint, and viscous friction as in Table I."""
-    leg = tuple(JointFriction("coulomb_viscous", (dry, 0.9)) for dry in _STICTION)
+    leg = tuple(ParametrisedLaw("coulomb_viscous", (dry, 0.9)) for dry in _STICTION)
     return (FrictionSetting(leg=leg, sticks=True),)
 
 

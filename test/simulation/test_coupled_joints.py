@@ -18,7 +18,7 @@ from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
-    JointFriction,
+    ParametrisedLaw,
     Simulator,
     make_noise,
     make_scenario,
@@ -36,7 +36,7 @@ COUPLING = {
 }
 ANKLES = [4, 5, 10, 11]
 COULOMB, VISCOUS = 0.3, 0.9
-MOTOR = JointFriction("makkar", (0.4, 100.0, 10.0, COULOMB, 100.0, VISCOUS))
+MOTOR = ParametrisedLaw("makkar", (0.4, 100.0, 10.0, COULOMB, 100.0, VISCOUS))
 SETTING = FrictionSetting(leg=(*TABLE_I[:4], MOTOR, MOTOR))
 LATE = slice(2500, None)
 

@@ -12,7 +12,7 @@ from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
     Gait,
-    JointFriction,
+    ParametrisedLaw,
     Simulator,
     make_noise,
     make_scenario,
@@ -21,7 +21,7 @@ from friction_estimator.simulation.friction import COMPILED_LAWS, InjectedFricti
 
 LEGS = [[f"l{k}" for k in range(6)], [f"r{k}" for k in range(6)]]
 JOINTS = LEGS[0] + LEGS[1] + ["neck"]
-DRY = JointFriction("coulomb_viscous", (2.0, 0.5))
+DRY = ParametrisedLaw("coulomb_viscous", (2.0, 0.5))
 
 
 def at_speed(friction, velocity, dt=1e-3, position=0.0):
@@ -52,18 +52,18 @@ def test_a_compiled_law_is_the_registered_one(name):
 
 
 def test_unnamed_joints_are_frictionless_and_named_ones_override_the_leg():
-    setting = FrictionSetting(joints=(("r3", JointFriction("coulomb_viscous", (2.0, 0.5))),))
+    setting = FrictionSetting(joints=(("r3", ParametrisedLaw("coulomb_viscous", (2.0, 0.5))),))
     friction = at_speed(InjectedFriction([setting], JOINTS, LEGS), 2.0)
     assert friction[JOINTS.index("neck")] == 0.0
     assert friction[JOINTS.index("r3")] == pytest.approx(3.0)
     assert friction[JOINTS.index("l3")] == pytest.approx(0.3 + 1.8)
-    others = replace(setting, others=JointFriction("coulomb_viscous", (1.0, 0.5)))
+    others = replace(setting, others=ParametrisedLaw("coulomb_viscous", (1.0, 0.5)))
     friction[JOINTS.index("neck")] = 2.0
     np.testing.assert_array_equal(at_speed(InjectedFriction([others], JOINTS, LEGS), 2.0), friction)
 
 
 def test_settings_take_over_at_their_start():
-    low, high = (FrictionSetting(t, (JointFriction("coulomb_viscous", (c, 0.0)),) * 6) for t, c in ((0, 1), (2, 5)))
+    low, high = (FrictionSetting(t, (ParametrisedLaw("coulomb_viscous", (c, 0.0)),) * 6) for t, c in ((0, 1), (2, 5)))
     friction = InjectedFriction([high, low], JOINTS, LEGS)
     seen = []
     for time in (0.0, 1.999, 2.0, 3.0):
@@ -82,11 +82,11 @@ def test_scenario_friction_change_doubles_the_dry_part_only():
 def test_unknown_law_joint_or_parameter_count_is_refused_by_name():
     law = law_names()[0]
     with pytest.raises(SimulationError, match=law):
-        InjectedFriction([FrictionSetting(leg=(JointFriction("butter", (1.0,)),) * 6)], JOINTS, LEGS)
+        InjectedFriction([FrictionSetting(leg=(ParametrisedLaw("butter", (1.0,)),) * 6)], JOINTS, LEGS)
     with pytest.raises(SimulationError, match="elbow"):
         InjectedFriction([FrictionSetting(joints=(("elbow", TABLE_I[0]),))], JOINTS, LEGS)
     with pytest.raises(SimulationError, match="takes 2 parameters"):
-        InjectedFriction([FrictionSetting(leg=(JointFriction("coulomb_viscous", (1.0,)),) * 6)], JOINTS, LEGS)
+        InjectedFriction([FrictionSetting(leg=(ParametrisedLaw("coulomb_viscous", (1.0,)),) * 6)], JOINTS, LEGS)
 
 
 def test_stiction_holds_a_resting_joint_and_the_truth_is_what_the_solver_applied(make_simulator):
@@ -117,7 +117,7 @@ def test_stiction_of_a_walk_is_bounded_and_resists_the_motion(recorded):
 
 
 def test_stiction_grows_with_the_load_of_a_resting_joint():
-    law = JointFriction("stribeck_load", (5.0, 7.0, 1.5, 4.0, 0.002))
+    law = ParametrisedLaw("stribeck_load", (5.0, 7.0, 1.5, 4.0, 0.002))
     friction = InjectedFriction([FrictionSetting(leg=(law,) * 6, sticks=True)], JOINTS, LEGS)
     still, load = np.zeros(13), np.full(13, 100.0)
     assert friction.stiction(still, still, load)[0] == pytest.approx(7.0 + 0.002 * 100.0**2, rel=1e-5)

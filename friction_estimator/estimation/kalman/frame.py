@@ -389,7 +389,7 @@ class FrameEvaluation:
         memory.pushed_for[:] = 0.0
         memory.since_push[limbs] = memory.since_release[limbs] = memory.pushed_for[limbs] = -math.inf
 
-    def leave_presliding(self) -> None:
+    def drop_presliding(self) -> None:
         """Forget the strains."""
         none = np.zeros((self._memory.expected.size, 0))
         self._remember(LawMemory(self.law_memory.velocity, none, none), self._memory, self._collisions)

@@ -146,7 +146,7 @@ class LimbBank:
         self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
-            limb_filter.restart()
+            limb_filter.reset()
         self.refresh()
 
     def _layout(self, limb: Limb, laws: JointLaws) -> LimbState:
@@ -189,17 +189,17 @@ class LimbBank:
             one.drop_checkpoints()
         self.refresh()
 
-    def use_laws(self, laws: JointLaws) -> None:
+    def drop_presliding(self, laws: JointLaws) -> None:
         """Leave the terms of presliding out, after :meth:`know_no_presliding`."""
         n, _, k, g = self._shape
         p = laws.parameter_count
         self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
-        self.visited.use_laws(laws)
-        self.dynamics.use_laws(laws)
+        self.visited.drop_presliding(laws)
+        self.dynamics.set_laws(laws)
         self._held = [None] * len(self.limbs)
-        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            limb_filter.use_law(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
+        for limb, one in zip(self.limbs, self.filters, strict=True):
+            one.drop_presliding(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
         before = self.estimates
         self._lay_out_estimates()
         for name, value in before._asdict().items():

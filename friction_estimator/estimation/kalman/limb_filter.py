@@ -97,7 +97,7 @@ class LimbFilter:
 
     Attributes
     ----------
-    layout, table : of the state, and constants; of the law alone after :meth:`use_law`
+    layout, table : of the state, and constants; of the law alone after :meth:`drop_presliding`
     memory, now, window : what was learned, what the newest window shows, and this window
     buffers : of memory, now, table and window
     windows : number of windows used for identification
@@ -140,7 +140,7 @@ class LimbFilter:
         self.now.free_at_rest[:], self.now.unexplained[:] = 1.0, np.nan
         self.windows = 0
         self.drop_checkpoints()
-        self.restart()
+        self.reset()
 
     def checkpoint(self, time: float) -> None:
         """Keep all that was learned, at a time [s] at which it is sound; once in ``_COPY_PERIOD``."""
@@ -166,7 +166,7 @@ class LimbFilter:
         if checkpoint is None or not positive_semidefinite(view(LimbMemory, checkpoint[0]).covariance):
             return False
         self._buffer[:], self.windows = checkpoint
-        self.restart()
+        self.reset()
         return True
 
     def recover(self) -> str:
@@ -190,7 +190,7 @@ class LimbFilter:
             mine[:] = known
         self.windows = other.windows
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Momentum and model error are unknown again; law and calibration stay."""
         self.running = False
         self._impacts = ImpactDetector(self._joints)
@@ -268,7 +268,7 @@ class LimbFilter:
                 self._clear(rows)
         self.layout = replace(layout, prior_std=prior)
 
-    def use_law(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
+    def drop_presliding(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
         """Leave out the parameters that :meth:`know_no_presliding` has set to zero.
 
         Parameters

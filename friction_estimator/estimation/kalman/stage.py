@@ -245,16 +245,16 @@ class KalmanFriction:
         if due and not self.frozen and not self._sensors_wrong:
             self._looked_at = self.time
             if self.bank.shows_no_presliding():
-                self._leave_presliding()
+                self._drop_presliding()
 
-    def _leave_presliding(self) -> None:
+    def _drop_presliding(self) -> None:
         """Use that no motor has presliding, from now on."""
         self._presliding_known = True
         self.bank.know_no_presliding()
         self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
-        self.bank.use_laws(self.terms)
-        self._buffer.use_parameters(self.terms.parameter_count)
-        self._frames.leave_presliding()
+        self.bank.drop_presliding(self.terms)
+        self._buffer.drop_presliding(self.terms.parameter_count)
+        self._frames.drop_presliding()
         self.unmodelled_variance = np.zeros_like(self.unmodelled_variance)
 
     def _retune(self, noise: SensorNoise) -> None:
@@ -424,7 +424,7 @@ class KalmanFriction:
         spread = identified.presliding_covariance
         everywhere = self._distances and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():
-            self._leave_presliding()
+            self._drop_presliding()
         self.bank.refresh()
         self._publish_law()
 

@@ -322,7 +322,7 @@ class WindowDynamics:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot = robot
-        self.use_laws(laws)
+        self.set_laws(laws)
         self._links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
@@ -330,7 +330,7 @@ class WindowDynamics:
         self._columns_buffer, self._columns = allocate(LinkColumns, (n, n, 4), n, (n, n))
         self.reset()
 
-    def use_laws(self, laws: JointLaws) -> None:
+    def set_laws(self, laws: JointLaws) -> None:
         """Use these laws of the motors from now on."""
         self._laws = laws
         self._empty: FloatArray | None = None

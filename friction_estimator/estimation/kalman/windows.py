@@ -392,7 +392,7 @@ class WindowBuffer:
             )
         )  # fmt: skip
 
-    def use_parameters(self, count: int) -> None:
+    def drop_presliding(self, count: int) -> None:
         """Go on with this many parameters of each law, the first ones."""
         if len(self._rows):
             (n, k, p), start = self._shape, self._law

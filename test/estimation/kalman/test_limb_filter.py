@@ -236,7 +236,7 @@ def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     _, limb_filter = learned(KalmanConfig(), 2)
     part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
     state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[part, part].copy()
-    limb_filter.restart()
+    limb_filter.reset()
     np.testing.assert_array_equal(limb_filter.state[part], state)
     np.testing.assert_array_equal(limb_filter.covariance[part, part], covariance)
     assert not limb_filter.state[: part.start].any() and not limb_filter.running

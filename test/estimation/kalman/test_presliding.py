@@ -174,7 +174,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
         if k == len(windows) // 2:
             assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
             wide.know_no_presliding()
-            wide.use_law(narrow.layout, np.zeros_like(law_bounds(law)), law.presliding)
+            wide.drop_presliding(narrow.layout, np.zeros_like(law_bounds(law)), law.presliding)
     np.testing.assert_allclose(wide.state, narrow.state, atol=1e-4)
     np.testing.assert_allclose(wide.covariance, narrow.covariance, atol=1e-4)
 
