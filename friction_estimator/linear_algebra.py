@@ -93,10 +93,9 @@ def cholesky(A: FloatArray) -> tuple[FloatArray, bool]:
 
 
 @kernel
-def solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve ``L L^T X = B`` for (m, r) right-hand sides; rows with a zero pivot stay zero."""
-    m, r = B.shape
-    X = B.copy()
+def solve_lower(L: FloatArray, X: FloatArray) -> None:
+    """Solve ``L X = B`` for (m, r) right-hand sides, in place; rows with a zero pivot become zero."""
+    m, r = X.shape
     for i in range(m):
         for k in range(i):
             factor = L[i, k]
@@ -106,6 +105,14 @@ def solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
         inverse = 1.0 / L[i, i] if L[i, i] > 0.0 else 0.0
         for j in range(r):
             X[i, j] *= inverse
+
+
+@kernel
+def solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve ``L L^T X = B`` for (m, r) right-hand sides; rows with a zero pivot stay zero."""
+    m, r = B.shape
+    X = B.copy()
+    solve_lower(L, X)
     for i in range(m - 1, -1, -1):
         for k in range(i + 1, m):
             factor = L[k, i]

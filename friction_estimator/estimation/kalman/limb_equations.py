@@ -21,7 +21,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, FirstStates, LimbWindow
-from friction_estimator.linear_algebra import bounded, solve_positive
+from friction_estimator.linear_algebra import bounded, cholesky, solve_lower, solve_positive
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
@@ -97,16 +97,16 @@ class FilterTable(NamedTuple):
     bounds : (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
     coulomb : (m, p) F_c of each motor is the product of its row with the law's parameters
     presliding : (m, p) one for parameters that are torques of presliding, else zero
-    law_noise : (size,) variance of the random walk of the law's parameters a second, zero elsewhere
-    calibration_noise : (c, c) the same of the calibration
+    random_walk : (size,) variance of the random walk of each state in a second
+    gain_noise : of each two torque gains less, in a second: their sum stays what it is
     """
 
     first: FirstStates
     bounds: Block
     coulomb: Matrix
     presliding: Matrix
-    law_noise: Vector
-    calibration_noise: Matrix
+    random_walk: Vector
+    gain_noise: float
 
 
 @kernel("[LimbMemory] [LimbNow] V f8")
@@ -192,7 +192,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
     A window that is not finite changes nothing, and its distance is NaN.
     """
     x, P = memory.state, memory.covariance
-    m, size, T, calibration = window.force.size, x.size, window.duration, table.first.links
+    m, T, gains = window.force.size, window.duration, table.first.effort_gain
     forces = bounded(window.force) and bounded(window.force_columns) and bounded(window.force_variance)
     momentum = bounded(window.momentum) and bounded(window.momentum_covariance)
     if not (forces and momentum and bounded(window.rest_variance)):
@@ -204,12 +204,11 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
     _predict_momentum(x, P, window)
     decay_model_error(memory, now, before, T)
     if not frozen:
-        for i in range(table.first.law, calibration):
-            P[i, i] += T * table.law_noise[i]
-        for i in range(size - calibration):
-            row, noise = P[calibration + i, calibration:], table.calibration_noise[i]
-            for j in range(noise.size):
-                row[j] += T * noise[j]
+        for i in range(x.size):
+            P[i, i] += T * table.random_walk[i]
+        for i in range(gains, gains + m):
+            for j in range(gains, gains + m):
+                P[i, j] -= T * table.gain_noise
     for a in range(m):
         now.innovation[a] = window.momentum[a] - x[a]
         for b in range(m):
@@ -232,40 +231,28 @@ def correct_limb(
 ) -> None:
     """Use a reading of the states from ``start`` on, whose innovation (m,) has the covariance S (m, m), in place.
 
-    States from ``considered`` on do not learn from it (Schmidt's consider filter): their gain is zero.
+    With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from ``considered``
+    on do not learn from it (Schmidt's consider filter): neither they nor their own covariance change.
     """
     m, size = innovation.size, x.size
-    measured = P[start : start + m].copy()
-    K = solve_positive(S, measured)[0]  # the transposed gain
+    L, whole = cholesky(S)[0], np.empty((m, size + 1))
+    whole[:, :size], whole[:, size] = P[start : start + m], innovation
+    solve_lower(L, whole)
+    W, threes = whole[:, :size].copy(), m - m % 3
     for a in range(m):
-        for j in range(considered, size):
-            K[a, j] = 0.0
         for j in range(considered):
-            x[j] += K[a, j] * innovation[a]
-    if considered == size:
-        for i in range(size):
-            row, threes = P[i, i:], m - m % 3
-            for a in range(0, threes, 3):  # three at a time: the row is read and written less often
-                k1, k2, k3 = K[a, i], K[a + 1, i], K[a + 2, i]
-                first, second, third = measured[a, i:], measured[a + 1, i:], measured[a + 2, i:]
-                for j in range(row.size):
-                    row[j] -= k1 * first[j] + k2 * second[j] + k3 * third[j]
-            for a in range(threes, m):
-                k, column = K[a, i], measured[a, i:]
-                for j in range(row.size):
-                    row[j] -= k * column[j]
-        for i in range(size):
-            for j in range(i):
-                P[i, j] = P[j, i]
-        return
-    SK = S @ K
-    for i in range(considered):
-        for j in range(i, size):
-            change = 0.0
-            for a in range(m):
-                change += K[a, i] * (SK[a, j] - measured[a, j]) - measured[a, i] * K[a, j]
-            P[i, j] += change
-            P[j, i] = P[i, j]
+            x[j] += W[a, j] * whole[a, size]
+    for i in range(size):
+        row = P[i] if i < considered else P[i, :considered]
+        for a in range(0, threes, 3):  # three at a time: the row is read and written less often
+            w1, w2, w3 = W[a, i], W[a + 1, i], W[a + 2, i]
+            first, second, third = W[a], W[a + 1], W[a + 2]
+            for j in range(row.size):
+                row[j] -= w1 * first[j] + w2 * second[j] + w3 * third[j]
+        for a in range(threes, m):
+            w, only = W[a, i], W[a]
+            for j in range(row.size):
+                row[j] -= w * only[j]
 
 
 @kernel("V M i8 V V")

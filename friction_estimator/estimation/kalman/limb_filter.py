@@ -114,13 +114,13 @@ class LimbFilter:
         self.forget()
 
     def _lay_out(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
-        m, size, part, config = self._joints, layout.size, layout.calibration, self._config
-        law_noise = np.zeros(size)
-        law_noise[layout.law] = (config.law_process_noise * layout.prior_std[layout.law]) ** 2
-        calibration_noise = config.calibration_process_noise**2 * layout.prior_covariance()[part, part]
+        m, size, config = self._joints, layout.size, self._config
+        rate = np.zeros(size)
+        rate[layout.law], rate[layout.calibration] = config.law_process_noise, config.calibration_process_noise
+        gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
         self.layout = layout
-        table = FilterTable(layout.first, bounds, coulomb, presliding, law_noise, calibration_noise)
+        table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
         self.state, self.covariance = self.memory.state, self.memory.covariance
@@ -261,7 +261,7 @@ class LimbFilter:
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
             rows = slice(start := layout.law.start + motor * p + int(columns[0]), start + columns.size)
-            prior[rows] = self.table.law_noise[rows] = 0.0
+            prior[rows] = self.table.random_walk[rows] = 0.0
             if self.covariance[rows, rows].any():
                 S = np.ascontiguousarray(self.covariance[rows, rows])
                 correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, layout.size)

@@ -164,16 +164,21 @@ class LimbState:
         """All errors of model and sensors."""
         return slice(self.links.start, self.size)
 
-    def prior_covariance(self) -> FloatArray:
-        """Covariance before any data, (size, size).
+    @property
+    def common_gain_variance(self) -> float:
+        """What each two torque gains have less in their covariance.
 
         Only foot sensors and masses separate a common scale of all motor torques from the scale of friction, and they
         have usual errors, too. Usual gain errors of the motor torques therefore add up to zero, and the filter keeps it
         so; larger ones, by ``sensors.effort_gain_std``, need not.
         """
+        gains = np.minimum(self.prior_std[self.effort_gain], _SENSOR_ERRORS["effort_gain_std"])
+        return float((gains**2).sum()) / gains.size**2
+
+    def prior_covariance(self) -> FloatArray:
+        """Covariance before any data, (size, size)."""
         covariance = np.diag(self.prior_std**2)
-        gains = covariance[self.effort_gain, self.effort_gain]
-        gains -= np.minimum(np.diagonal(gains), _SENSOR_ERRORS["effort_gain_std"] ** 2).sum() / gains.shape[0] ** 2
+        covariance[self.effort_gain, self.effort_gain] -= self.common_gain_variance
         return covariance
 
     def changed_covariance(self) -> FloatArray:
