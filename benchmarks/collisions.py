@@ -31,8 +31,7 @@ from benchmarks.shared.collision_walks import LENGTH, START_NS, Source, Sources,
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, add_page, header, row
 from benchmarks.shared.walks import PERIOD
-from friction_estimator.collision.detector import Collision, CollisionDetector
-from friction_estimator.collision.thresholds import FREE, ThresholdLearner, Thresholds
+from friction_estimator.collision.detector import FREE, Collision, CollisionDetector, ThresholdLearner, Thresholds
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.network import load_model
 from friction_estimator.learning.signals import GAIN

@@ -22,7 +22,7 @@ import pyarrow as pa
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.fleet.series import JointSeries, joint_series
-from friction_estimator.fleet.table import SCHEMA
+from friction_estimator.fleet.storage import SCHEMA
 from friction_estimator.fleet.wear import FEWEST_DAYS, WORN, drift_of_series
 from friction_estimator.types import FloatArray, IntArray
 

@@ -26,8 +26,7 @@ from benchmarks.fleet_walks import ROBOTS_YAML, FleetPlan, simulate_fleet
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator import fleet
-from friction_estimator.fleet.bag_task import BagResult, Settings, process_bag
-from friction_estimator.fleet.robots import load_fleet_robots
+from friction_estimator.fleet.bag_task import BagResult, Settings, load_fleet_robots, process_bag
 from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.robot import load_robot
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
-from friction_estimator.fleet.robots import ROBOTS_YAML
+from friction_estimator.fleet.bag_task import ROBOTS_YAML
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.documents import write_atomically, yaml_text
 from friction_estimator.io.robot import Robot, load_robot

@@ -26,9 +26,8 @@ from benchmarks.shared.random_walks import ALL_FRICTION, RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.published import StribeckLoad
-from friction_estimator.learning.evaluation import predicted
 from friction_estimator.learning.network import Model, limb_modules, load_model
-from friction_estimator.learning.recording import SignalReader, SignalRecording
+from friction_estimator.learning.recording import SignalReader, SignalRecording, predicted
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel

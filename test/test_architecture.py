@@ -54,7 +54,6 @@ OPTIONAL = {
     "new_robot",
     "views",
     "view",
-    "notebook",
 }
 """Rooms of extras, tools for a robot's first day, and their verbs: the estimator works without
 them, and they count apart."""
@@ -80,8 +79,8 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "optax": {"learning.training"},
     "safetensors": {"learning"},
     "onnx": {"learning.onnx_file"},
-    "pandas": {"api.notebook"},
-    "matplotlib": {"api.notebook"},
+    "pandas": {"api.identify", "api.replay"},
+    "matplotlib": {"api.identify", "api.replay"},
     "rerun": {"views.rerun_view"},
     "foxglove": {"views.foxglove_view"},
     **{name: {"ros"} for name in ROS},

@@ -26,9 +26,9 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.evaluation import friction_columns
 from friction_estimator.learning.external_torque import Fusion, Guard
 from friction_estimator.learning.network import Model
+from friction_estimator.learning.recording import friction_columns
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.reference.base_state import resting_base
 from friction_estimator.simulation import Push, Scenario

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from friction_estimator.api.recordings import Experiments, Path_, Progress, Recordings, Warn, is_table, read_experiments
-from friction_estimator.api.replay import ReplayResult, replay
+from friction_estimator.api.replay import ESTIMATE, POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
@@ -105,9 +105,11 @@ class IdentificationResult(ScoredIdentification):
 
     def to_frame(self) -> Any:
         """Parameters as a pandas frame: value, standard deviation and unit. Needs pandas."""
-        from friction_estimator.api.notebook import identification_frame
+        import pandas as pd
 
-        return identification_frame(self)
+        table = self.parameters
+        columns = {"value": table.values, "sigma": table.sigma, "unit": table.units}
+        return pd.DataFrame(columns, index=pd.Index(table.names, name="parameter"))
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Measured friction and law of these joints (None: all) over the velocity, as a matplotlib figure.
@@ -117,9 +119,20 @@ class IdentificationResult(ScoredIdentification):
         ConfigError
             When the result has no such joint.
         """
-        from friction_estimator.api.notebook import identification_figure
+        from matplotlib.figure import Figure
 
-        return identification_figure(self, joints)
+        names = chosen_joints(joints, self.joint_names)
+        figure = Figure(figsize=(8.0, 2.6 * len(names)), layout="constrained")
+        axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
+        for axis, name in zip(axes, names, strict=True):
+            samples = self.samples[self.joint_names.index(name)]
+            rows = np.unique(np.linspace(0, samples.velocity.size - 1, POINTS).astype(int))
+            for values, colour, label in ((samples.friction, "#9aa5b1", "measured"), (samples.fitted, ESTIMATE, "law")):
+                axis.plot(samples.velocity[rows], values[rows], ".", color=colour, markersize=2, label=label)
+            axis.set(ylabel=f"{name} [N m]")
+        axes[0].legend(loc="upper left", fontsize="small")
+        axes[-1].set_xlabel("velocity [rad/s]")
+        return figure
 
     @property
     def next_steps(self) -> tuple[str, ...]:

@@ -48,6 +48,15 @@ _OF_BASE = {
     "angular_velocity": (3,),
 }
 _STRIDE = 1000
+_SIGNALS = (
+    "position", "velocity", "effort", "friction", "sigma", "truth", "measured", "model", "external_torque", "coulomb",
+    "viscous",
+)  # fmt: skip
+"""Columns of a frame."""
+ESTIMATE, _TRUTH = "#1f5fbf", "#c92a2a"
+"""Colours of figures."""
+POINTS = 3000
+"""Points of a curve at most: a figure has fewer pixels."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,9 +129,19 @@ class ReplayResult(Brief):
 
         Needs pandas.
         """
-        from friction_estimator.api.notebook import replay_frame
+        import pandas as pd
 
-        return replay_frame(self)
+        signals = {name: getattr(self, name) for name in _SIGNALS}
+        columns = {
+            (name, joint): values[:, column]
+            for name, values in signals.items()
+            if values is not None
+            for column, joint in enumerate(self.joint_names)
+        }
+        frame = pd.DataFrame(columns, index=pd.Index(self.time, name="time [s]"))
+        frame.columns.names = ["quantity", "joint"]
+        frame["contact_phase", ""] = self.contact_phase
+        return frame
 
     def plot(self, joints: Sequence[str] | None = None) -> Any:
         """Friction of these joints (None: all) over time, with two standard deviations, and over the velocity.
@@ -134,9 +153,30 @@ class ReplayResult(Brief):
         ConfigError
             When the result has no such joint.
         """
-        from friction_estimator.api.notebook import replay_figure
+        from matplotlib.figure import Figure
 
-        return replay_figure(self, joints)
+        names = chosen_joints(joints, self.joint_names)
+        figure = Figure(figsize=(10.0, 1.9 * len(names)), layout="constrained")
+        axes = figure.subplots(len(names), 2, squeeze=False, width_ratios=(2, 1), sharex="col")
+        rows = np.unique(np.linspace(0, self.time.size - 1, POINTS).astype(int))
+        for (over_time, over_velocity), name in zip(axes, names, strict=True):
+            joint = self.joint_names.index(name)
+            time, friction, spread = self.time[rows], self.friction[rows, joint], 2.0 * self.sigma[rows, joint]
+            over_time.fill_between(time, friction - spread, friction + spread, color=ESTIMATE, alpha=0.25, linewidth=0)
+            over_time.plot(time, friction, color=ESTIMATE, linewidth=1.0, label="estimate, 2 sigma")
+            over_velocity.plot(self.velocity[rows, joint], friction, ".", color=ESTIMATE, markersize=2.0)
+            shown = friction
+            if self.truth is not None:
+                shown = truth = self.truth[rows, joint]
+                over_time.plot(time, truth, color=_TRUTH, linewidth=0.8, linestyle="--", label="truth")
+                over_velocity.plot(self.velocity[rows, joint], truth, ".", color=_TRUTH, markersize=1.0)
+            limit = 1.3 * max(float(np.nanmax(np.abs(shown))), 1e-3)  # sigma is large before the first motion
+            over_time.set(ylim=(-limit, limit), ylabel=f"{name} [N m]")
+            over_velocity.set(ylim=(-limit, limit))
+        axes[0, 0].legend(loc="upper right", fontsize="small")
+        axes[-1, 0].set_xlabel("time [s]")
+        axes[-1, 1].set_xlabel("velocity [rad/s]")
+        return figure
 
     def save_parameters(self, path: str | os.PathLike[str]) -> None:
         """Write the friction parameters at the end of the run: the live node can start from this YAML.
@@ -220,6 +260,15 @@ def replay(
     )
     truth = _true_friction(BagReader(source, namespace), summary.joint_names, rows.stamps)
     return rows.result(chosen, summary.joint_names, truth, summary.identified, summary.warnings)
+
+
+def chosen_joints(joints: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Joints of a figure: those that were asked for, which a result must have, or all of them."""
+    names = known if joints is None else tuple(joints)
+    unknown = set(names) - set(known)
+    if unknown or not names:
+        raise ConfigError(f"no joint {choices(unknown)} in the result; it has {choices(known)}")
+    return names
 
 
 def robot_of_bag(reader: BagReader) -> str:

@@ -20,8 +20,14 @@ from friction_estimator.cli.arguments import (
     robot_of,
     warn,
 )
-from friction_estimator.collision.detector import Collision, CollisionDetector
-from friction_estimator.collision.thresholds import ThresholdLearner, Thresholds, load_thresholds, torque_source
+from friction_estimator.collision.detector import (
+    Collision,
+    CollisionDetector,
+    ThresholdLearner,
+    Thresholds,
+    load_thresholds,
+    torque_source,
+)
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.parameters import load_parameters, save_parameters

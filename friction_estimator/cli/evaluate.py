@@ -10,8 +10,8 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import robot_of
 from friction_estimator.cli.train import add_data_arguments, recordings_of
-from friction_estimator.learning.evaluation import ExternalTorqueErrors, average, evaluate
 from friction_estimator.learning.network import load_model
+from friction_estimator.learning.recording import ExternalTorqueErrors, evaluate
 from friction_estimator.tables import Column, Table, make_table, number, percent, terminal_table
 
 
@@ -49,7 +49,7 @@ def error_table(errors: ExternalTorqueErrors) -> Table:
     groups |= {f"joints {name}": part for name, part in errors.limbs.items()}
     for name, part in groups.items():
         if part.size:
-            values.append((f"mean of the {name}", [average(figure[part]) for figure in figures]))
+            values.append((f"mean of the {name}", [float(figure[part].mean()) for figure in figures]))
     parts = len(errors.coverage)
     rows = ((name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values)
     return make_table("External torque [N m, N]: size and errors", columns, rows)

@@ -8,19 +8,257 @@ Every joint has two pairs of thresholds: one while nothing but a collision may t
 it carries is on the ground, where errors of the foot sensor and of the model under load are larger. The paper detects
 collisions of the swinging leg only. External torque and sigma may come from MOB-Net or from the Kalman observer;
 thresholds hold for the source with which they were learned.
+
+A threshold is a multiple of the highest level above which the signal stays for 5 ms in normal walking (Table 13). A
+shorter peak is no collision, so it does not raise the threshold. Thresholds are kept in YAML.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.collision.thresholds import CONTINUITY, IN_CONTACT, SIGNALS, JointStates, Thresholds
 from friction_estimator.compiled import kernel
+from friction_estimator.config import Config
+from friction_estimator.errors import ConfigError, LearningError
+from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
+from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
+
+FREE, IN_CONTACT = 0, 1
+"""States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
+CONTINUITY = 0.005
+"""A signal must be above its threshold for this time (section 5.3) [s]."""
+SETTLING = 0.15
+"""Nothing is compared for this time after a foot has left or touched the ground: load and friction of the joints change
+then, and stuck joints break away late. After 0.1 s, 10 to 19 N m are left at a hip in three of about 1,000 swings of
+the study; after 0.12 s, at most 3 N m in all of them [s]."""
+WARM_UP = 1.0
+"""Nothing is compared for this time after the start or a gap: gravity filter and residual begin anew [s]."""
+LONGEST_STEP = 0.1
+"""Joint states that are further apart begin anew [s]."""
+_NOT_COMPARED = -1
+
+
+@kernel("V V B V BM b1 I")
+def find_states(
+    torque: FloatArray,
+    sigma: FloatArray,
+    contact: BoolArray,
+    since: FloatArray,
+    carries: BoolArray,
+    warm: bool,
+    state: IntArray,
+) -> None:
+    """Write the state (n,) of every joint; one whose external torque is unknown is not compared.
+
+    Parameters
+    ----------
+    torque, sigma : (n,) external torque and its standard deviation [N m]
+    contact, since : (k,) feet in contact, and time since this has changed [s]
+    carries : (k, n) True where a joint carries that foot
+    warm : False during the warm-up
+    """
+    for joint in range(torque.size):
+        known = math.isfinite(torque[joint]) and math.isfinite(sigma[joint])
+        state[joint] = FREE if known and warm else _NOT_COMPARED
+        for foot in range(contact.size):
+            if carries[foot, joint] and state[joint] != _NOT_COMPARED:
+                if not since[foot] >= SETTLING:
+                    state[joint] = _NOT_COMPARED
+                elif contact[foot]:
+                    state[joint] = IN_CONTACT
+
+
+class JointStates:
+    """The states of the joints, sample by sample: for the detector, and to learn the thresholds.
+
+    Parameters
+    ----------
+    robot : its feet and their limbs
+
+    Attributes
+    ----------
+    state : (n,) ``FREE``, ``IN_CONTACT``, or negative while nothing is compared
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        self._carries: BoolArray = np.ascontiguousarray(robot.limb)
+        self.state: IntArray = np.full(len(robot.joint_names), _NOT_COMPARED, dtype=np.int64)
+        self._stamp_ns: int | None = None
+        self._running_for = 0.0
+
+    def step(self, estimate: FrictionEstimate) -> float:
+        """Use one estimate; return the time since the one before, 0 after the start or a gap [s]."""
+        dt = 0.0 if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
+        self._stamp_ns = estimate.stamp_ns
+        if not 0.0 < dt <= LONGEST_STEP:
+            dt = self._running_for = 0.0
+        self._running_for += dt
+        torque, sigma, phase = estimate.external_torque, estimate.external_torque_sigma, estimate.phase
+        warm = self._running_for >= WARM_UP
+        find_states(torque, sigma, phase.contact, phase.since, self._carries, warm, self.state)
+        return dt
+
+
+STATES = ("free", "in_contact")
+SIGNALS = ("external torque", "sigma")
+FACTORS = (1.1, 2.0)
+"""Threshold as a multiple of the highest level of normal walking, by state. In the air it is that of section 5.3. The
+paper does not compare standing legs; there the highest levels of 8 minutes and of 8 other ones differ by up to 1.7."""
+LEAST = 0.01
+"""Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
+all errors of motor torque and model."""
+_FORMAT = "friction_estimator/collision_thresholds"
+_KEYS = ("external_torque", "sigma")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Thresholds of all joints.
+
+    Attributes
+    ----------
+    joint_names : (n)
+    values : (2, 2, n) by state and signal [N m]; infinite where the signal is not used, and in a state in which normal
+        walking has not shown the joint
+    source : what gave the external torque, see :func:`torque_source`
+    """
+
+    joint_names: tuple[str, ...]
+    values: FloatArray
+    source: str = ""
+
+    def check(self, joint_names: Sequence[str], source: str | None = None) -> None:
+        """Raise LearningError when the thresholds are of other joints, or of another source of the external torque."""
+        if self.joint_names != tuple(joint_names):
+            raise LearningError(
+                f"the collision thresholds are for the joints {', '.join(self.joint_names)}; the robot has "
+                f"{', '.join(joint_names)}: learn them with this robot"
+            )
+        if source is not None and source != self.source:
+            raise LearningError(
+                f"the collision thresholds were learned with the external torque of {self.source}, not of {source}: "
+                "learn them again"
+            )
+
+    def save(self, path: Path) -> None:
+        """Write them.
+
+        Raises
+        ------
+        ConfigError
+            When the file cannot be written.
+        """
+        document: dict[str, object] = {"format": _FORMAT, "units": "N m", "source": self.source}
+        for state, of_state in zip(STATES, self.values, strict=True):
+            document[state] = {
+                name: {key: value for key, value in zip(_KEYS, values.tolist(), strict=True) if value < math.inf}
+                for name, values in zip(self.joint_names, of_state.T, strict=True)
+            }
+        document["joints"] = list(self.joint_names)
+        try:
+            write_atomically(path, yaml_text(document))
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def load_thresholds(path: Path) -> Thresholds:
+    """Read thresholds.
+
+    Raises
+    ------
+    ConfigError, LearningError
+        When the file cannot be read, or does not hold positive thresholds of known joints.
+    """
+    document = read_yaml(path)
+    try:
+        if document["format"] != _FORMAT:
+            raise ValueError(f"its format is {document['format']!r}")
+        names = tuple(document["joints"])
+        values = np.full((2, 2, len(names)), np.inf)
+        for number, state in enumerate(STATES):
+            for name, of_joint in document[state].items():
+                for key, value in of_joint.items():
+                    values[number, _KEYS.index(key), names.index(name)] = float(value)
+        if not (values > 0.0).all():
+            raise ValueError("a threshold is not positive")
+        return Thresholds(names, values, str(document["source"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LearningError(f"{path} holds no collision thresholds ({error!r}): learn them with `collisions`") from None
+
+
+def torque_source(config: Config, model: str | os.PathLike[str] | None, fused: bool = False) -> str:
+    """What gives the external torque: the observer, this file of a model of MOB-Net, by its digest, or both (fused)."""
+    if not model:
+        return f"the observer {config.observer}"
+    both = f"the observer {config.observer} and " if fused else ""
+    try:
+        return f"{both}the MOB-Net model {hashlib.sha256(Path(model).read_bytes()).hexdigest()[:16]}"
+    except OSError as error:
+        raise LearningError(f"there is no model at {model}: {error.strerror}") from None
+
+
+class ThresholdLearner:
+    """Highest levels above which the signals stay for 5 ms while the robot walks normally.
+
+    Parameters
+    ----------
+    robot : the model that the estimator has
+    """
+
+    def __init__(self, robot: RobotModel) -> None:
+        self._joint_names, self._effort_limit = robot.joint_names, robot.effort_limit
+        self._states = JointStates(robot)
+        self._largest = np.full((2, 2, len(self._joint_names)), -np.inf)
+        self._recent: deque[tuple[int, FloatArray]] = deque()
+
+    def step(self, estimate: FrictionEstimate) -> None:
+        """Use one estimate."""
+        if self._states.step(estimate) == 0.0:
+            self._recent.clear()
+        state, recent = self._states.state, self._recent
+        signals = np.abs((estimate.external_torque, estimate.external_torque_sigma))
+        of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, IN_CONTACT)]
+        recent.append((estimate.stamp_ns, np.stack(of_states)))
+        before = estimate.stamp_ns - round(1e9 * CONTINUITY)
+        while len(recent) > 1 and recent[1][0] <= before:
+            recent.popleft()
+        if recent[0][0] <= before:
+            lasting = np.min([values for _, values in recent], axis=0)
+            np.maximum(self._largest, lasting, out=self._largest)
+
+    def thresholds(self, source: str = "", with_sigma: bool = True) -> Thresholds:
+        """Thresholds so far.
+
+        Parameters
+        ----------
+        source : what gives the external torque
+        with_sigma : False for the sigma of an observer, which is that of its filter: a collision does not raise it
+
+        Raises
+        ------
+        LearningError
+            When no joint has been compared for a single sample.
+        """
+        seen = np.isfinite(self._largest)
+        if not seen.any():
+            raise LearningError("no sample has an external torque: nothing can be learned for collisions")
+        values = np.where(seen, np.reshape(FACTORS, (2, 1, 1)) * self._largest, np.inf)
+        limited = np.isfinite(self._effort_limit)
+        values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST * self._effort_limit[limited])
+        if not with_sigma:
+            values[:, 1] = np.inf
+        return Thresholds(self._joint_names, values, source)
+
 
 PAUSE = 0.3
 """A limb has collided once until it has been below all thresholds for this time [s]."""
@@ -43,7 +281,7 @@ def compare(
     Parameters
     ----------
     torque, sigma : (n,) external torque and its standard deviation [N m]
-    state : (n,) of :class:`~friction_estimator.collision.thresholds.JointStates`
+    state : (n,) of :class:`JointStates`
     thresholds : (2, 2, n) by state and signal [N m]
     dt : since the sample before [s]
     """

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from friction_estimator.fleet.bag_task import BagResult, Settings
 from friction_estimator.fleet.run import AnyPath, FleetError, FleetRun, Progress, absolute, run_bags
-from friction_estimator.fleet.table import read_table
+from friction_estimator.fleet.storage import read_table
 from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
 from friction_estimator.identification.methods import find_method
 

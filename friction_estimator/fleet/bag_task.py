@@ -1,4 +1,4 @@
-"""What a worker does with one bag: find its robot, estimate friction, write one row a joint.
+"""Robots of a fleet, and what a worker does with one bag: find its robot, estimate friction, write one row a joint.
 
 The estimator is recursive: each estimate follows from the one before. So a bag is one task, however long it is.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import tempfile
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,16 +24,148 @@ import numpy as np
 import friction_estimator
 from friction_estimator.api.identify import identify
 from friction_estimator.api.outputs import report
-from friction_estimator.errors import BagError, FrictionEstimatorError
-from friction_estimator.fleet.robots import FleetRobot, FleetRobots
-from friction_estimator.fleet.sources import content_hash, local_copy
-from friction_estimator.fleet.table import is_finished, row_file, write_bytes, write_rows
+from friction_estimator.api.replay import robot_of_bag
+from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, choices
+from friction_estimator.fleet.storage import content_hash, is_finished, local_copy, row_file, write_bytes, write_rows
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.bags.reader import BagMessage, BagReader
+from friction_estimator.io.documents import read_yaml
+from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws import make_law
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import FloatArray, FrictionEstimate
+
+ROBOTS_YAML = "fleet.yaml"
+_KEYS = ("robot", "bags", "metadata", "namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRobot:
+    """One robot of a fleet.
+
+    Attributes
+    ----------
+    serial : serial number
+    robot : configuration and URDF
+    bags : patterns of paths or URLs of its bags
+    metadata : custom data that its bags carry; all of it must agree
+    namespace : of the topics in its bags
+    """
+
+    serial: str
+    robot: Robot
+    bags: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    namespace: str = ""
+
+    def owns(self, url: str, custom_data: Mapping[str, str]) -> bool:
+        """Whether a bag is one of this robot's."""
+        named = any(fnmatchcase(url, pattern) for pattern in self.bags)
+        return named or bool(self.metadata) and all(custom_data.get(key) == value for key, value in self.metadata)
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of everything that the estimator takes from the robot."""
+        text = f"{self.robot.name}\n{self.namespace}\n{self.robot.config!r}\n{self.robot.urdf_xml}"
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def owner_of(robots: Sequence[FleetRobot], url: str, reader: BagReader) -> FleetRobot:
+    """Robot of a bag. Without any robot, the bag names it, and its name is also the serial number.
+
+    Raises
+    ------
+    ConfigError
+        When none or several robots claim the bag, or it names none.
+    """
+    if not robots:
+        name = robot_of_bag(reader)
+        return FleetRobot(name, as_robot(name))
+    owners = [robot for robot in robots if robot.owns(url, reader.custom_data)]
+    if len(owners) != 1:
+        claimed = f"several robots claim it: {choices(one.serial for one in owners)}" if owners else (
+            f"no robot claims it; there are {choices(one.serial for one in robots)}"
+        )  # fmt: skip
+        raise ConfigError(f"{claimed}. Set 'bags' or 'metadata' in the YAML of the fleet")
+    return owners[0]
+
+
+def load_fleet_robots(path: str | os.PathLike[str]) -> tuple[FleetRobot, ...]:
+    """Robots of a fleet from their YAML, or one robot by name or YAML for all bags.
+
+    ::
+
+        robots:
+          unit_7:                          # serial number
+            robot: my_robot.yaml           # name in config/robots, or path from this file
+            bags: ["*/unit_7/*"]           # patterns of paths or URLs of its bags
+          unit_8:
+            robot: suralp
+            metadata: {vehicle: "8"}       # or custom data that its bags carry
+            namespace: robot8              # of its topics, where a bag has several
+
+    Raises
+    ------
+    ConfigError
+        When the file is no such YAML, or a robot in it cannot be loaded.
+    """
+    if str(path) in robot_names():
+        return _one_robot(path)
+    source = Path(path).expanduser()
+    document = read_yaml(source)
+    entries = document.get("robots") if isinstance(document, Mapping) else None
+    if entries is None:
+        return _one_robot(path)
+    if not isinstance(entries, Mapping) or not entries:
+        raise ConfigError(f"{source}: 'robots' must hold one entry a serial number")
+    loaded: dict[str, Robot] = {}
+    return tuple(_entry(source, str(serial), entry, loaded) for serial, entry in entries.items())
+
+
+def robots_near(places: Iterable[str | os.PathLike[str]]) -> Path | None:
+    """The ``fleet.yaml`` in a folder of bags, or above it; None when there is none.
+
+    Raises
+    ------
+    ConfigError
+        When there are several.
+    """
+    found = {
+        folder / ROBOTS_YAML
+        for place in places
+        for folder in (Path(place), Path(place).parent)
+        if (folder / ROBOTS_YAML).is_file()
+    }
+    if len(found) > 1:
+        raise ConfigError(f"several fleets: choose one of {choices(map(str, found))} (robots, --robots)")
+    return next(iter(found), None)
+
+
+def _one_robot(path: str | os.PathLike[str]) -> tuple[FleetRobot, ...]:
+    robot = as_robot(path)
+    return (FleetRobot(robot.name, robot, ("*",)),)
+
+
+def _entry(source: Path, serial: str, entry: Any, loaded: dict[str, Robot]) -> FleetRobot:
+    where = f"{source}: robot {serial!r}"
+    if not isinstance(entry, Mapping) or set(entry) - set(_KEYS) or not isinstance(entry.get("robot"), str):
+        raise ConfigError(f"{where} must hold 'robot' and may hold {choices(_KEYS[1:])}; it is {entry!r}")
+    bags, metadata = entry.get("bags", []), entry.get("metadata", {})
+    if not isinstance(bags, list) or not all(isinstance(pattern, str) for pattern in bags):
+        raise ConfigError(f"{where}: 'bags' must be a list of patterns of bag paths, it is {bags!r}")
+    if not isinstance(metadata, Mapping) or not (bags or metadata):
+        raise ConfigError(f"{where} needs 'bags' (list of patterns) or 'metadata' (custom data of its bags)")
+    name = entry["robot"]
+    if name not in loaded:  # robots of one kind share one object, and travel to the workers once
+        relative = source.parent / name
+        try:
+            loaded[name] = as_robot(relative if name not in robot_names() and relative.exists() else name)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+    pairs = tuple((str(key), str(value)) for key, value in metadata.items())
+    return FleetRobot(serial, loaded[name], tuple(bags), pairs, str(entry.get("namespace", "")))
+
 
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
@@ -83,13 +218,13 @@ class BagResult:
     seconds: float = 0.0
 
 
-def process_bag(url: str, robots: FleetRobots, settings: Settings, scratch: str | None = None) -> BagResult:
+def process_bag(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch: str | None = None) -> BagResult:
     """Estimate the friction in one bag and write its rows; a bag that cannot be used is a result, too.
 
     Parameters
     ----------
     url : of the bag
-    robots : of the fleet
+    robots : of the fleet, see :func:`owner_of`
     settings : of the run
     scratch : folder for the copy of a remote bag; None: that for temporary files
     """
@@ -110,11 +245,11 @@ def _freeze_libraries() -> None:
     gc.freeze()
 
 
-def _process(url: str, robots: FleetRobots, settings: Settings, scratch: str | None) -> tuple[str, str]:
+def _process(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch: str | None) -> tuple[str, str]:
     digest = content_hash(url)
     with local_copy(url, scratch) as path:
         reader = BagReader(path)
-        owner = robots.owner(url, reader)
+        owner = owner_of(robots, url, reader)
         reader.namespace = owner.namespace
         start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
         identity = f"{digest} {owner.serial} {settings.method}"

@@ -20,9 +20,18 @@ from tornado.ioloop import PeriodicCallback
 
 import friction_estimator
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
-from friction_estimator.fleet.bag_task import FAILED, FINISHED, SKIPPED, BagResult, Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobots, load_fleet_robots, robots_near
-from friction_estimator.fleet.sources import Bag, filesystem, find_bags
+from friction_estimator.fleet.bag_task import (
+    FAILED,
+    FINISHED,
+    SKIPPED,
+    BagResult,
+    FleetRobot,
+    Settings,
+    load_fleet_robots,
+    process_bag,
+    robots_near,
+)
+from friction_estimator.fleet.storage import Bag, filesystem, find_bags
 
 Progress = Callable[[BagResult, int, int], None]
 """Called after every bag with its result, the bytes that are done, and all bytes."""
@@ -92,14 +101,14 @@ def run_bags(
     places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     if robots_file is None:
         robots_file = robots_near(places)
-    robots = FleetRobots() if robots_file is None else load_fleet_robots(robots_file)
+    robots = () if robots_file is None else load_fleet_robots(robots_file)
     bags = find_bags(absolute(os.fspath(place)) for place in places)
     with local_or_given_cluster(scheduler, workers) as client:
         if announce is not None:
             announce(client.dashboard_link)
         _check_workers(client)
         # a task and not plain data: the scheduler sends it once to every worker, and anew when a worker dies
-        shared = client.submit(FleetRobots, robots.robots, pure=False)
+        shared = client.submit(tuple, robots, pure=False)
         results: list[BagResult] = []
         total, done = sum(bag.size for bag in bags), 0
         batches: list[Sequence[Bag]] = [bags]
@@ -146,7 +155,7 @@ def run_bags(
     return FleetRun(settings.output, tuple(results))
 
 
-def process_on_worker(url: str, robots: FleetRobots, settings: Settings, version: str) -> BagResult:
+def process_on_worker(url: str, robots: Sequence[FleetRobot], settings: Settings, version: str) -> BagResult:
     """Task of a bag. Workers that come after the others were checked may have another version than the client."""
     if version != friction_estimator.__version__:
         reason = f"its worker has friction_estimator {friction_estimator.__version__}, the client has {version}"

@@ -15,8 +15,10 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage
-from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, IntArray, SensorFrame
+from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, SensorFrame
 
+Torque = FloatArray | tuple[FloatArray, FloatArray]
+"""Torque (n,) and its standard deviation (n,) [N m]."""
 MEMORY = 10.0
 """Time of the means: some steps of a walk, and about as long as the observer needs to identify the friction [s]."""
 _PRIOR = 0.05
@@ -192,32 +194,17 @@ class Fusion:
     def __init__(self, joint_count: int) -> None:
         self._means, self._squares, self._times = np.zeros((3, joint_count))
 
-    def step(
-        self, observer: tuple[FloatArray, FloatArray], network: tuple[FloatArray, FloatArray], dt: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Fused torque and sigma (n,) of one sample, of the source that is known where only one is.
+    def step(self, observer: Torque, network: Torque, dt: float) -> FloatArray:
+        """Fused torque and sigma (2, n) of one sample, of the source that is known where only one is.
 
         Parameters
         ----------
         observer, network : torques (n,) and standard deviations (n,); NaN while unknown
         dt : since the sample before [s]
         """
-        known = np.isfinite(network[0])
-        torque, sigma = (np.where(known, *pair) for pair in zip(network, observer, strict=True))
-        both = np.flatnonzero(np.isfinite(network[0] - observer[0] + observer[1] ** 2 + network[1] ** 2))
-        torque[both], sigma[both] = self._fused(both, *observer, network, dt)
-        return torque, sigma
-
-    def _fused(
-        self,
-        rows: IntArray,
-        alone: FloatArray,
-        alone_sigma: FloatArray,
-        network: tuple[FloatArray, FloatArray],
-        dt: float,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Torque and sigma of the joints in which both sources are known."""
-        k, n, k_variance, n_variance = alone[rows], network[0][rows], alone_sigma[rows] ** 2, network[1][rows] ** 2
+        fused = np.where(np.isfinite(network[0]), network, observer)
+        rows = np.flatnonzero(np.isfinite(network[0] - observer[0] + observer[1] ** 2 + network[1] ** 2))
+        (k, k_variance), (n, n_variance) = ((one[0][rows], one[1][rows] ** 2) for one in (observer, network))
         apart, begins = n - k, self._times[rows] == 0.0
         means = np.where(begins, n_variance, self._means[rows])
         squares = np.where(begins, n_variance + k_variance, self._squares[rows])
@@ -229,7 +216,8 @@ class Fusion:
         variance = w * k_variance + (1.0 - w) * n_variance + w * (1.0 - w) * apart**2
         contradicts = apart**2 > _CONTRADICTION**2 * (k_variance + n_variance)
         held = (np.maximum(w, 1.0 - w) * apart / _CONTRADICTION) ** 2
-        return n - w * apart, np.sqrt(np.where(contradicts, np.maximum(variance, held), variance))
+        fused[:, rows] = n - w * apart, np.sqrt(np.where(contradicts, np.maximum(variance, held), variance))
+        return fused
 
 
 def base_wrench(torque: WholeBodyTorque) -> FloatArray | None:

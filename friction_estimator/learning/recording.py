@@ -1,4 +1,9 @@
-"""Signals of whole recordings: from bags of real robots and from the simulation, through the estimator's own stages."""
+"""Signals of whole recordings, from bags and from the simulation, through the estimator's own stages; errors on them.
+
+Errors are those of the external torque of MOB-Net, of the momentum observer alone and of a friction model (Lim et al.
+2024, Table 5). The truth is the low-passed torque of the true foot wrenches in simulation, and of the measured ones of
+a real robot.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +28,10 @@ from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.network import RobotIdentity
+from friction_estimator.learning.external_torque import Fusion
+from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.signals import SignalStage
+from friction_estimator.metrics import mean, root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, SensorFrame
 
@@ -67,6 +74,11 @@ class SignalRecording:
     def target(self) -> Float32Array:
         """Uncertainty torque (m, nv) to learn: the residual without the torque of the measured foot wrenches."""
         return self.residual - self.external
+
+    @property
+    def truth(self) -> Float32Array:
+        """External torque (m, nv) to compare with: of the true foot wrenches where these are known."""
+        return self.external if self.true_external is None else self.true_external
 
     def save(self, path: Path, identity: RobotIdentity) -> None:
         """Write an ``.npz`` with the identity of the robot; an interruption leaves no half file."""
@@ -230,3 +242,114 @@ def read_bag(
         return reader.recording(), summary.warnings
     except LearningError as error:
         raise LearningError(f"nothing can be learned from {bag}: {error}") from None
+
+
+FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
+"""Columns of :func:`friction_columns`."""
+_WITHOUT_SIGMA = ("MOB", "MOB-fric")
+_SHARPNESS, _STRIBECK = 0.02, 0.5
+"""Velocities over which dry friction changes its sign, and static friction falls to Coulomb friction [rad/s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalTorqueErrors:
+    """Errors of the external torque in all rows.
+
+    Attributes
+    ----------
+    rows : (nv,) names: force and moment on the base, then the joints
+    limbs : rows of each limb, by its name
+    samples : number of samples
+    truth_rms : (nv,) root mean square of the true external torque
+    rms : (nv,) root mean square error of each method: the momentum observer alone (MOB), with a friction model of
+        velocity and motor torque fitted to the training data (MOB-fric, after Lee et al. 2015), and MOB-Net; where the
+        friction stage has run, also its observer, which needs the foot sensors, and both together (fused), NaN in the
+        rows of the base
+    coverage : (nv,) part of the samples whose error is below 1.96 sigma, of the methods with a sigma; .95 is consistent
+    """
+
+    rows: tuple[str, ...]
+    limbs: Mapping[str, IntArray]
+    samples: int
+    truth_rms: FloatArray
+    rms: Mapping[str, FloatArray]
+    coverage: Mapping[str, FloatArray]
+
+
+def friction_columns(velocity: FloatArray, effort: FloatArray) -> FloatArray:
+    """Regressors of a joint's friction (m, p): Coulomb, static, viscous, and terms of the motor torque."""
+    direction = np.tanh(velocity / _SHARPNESS)
+    static = direction * np.exp(-np.abs(velocity) / _STRIBECK)
+    return np.stack((direction, static, velocity, direction * np.abs(effort), direction * effort**2), axis=-1)
+
+
+def fit_friction(recordings: Sequence[SignalRecording], joints: int) -> FloatArray:
+    """Parameters (n, p) of :func:`friction_columns` that explain the joint rows of the targets best."""
+    parameters = np.empty((joints, len(FRICTION_TERMS)))
+    for joint in range(joints):
+        columns = np.concatenate([_columns(one.inputs, joints, joint) for one in recordings])
+        target = np.concatenate([one.target[:, joint - joints] for one in recordings])
+        parameters[joint] = np.linalg.lstsq(columns, -target.astype(float), rcond=None)[0]
+    return parameters
+
+
+def predicted(model: Model, recording: SignalRecording) -> tuple[FloatArray, FloatArray]:
+    """Uncertainty torque and its sigma (m, nv) of a recording, sample by sample as in the live node."""
+    network = model.estimator()
+    torque, sigma = np.empty((2, len(recording), model.rows))
+    for piece in recording.pieces():
+        network.reset()
+        for k in range(piece.start, piece.stop):
+            torque[k], sigma[k] = network.step(recording.inputs[k].astype(float))
+    return torque, sigma
+
+
+def evaluate(model: Model, recordings: Sequence[SignalRecording]) -> ExternalTorqueErrors:
+    """Errors over all samples of some recordings."""
+    found = [_errors(model, one) for one in recordings]
+    names = dict.fromkeys(name for one in found for name in one)
+    every = {
+        name: [np.concatenate(parts) for parts in zip(*(one[name] for one in found if name in one), strict=True)]
+        for name in names
+    }
+    coverage = {
+        name: mean(np.where(np.isnan(error), np.nan, np.abs(error) < 1.96 * sigma))
+        for name, (error, sigma) in every.items()
+        if name not in _WITHOUT_SIGMA
+    }
+    base = ("base force x", "base force y", "base force z", "base moment x", "base moment y", "base moment z")
+    joint_names, truth = model.identity.joint_names, np.concatenate([one.truth.astype(float) for one in recordings])
+    return ExternalTorqueErrors(
+        (*base[: model.rows - len(joint_names)], *joint_names),
+        {one.module.name: one.module.outputs for one in model.networks if not one.module.is_base},
+        len(truth),
+        root_mean_square(truth),
+        {name: root_mean_square(error) for name, (error, _) in every.items()},
+        coverage,
+    )
+
+
+def _errors(model: Model, recording: SignalRecording) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Error and sigma (m, nv) of each method, NaN where it has none; nothing but the ground touches the robot."""
+    n = len(model.identity.joint_names)
+    torque, sigma = predicted(model, recording)
+    error, friction = (recording.residual - recording.truth).astype(float), np.zeros(torque.shape)
+    for joint in range(n):
+        friction[:, joint - n] = -_columns(recording.inputs, n, joint) @ model.friction[joint]
+    unknown = np.full(error.shape, np.nan)
+    errors = {"MOB": (error, unknown), "MOB-fric": (error - friction, unknown), "MOB-Net": (error - torque, sigma)}
+    if recording.observed is not None:
+        observed = recording.observed.astype(float).reshape(-1, 2, n)
+        network, fusion, fused = np.stack((error - torque, sigma), axis=1)[..., -n:], Fusion(n), np.empty_like(observed)
+        for k in range(len(fused)):
+            fused[k] = fusion.step(observed[k], network[k], recording.period)
+        for name, values in (("observer", observed), ("fused", fused)):
+            errors[name] = unknown.copy(), unknown.copy()
+            for of_all_rows, of_joints in zip(errors[name], np.moveaxis(values, 1, 0), strict=True):
+                of_all_rows[:, -n:] = of_joints
+    return errors
+
+
+def _columns(inputs: Float32Array, joints: int, joint: int) -> FloatArray:
+    values = inputs.astype(float)
+    return friction_columns(values[:, joints + joint], values[:, 2 * joints + joint])

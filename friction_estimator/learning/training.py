@@ -26,7 +26,6 @@ from safetensors.numpy import save
 from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.evaluation import fit_friction
 from friction_estimator.learning.network import (
     SMALLEST_VARIANCE,
     LimbModule,
@@ -37,7 +36,7 @@ from friction_estimator.learning.network import (
     read_tensors,
     weight_shapes,
 )
-from friction_estimator.learning.recording import Float32Array, SignalRecording
+from friction_estimator.learning.recording import Float32Array, SignalRecording, fit_friction
 from friction_estimator.robot.model import RobotModel
 
 LIMB_HORIZON, BASE_HORIZON = 50, 100

@@ -18,13 +18,16 @@ from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import skew
 from friction_estimator.records import Blank, Record, allocate, pack
-from friction_estimator.robot.dynamic_terms import (
+from friction_estimator.robot.dynamics import (
     FeetTable,
+    build_model,
     dynamic_terms,
+    identity_of,
+    link_error_basis,
     link_error_columns,
+    massless,
     velocity_seen_from_imu,
 )
-from friction_estimator.robot.reduced_model import build_model, identity_of, link_error_basis, massless
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import checked_urdf, doubts, mimics
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray

@@ -22,7 +22,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from friction_estimator.collision.thresholds import load_thresholds, torque_source
+from friction_estimator.collision.detector import load_thresholds, torque_source
 from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS

@@ -14,9 +14,8 @@ from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 
-from friction_estimator.collision.detector import CollisionDetector
+from friction_estimator.collision.detector import CollisionDetector, Thresholds
 from friction_estimator.collision.reaction import FootstepPlanner
-from friction_estimator.collision.thresholds import Thresholds
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
 from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque, base_wrench, wrench_at_foot

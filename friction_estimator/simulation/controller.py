@@ -10,8 +10,8 @@ import pinocchio as pin
 
 from friction_estimator.compiled import kernel
 from friction_estimator.records import record
-from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.leg import ANKLE_PITCH, ANKLE_ROLL, yaw_rotation
+from friction_estimator.simulation.biped import ANKLE_PITCH, ANKLE_ROLL, Biped
+from friction_estimator.simulation.footsteps import yaw_rotation
 from friction_estimator.simulation.walk_plan import PostureMotion, WalkPlan, WalkSamples
 from friction_estimator.types import FloatArray, IndexTable, Matrix, Vector
 

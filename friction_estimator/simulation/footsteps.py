@@ -214,6 +214,14 @@ def ground_rotation(gradient: FloatArray) -> FloatArray:
     return np.stack(rows, axis=1).reshape(-1, 3, 3)
 
 
+def yaw_rotation(yaw: FloatArray) -> FloatArray:
+    """Rotations about z, (N, 3, 3)."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    R = np.zeros((yaw.size, 3, 3))
+    R[:, 0, 0], R[:, 0, 1], R[:, 1, 0], R[:, 1, 1], R[:, 2, 2] = c, -s, s, c, 1.0
+    return R
+
+
 class FloorSchedule:
     """Gives the true ground of each footstep when its foot is highest, in the middle of the swing.
 

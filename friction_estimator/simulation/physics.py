@@ -19,9 +19,8 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import SimulationError
 from friction_estimator.records import record
-from friction_estimator.simulation.biped import Biped
+from friction_estimator.simulation.biped import ANKLE_PITCH, KNEE, Biped
 from friction_estimator.simulation.footsteps import Plane, ground_rotation
-from friction_estimator.simulation.leg import ANKLE_PITCH, KNEE
 from friction_estimator.simulation.scenario import LEG_TARGETS
 from friction_estimator.types import FloatArray, Indices, IntArray, Matrix, Vector
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.errors import SimulationError, choices
+from friction_estimator.simulation.biped import KNEE
 from friction_estimator.simulation.footsteps import LEFT, Gait, Ground, plan_footsteps
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, ParametrisedLaw
-from friction_estimator.simulation.leg import KNEE
 from friction_estimator.types import FloatArray
 
 LEG_TARGETS = ("knee", "ankle", "foot")

@@ -22,8 +22,8 @@ from friction_estimator.simulation.footsteps import (
     ground_rotation,
     places,
     plan_footsteps,
+    yaw_rotation,
 )
-from friction_estimator.simulation.leg import yaw_rotation
 from friction_estimator.types import FloatArray
 
 _KNOT_PERIOD = 0.01  # of the centre-of-mass trajectory [s]

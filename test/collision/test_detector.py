@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from friction_estimator.collision.detector import CONTINUITY, PAUSE, CollisionDetector
-from friction_estimator.collision.thresholds import (
+from friction_estimator.collision.detector import (
+    CONTINUITY,
     FACTORS,
+    PAUSE,
     SETTLING,
     WARM_UP,
+    CollisionDetector,
     ThresholdLearner,
     Thresholds,
     load_thresholds,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.collision.thresholds import Thresholds, load_thresholds
+from friction_estimator.collision.detector import Thresholds, load_thresholds
 
 
 def test_thresholds_are_learned_from_a_bag_and_tighter_ones_show_collisions_in_it(tmp_path, capsys):

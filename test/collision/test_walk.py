@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from friction_estimator.collision.detector import CollisionDetector
-from friction_estimator.collision.thresholds import ThresholdLearner
+from friction_estimator.collision.detector import CollisionDetector, ThresholdLearner
 from friction_estimator.io.robot import load_robot
 from friction_estimator.learning.external_torque import MobNetEstimator, base_wrench, wrench_at_foot
 from friction_estimator.learning.network import Model, RobotIdentity, limb_modules

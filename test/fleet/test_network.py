@@ -14,10 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from friction_estimator.fleet.bag_task import Settings, process_bag
-from friction_estimator.fleet.robots import load_fleet_robots
-from friction_estimator.fleet.sources import find_bags
-from friction_estimator.fleet.table import read_table
+from friction_estimator.fleet.bag_task import Settings, load_fleet_robots, process_bag
+from friction_estimator.fleet.storage import find_bags, read_table
 
 _ISOLATED = ["unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 _SCRIPT = r"""

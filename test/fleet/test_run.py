@@ -28,11 +28,15 @@ import pyarrow as pa
 from friction_estimator import fleet
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.bag_task import Settings, process_bag
-from friction_estimator.fleet.robots import FleetRobot, FleetRobots, load_fleet_robots, robots_near
+from friction_estimator.fleet.bag_task import (
+    FleetRobot,
+    Settings,
+    load_fleet_robots,
+    process_bag,
+    robots_near,
+)
 from friction_estimator.fleet.run import FleetError, local_or_given_cluster, process_on_worker
-from friction_estimator.fleet.sources import find_bags
-from friction_estimator.fleet.table import COLUMNS, SCHEMA, read_table
+from friction_estimator.fleet.storage import SCHEMA, find_bags, read_table
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 
@@ -42,7 +46,7 @@ WHOLE, OF_UNIT_1, BROKEN = 5, 3, 1
 
 _KILLED_WRITER = """
 import os, signal, sys
-from friction_estimator.fleet.table import write_bytes
+from friction_estimator.fleet.storage import write_bytes
 
 os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
 write_bytes(sys.argv[1], "replay/month=2026-01/killed.parquet", b"half of a file")
@@ -142,7 +146,7 @@ def test_rows_that_are_only_on_the_disk_of_a_worker_end_the_run(
 
 
 def test_a_worker_that_comes_later_with_another_version_does_nothing(tmp_path: Path) -> None:
-    result = process_on_worker("bag", FleetRobots(), Settings("replay", str(tmp_path)), "0.0.1")
+    result = process_on_worker("bag", (), Settings("replay", str(tmp_path)), "0.0.1")
     assert result.status == "failed" and "the client has 0.0.1" in result.reason
 
 
@@ -151,9 +155,9 @@ def test_a_changed_robot_or_version_replaces_the_rows_of_a_bag(
 ) -> None:
     settings, bag = Settings("replay", str(tmp_path)), find_bags([f"{fleet_bags}/unit_2"])[-1].url
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
-    unit = robots.robots[1]
+    unit = robots[1]
     momentum = replace(unit.robot, config=replace(unit.robot.config, observer="momentum"))
-    changed = FleetRobots((robots.robots[0], replace(unit, robot=momentum)))
+    changed = (robots[0], replace(unit, robot=momentum))
     done = [process_bag(bag, fleet_, settings).status for fleet_ in (robots, robots, changed, changed)]
     assert done == ["finished", "skipped", "finished", "skipped"]
     monkeypatch.setattr("friction_estimator.__version__", "0.0.1")
@@ -198,8 +202,8 @@ class DeadlyRobot(FleetRobot):
 def test_a_bag_that_kills_every_worker_fails_and_all_others_are_finished(
     fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    robots = load_fleet_robots(fleet_bags / "fleet.yaml").robots
-    deadly = FleetRobots(tuple(DeadlyRobot(robot.serial, robot.robot, robot.bags) for robot in robots))
+    robots = load_fleet_robots(fleet_bags / "fleet.yaml")
+    deadly = tuple(DeadlyRobot(robot.serial, robot.robot, robot.bags) for robot in robots)
     monkeypatch.setattr("friction_estimator.fleet.run.load_fleet_robots", lambda path: deadly)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         run = fleet.replay(fleet_bags / "unit_1", fleet_bags / "fleet.yaml", output=tmp_path, workers=2)
@@ -285,7 +289,7 @@ def test_other_libraries_open_the_table_as_it_is(library: str, folder: Path) -> 
         assert module.sql(f"SELECT min(start) FROM '{folder}/replay/**/*.parquet'").fetchall()[0][0].year == 2026
     else:
         names, count = (frame := module.read_parquet(folder / "replay")).columns, len(frame)
-    assert set(COLUMNS) <= set(names) and "month" in names and count == WHOLE * JOINTS
+    assert set(SCHEMA.names) <= set(names) and "month" in names and count == WHOLE * JOINTS
 
 
 def test_every_column_has_a_description() -> None:

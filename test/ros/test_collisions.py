@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.faults.live import NodeProcess
-from friction_estimator.collision.thresholds import Thresholds, torque_source
+from friction_estimator.collision.detector import Thresholds, torque_source
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from test.collision.test_walk import without_uncertainty

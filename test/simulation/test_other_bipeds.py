@@ -10,8 +10,7 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import SimulationError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
-from friction_estimator.simulation.biped import Biped
-from friction_estimator.simulation.leg import KNEE
+from friction_estimator.simulation.biped import KNEE, Biped
 
 MESH = '<collision><geometry><mesh filename="package://nowhere/foot.stl"/></geometry></collision>'
 FEET = {"a": "l_foot", "b": "r_foot"}

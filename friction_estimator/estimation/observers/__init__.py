@@ -1,4 +1,4 @@
-"""Interface of friction observers. A new one is one file and one line in ``OBSERVERS`` of ``config/root.py``."""
+"""Interface of friction observers. A new one is one file and one line in ``OBSERVERS`` of ``config/__init__.py``."""
 
 from __future__ import annotations
 
