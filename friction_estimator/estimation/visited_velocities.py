@@ -18,7 +18,7 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import Factor, Shape
 from friction_estimator.linear_algebra import LARGEST, bounded
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
@@ -102,15 +102,12 @@ class VisitedVelocities:
     """
 
     def __init__(self, laws: JointLaws) -> None:
-        self._lay_out(laws)
-        self.forget()
-
-    def _lay_out(self, laws: JointLaws) -> None:
         self._laws = laws
         apart = np.isin(
             laws.table.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN)
         )  # no friction of a motion that goes on
         self._odd = 1.0 - (apart | (laws.table.codes[..., 4] != Factor.NONE))
+        self.forget()
 
     @property
     def moving_time(self) -> FloatArray:
@@ -124,12 +121,18 @@ class VisitedVelocities:
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
         self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
-    def drop_presliding(self, laws: JointLaws) -> None:
-        """Go on with laws that lack the last parameters of the present ones."""
-        self._lay_out(laws)
-        p = laws.parameter_count
-        self._moments = np.ascontiguousarray(self._moments[..., :p])
-        self.rows = np.ascontiguousarray(self.rows[..., :p])
+    def take_over(self, other: VisitedVelocities, columns: tuple[IntArray, IntArray]) -> None:
+        """Use the velocities of other laws of the same motors.
+
+        Parameters
+        ----------
+        columns : (q,), (q,) of the parameters that both have, here and there; others, those of a ripple, have no part
+            in the line
+        """
+        here, there = columns
+        self._gram[:], self._times[:], self.velocity_range[:] = other._gram, other._times, other.velocity_range
+        self._moments[:], self.rows[:] = 0.0, 0.0
+        self._moments[..., here], self.rows[..., here] = other._moments[..., there], other.rows[..., there]
 
     def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
         """Count the present velocities.

@@ -24,7 +24,7 @@ from friction_estimator.laws.linear import (
     term_table,
 )
 from friction_estimator.records import pack, record
-from friction_estimator.types import BoolArray, FloatArray, IndexBlock, Matrix, Vector
+from friction_estimator.types import BoolArray, FloatArray, IndexBlock, IntArray, Matrix, Vector
 
 _NODES, _WEIGHTS = hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
@@ -216,6 +216,12 @@ class JointLaws:
         self.presliding[:, own:] = [term.shape == Shape.STRAIN for term in added]
         self.nonnegative[:, own:] = [term.nonnegative for term in added]
         self.prior_std[:, own:] = [term.prior_std for term in added]
+
+    def common_columns(self, other: JointLaws) -> tuple[IntArray, IntArray]:
+        """Columns (q,) of the parameters that the same laws with other added terms have, too: here, and there."""
+        own, mine, theirs = slice(0, self.added["ripple"].start), self.added, other.added
+        both = [kind for kind in mine if mine[kind].start < mine[kind].stop and theirs[kind].start < theirs[kind].stop]
+        return np.r_[(own, *(mine[kind] for kind in both))], np.r_[(own, *(theirs[kind] for kind in both))]
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""

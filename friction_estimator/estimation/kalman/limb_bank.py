@@ -23,8 +23,6 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
-    Limb,
-    LimbState,
     MotorPriors,
     find_limbs,
     joint_state_indices,
@@ -112,7 +110,7 @@ class LimbBank:
         self._offset_std = self.priors.offset_std * config.kalman.calibrate_sensors
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
-        self._bounds = law_bounds(laws)
+        bounds = law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
         self.limbs = find_limbs(robot)
         motors = [robot.motors.select(limb.joints) for limb in self.limbs]
@@ -121,10 +119,10 @@ class LimbBank:
             for limb, one in zip(self.limbs, motors, strict=True)
         ]
         self._places = [pack(place) for place in places]
-        self.filters = [
-            LimbFilter(self._layout(limb, laws), config.kalman, self._bounds[limb.joints], laws.presliding[limb.joints])
-            for limb in self.limbs
-        ]
+        self.filters = []
+        for limb in self.limbs:
+            layout = lay_out(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
+            self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
         self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
@@ -140,7 +138,7 @@ class LimbBank:
         self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._lay_out_estimates()
+        self._open_estimates(packed(empty_estimates(*self._shape)))
         self._failed: dict[int, str] = {}
         self._used: set[int] = set()
         self.newest: tuple[Window, FloatArray] | None = None
@@ -148,9 +146,6 @@ class LimbBank:
         for limb_filter in self.filters:
             limb_filter.reset()
         self.refresh()
-
-    def _layout(self, limb: Limb, laws: JointLaws) -> LimbState:
-        return lay_out(limb, laws, self._config.kalman, self._config.sensors, self._floating, self.priors)
 
     def shows_no_presliding(self) -> bool:
         """True when the data show that no motor has presliding; see :func:`presliding_evidence`.
@@ -187,24 +182,6 @@ class LimbBank:
                 amplitude = np.repeat((values**2).reshape(2, 2).sum(axis=1), 2)
                 one.replace(rows, values, turn @ P @ turn.T + np.diag(spread[motor] ** 2 * amplitude))
             one.drop_checkpoints()
-        self.refresh()
-
-    def drop_presliding(self, laws: JointLaws) -> None:
-        """Leave the terms of presliding out, after :meth:`know_no_presliding`."""
-        n, _, k, g = self._shape
-        p = laws.parameter_count
-        self._shape, self._bounds = (n, p, k, g), law_bounds(laws)
-        self._rippling = _coulomb_ripple(laws)
-        self.visited.drop_presliding(laws)
-        self.dynamics.set_laws(laws)
-        self._held = [None] * len(self.limbs)
-        for limb, one in zip(self.limbs, self.filters, strict=True):
-            one.drop_presliding(self._layout(limb, laws), self._bounds[limb.joints], laws.presliding[limb.joints])
-        before = self.estimates
-        self._lay_out_estimates()
-        for name, value in before._asdict().items():
-            if (now := getattr(self._next, name)).shape == value.shape:
-                now[:] = value
         self.refresh()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -357,18 +334,27 @@ class LimbBank:
             limb_filter.rollback(checkpoint)
         self.refresh()
 
-    def take_over(self, other: LimbBank, shared: BoolArray) -> None:
-        """Use what the filters of another bank have identified, and with the same laws the velocities of its motors.
+    def take_over(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
+        """Use what the filters of another bank have identified, and the velocities of its motors.
 
         Parameters
         ----------
-        shared : (p,) True for parameters of each law that the laws of the other bank have
+        columns : of the parameters of each law that both have, see :meth:`JointLaws.common_columns`
         """
-        if shared.all():
-            self.visited = other.visited
+        self.visited.take_over(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
-            mine.take_over(theirs, shared)
-        self.refresh(other.estimates.dry_friction)
+            mine.take_over(theirs, columns)
+        self._open_estimates(self._next_buffer.copy())
+        self._next.dry_friction[:] = other.estimates.dry_friction
+        self.refresh()
+
+    def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
+        """Go on in the place of another bank: its estimates hold until the next window, and so do its feet."""
+        self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
+        for name, value in other.estimates._asdict().items():
+            if (now := getattr(self._next, name)).shape == value.shape:
+                now[:] = value
+        self.take_over(other, columns)
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
@@ -382,11 +368,9 @@ class LimbBank:
         self.estimates = self._next
         self.buffer: FloatArray = self._next_buffer
 
-    def refresh(self, dry_friction: FloatArray | None = None) -> None:
-        """Take over what has been changed in the filters from outside, and this dry friction (n,) if there is one."""
+    def refresh(self) -> None:
+        """Take over what has been changed in the filters from outside."""
         self._open_estimates(self._next_buffer.copy())
-        if dry_friction is not None:
-            self._next.dry_friction[:] = dry_friction
         for index in range(len(self.limbs)):
             self._gather(index)
         self._share_offset()
@@ -396,10 +380,6 @@ class LimbBank:
         """Estimates that nobody uses yet, and that may be changed."""
         self._next_buffer: FloatArray = buffer
         self._next = view(LimbEstimates, buffer)
-
-    def _lay_out_estimates(self) -> None:
-        self._empty = packed(empty_estimates(*self._shape))
-        self._open_estimates(self._empty)
 
     def _evaluate_limb(self, index: int, links: FloatArray) -> FloatArray:
         """Balance of momentum of a limb over the newest window: buffer of its filter."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.records import allocate, buffer_of, pack, view
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray
 
 _IMPACT = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
@@ -97,7 +96,7 @@ class LimbFilter:
 
     Attributes
     ----------
-    layout, table : of the state, and constants; of the law alone after :meth:`drop_presliding`
+    layout, table : of the state, and constants
     memory, now, window : what was learned, what the newest window shows, and this window
     buffers : of memory, now, table and window
     windows : number of windows used for identification
@@ -108,13 +107,7 @@ class LimbFilter:
         self._config = config
         self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.momentum.stop
-        self._momentum, self._head = slice(0, m), slice(0, layout.law.start)
-        self._now_buffer, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
-        self._lay_out(layout, bounds, presliding)
-        self.forget()
-
-    def _lay_out(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
-        m, size, config = self._joints, layout.size, self._config
+        self._momentum, self._head, size = slice(0, m), slice(0, layout.law.start), layout.size
         rate = np.zeros(size)
         rate[layout.law], rate[layout.calibration] = config.law_process_noise, config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
@@ -123,12 +116,14 @@ class LimbFilter:
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
+        now_buffer, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
         self.state, self.covariance = self.memory.state, self.memory.covariance
         window = LimbWindow(0.0, *[np.zeros(shape) for shape in (m, (m, size), (m, m), m, (m, m), m, m, m, m)])
         window_buffer, self.window = pack(window)
-        self.buffers = self._buffer, self._now_buffer, table_buffer, window_buffer
+        self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan
+        self.forget()
 
     def forget(self) -> None:
         """Back to the prior."""
@@ -175,19 +170,19 @@ class LimbFilter:
             return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
         return "starts anew from its prior"
 
-    def take_over(self, other: LimbFilter, shared: BoolArray) -> None:
+    def take_over(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Use law and calibration of another filter of the limb, and what it has found of the model error.
 
         Parameters
         ----------
-        shared : (p,) True for parameters of each law that the other filter has; the others stay as they are
+        columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
         """
-        kept = np.ones(self.layout.size, dtype=bool)
-        kept[self.layout.law], kept[self._head] = np.tile(shared, self._joints), False
-        theirs, doubt = slice(other.layout.law.start, other.layout.size), 1.0 if shared.all() else _DOUBT
-        self.replace(np.flatnonzero(kept), other.state[theirs], doubt * other.covariance[theirs, theirs])
+        here, there = self.layout.learned(columns[0]), other.layout.learned(columns[1])
+        doubt = 1.0 if here.size == self.layout.size - self._head.stop else _DOUBT
+        self.replace(here, other.state[there], doubt * other.covariance[np.ix_(there, there)])
         for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
             mine[:] = known
+        self.now.free_at_rest[:] = other.now.free_at_rest
         self.windows = other.windows
 
     def reset(self) -> None:
@@ -255,33 +250,13 @@ class LimbFilter:
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance)
 
     def know_no_presliding(self) -> None:
-        """Use that the torques of presliding are zero, from now on: a measurement without noise."""
-        layout, (m, p) = self.layout, self.table.presliding.shape
-        prior = layout.prior_std.copy()
+        """Use that the torques of presliding are zero: a measurement without noise."""
+        m, p = self.table.presliding.shape
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
-            rows = slice(start := layout.law.start + motor * p + int(columns[0]), start + columns.size)
-            prior[rows] = self.table.random_walk[rows] = 0.0
-            if self.covariance[rows, rows].any():
-                S = np.ascontiguousarray(self.covariance[rows, rows])
-                correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, layout.size)
-                self._clear(rows)
-        self.layout = replace(layout, prior_std=prior)
-
-    def drop_presliding(self, layout: LimbState, bounds: FloatArray, presliding: FloatArray) -> None:
-        """Leave out the parameters that :meth:`know_no_presliding` has set to zero.
-
-        Parameters
-        ----------
-        layout, bounds, presliding : of the filter without them
-        """
-        kept = np.ones(self.layout.size, dtype=bool)
-        kept[self.layout.law] = self.table.presliding.ravel() == 0.0
-        before = self.memory
-        self._lay_out(layout, bounds, presliding)
-        self.state[:], self.covariance[:] = before.state[kept], before.covariance[kept][:, kept]
-        for mine, theirs in zip(self.memory[2:], before[2:], strict=True):
-            mine[:] = theirs
+            rows = slice(start := self.layout.law.start + motor * p + int(columns[0]), start + columns.size)
+            S = np.ascontiguousarray(self.covariance[rows, rows])
+            correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 
     def inflate_covariance(self) -> None:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""

@@ -194,6 +194,12 @@ class LimbState:
         single = self.effort_gain, self.effort_offset, self.armature, self.compliance
         return np.r_[links : links + 4, [block.start + joint for block in single]]
 
+    def learned(self, columns: IntArray) -> IntArray:
+        """States of these columns (q,) of every law, and those of all calibration."""
+        m = self.momentum.stop
+        first = np.arange(self.law.start, self.law.stop, (self.law.stop - self.law.start) // m)
+        return np.r_[(first[:, None] + columns).ravel(), self.calibration]
+
     def foot(self, block: slice, foot: int) -> slice:
         """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""
         return slice(block.start + 6 * foot, block.start + 6 * foot + 6)

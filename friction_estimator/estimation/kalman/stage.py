@@ -61,7 +61,7 @@ _RIPPLE_FOUND = (
     "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
-_STALE = 3.0
+_STALE = 4.0
 """Windows without a measurement after which the model error is not known any more."""
 
 
@@ -229,11 +229,7 @@ class KalmanFriction:
                 self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
                 self._ripple_search = RippleSearch(len(motors.names))
             else:
-                before = self.bank
-                self._start_filters(ripples, not self._presliding_known)
-                shared = np.ones(self.terms.parameter_count, dtype=bool)
-                shared[self.terms.added["ripple"]] = False
-                self.bank.take_over(before, shared)
+                self._change_terms(ripples, not self._presliding_known)
             self._searched_at += RIPPLE_PERIOD  # the law must be known first
             text = _RIPPLE_CORRECTED if known else _RIPPLE_FOUND
             self._health.add_event("ripple", stamp_ns, text.format(found, known))
@@ -249,13 +245,19 @@ class KalmanFriction:
 
     def _drop_presliding(self) -> None:
         """Use that no motor has presliding, from now on."""
-        self._presliding_known = True
+        search = self._ripple_search
         self.bank.know_no_presliding()
-        self.terms = JointLaws(self.laws.law_names, ripple=self.ripples.size > 0)
-        self.bank.drop_presliding(self.terms)
-        self._buffer.drop_presliding(self.terms.parameter_count)
+        self._change_terms(self.ripples, presliding=False)
+        self._ripple_search = search  # it goes on
         self._frames.drop_presliding()
         self.unmodelled_variance = np.zeros_like(self.unmodelled_variance)
+
+    def _change_terms(self, ripples: FloatArray, presliding: bool) -> None:
+        """Go on with other terms: new filters that know what those of before have found of the terms that both have."""
+        before, laws = self.bank, self.terms
+        self._start_filters(ripples, presliding)
+        self.bank.continue_from(before, self.terms.common_columns(laws))
+        self._buffer.restart()
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
@@ -397,7 +399,7 @@ class KalmanFriction:
         if self._distances != other._distances or not np.array_equal(self.ripples, other.ripples):
             self._start_filters(other.ripples, presliding=other._distances > 0)
             self.reset()
-        self.bank.take_over(other.bank, np.ones(self.terms.parameter_count, dtype=bool))
+        self.bank.take_over(other.bank, self.terms.common_columns(other.terms))
         self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:

@@ -321,19 +321,14 @@ class WindowDynamics:
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
-        self._robot = robot
-        self.set_laws(laws)
+        self._robot, self._laws = robot, laws
         self._links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
         self._columns_buffer, self._columns = allocate(LinkColumns, (n, n, 4), n, (n, n))
+        self._empty = packed(WindowEnd.empty(n, len(robot.foot_names), laws.parameter_count))
         self.reset()
-
-    def set_laws(self, laws: JointLaws) -> None:
-        """Use these laws of the motors from now on."""
-        self._laws = laws
-        self._empty: FloatArray | None = None
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
@@ -361,8 +356,6 @@ class WindowDynamics:
             moved = end.position - before.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
         dry = self._laws.regressor(self._dry_speed, robot.motors.torque(window.effort))
-        if self._empty is None or before is None:
-            self._empty = packed(WindowEnd.empty(len(dry), len(window.wrenches), dry.shape[1]))
         self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
         self._start = buffer.copy() if before is None else self._end

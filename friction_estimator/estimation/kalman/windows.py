@@ -320,12 +320,14 @@ class WindowBuffer:
         self._stds = reading_stds(noise)
 
     def reset(self) -> None:
-        """Begin anew."""
-        self._rows = np.empty((0, 0))
-        self._size = 0
-        self._count = 0
-        self._period = self._opened = 0.0
-        self._first = True
+        """Begin anew, and measure the period of the samples again."""
+        self._count, self._period = 0, 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with samples of the same period, perhaps of other laws."""
+        self._rows, self._size = np.empty((0, 0)), 0
+        self._first, self._opened = True, math.inf
 
     def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
         """Row of a new sample at a time since the restart [s], to be filled by :func:`write_sample`."""
@@ -391,15 +393,6 @@ class WindowBuffer:
                 np.zeros((n, p)), vectors, np.zeros(k, dtype=bool), np.zeros(n, dtype=bool),
             )
         )  # fmt: skip
-
-    def drop_presliding(self, count: int) -> None:
-        """Go on with this many parameters of each law, the first ones."""
-        if len(self._rows):
-            (n, k, p), start = self._shape, self._law
-            kept = start + p * np.arange(n)[:, None] + np.arange(count)
-            self._rows = np.concatenate((self._rows[:, :start], self._rows[:, kept.ravel()]), axis=1)
-            self._shape = n, k, count
-            self._lay_out()
 
     def _set_length(self) -> bool:
         """Set the number of samples a window once the period is known; False before."""
