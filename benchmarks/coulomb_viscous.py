@@ -13,8 +13,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -23,10 +26,8 @@ from benchmarks.shared.estimates import configure
 from benchmarks.shared.pages import header, row
 from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.robot import load_robot
-from friction_estimator.laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, FrictionEstimate, LawEstimate
 
@@ -67,39 +68,41 @@ class Lines:
     largest: FloatArray
 
 
-class TrueLine(VisitedVelocities):
-    """Velocities as the estimator counts them, and the line through the true friction with the same weights.
+class TrueLine:
+    """The line through the true friction, with the weights of the velocities that an estimator counts.
 
     Parameters
     ----------
-    laws : of the motors (n)
     friction : (m, n) true [N m]; ``row`` is the present one
     """
 
-    def __init__(self, laws: JointLaws, friction: FloatArray) -> None:
-        super().__init__(laws)
-        self._friction = friction
-        self._gram_of_line, self._moments_of_line = (
-            np.zeros((friction.shape[1], 2, 2)),
-            np.zeros((friction.shape[1], 2)),
-        )
+    def __init__(self, friction: FloatArray) -> None:
+        self._friction, n = friction, friction.shape[1]
+        self._gram, self._moments = np.zeros((n, 2, 2)), np.zeros((n, 2))
         self.row = 0
 
-    def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
-        """Count the present velocities, and the true friction at them."""
-        before = self.moving_time
-        super().visit(regressor, velocity, std, duration)
-        weight = self.moving_time - before
-        basis = np.stack((np.sign(velocity), velocity), axis=1)
-        self._gram_of_line += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
-        self._moments_of_line += weight[:, None] * basis * self._friction[self.row][:, None]
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Follow the velocities that are counted while this lasts."""
+        count_velocities = VisitedVelocities.visit
+
+        def visit(visited: VisitedVelocities, regressor: FloatArray, velocity: FloatArray, *rest: Any) -> None:
+            before = visited.moving_time
+            count_velocities(visited, regressor, velocity, *rest)
+            weight = visited.moving_time - before
+            basis = np.stack((np.sign(velocity), velocity), axis=1)
+            self._gram += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
+            self._moments += weight[:, None] * basis * self._friction[self.row][:, None]
+
+        with patch.object(VisitedVelocities, "visit", visit):
+            yield
 
     @property
     def parameters(self) -> FloatArray:
         """F_c and F_v (n, 2), NaN for a joint that has not been seen moving."""
-        seen = np.linalg.matrix_rank(self._gram_of_line) == 2
-        line = np.full_like(self._moments_of_line, np.nan)
-        line[seen] = np.linalg.solve(self._gram_of_line[seen], self._moments_of_line[seen, :, None])[:, :, 0]
+        seen = np.linalg.matrix_rank(self._gram) == 2
+        line = np.full_like(self._moments, np.nan)
+        line[seen] = np.linalg.solve(self._gram[seen], self._moments[seen, :, None])[:, :, 0]
         return line
 
 
@@ -111,13 +114,11 @@ def measure(robot_name: str, case: str, noise: str, seed: int, observer: str, du
     run = simulate(robot, model, experiment.scenario(duration), noise, seed)
     config = configure(robot_name, noise, {"observer": observer})
     estimator = Estimator(config, experiment.estimator_urdf(robot.urdf_xml, seed))
-    stage = estimator._pipeline.friction
-    part, laws = (stage.bank, stage.terms) if isinstance(stage, KalmanFriction) else (stage.identifier, stage.laws)
-    part.visited = truth = TrueLine(laws, run.friction)
-    estimates: list[FrictionEstimate] = []
-    for truth.row, sample in enumerate(run.samples):
-        for reading in sample.readings:
-            estimates += estimator.add(reading)
+    truth, estimates = TrueLine(run.friction), list[FrictionEstimate]()
+    with truth.counting():
+        for truth.row, sample in enumerate(run.samples):
+            for reading in sample.readings:
+                estimates += estimator.add(reading)
     law = estimates[-1].law
     difference = np.column_stack((law.coulomb, law.viscous)) - truth.parameters
     seen = np.isfinite(difference).all(axis=1)
