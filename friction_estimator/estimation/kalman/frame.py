@@ -151,7 +151,7 @@ def step_disturbance(
     step_residual(moving_with(dynamics, motion.velocity), inputs, table, memory.residual, torque)
     decay, fast_decay, large = math.exp(-GAINS[0] * dt), math.exp(-GAINS[1] * dt), np.empty(n, dtype=np.bool_)
     for i in range(n):
-        expected = law.torque[i] + estimates.calibration_torque[i]
+        expected = law.torque[i] + estimates.calibration_without_wrenches[i]
         if not abs(filtered[i] + last[i]) <= LARGEST:
             filtered[i] = expected
         elif dt > 0.0:
@@ -401,7 +401,7 @@ class FrameEvaluation:
         motion: JointMotion,
         laws: JointLaws,
         estimated: FloatArray,
-        settings: tuple[Any, ...],
+        settings: FrameSettings,
         sample: FloatArray,
     ) -> tuple[FloatArray, BoolArray, BoolArray, float, int]:
         """Use one frame; ``newest`` has all results.
@@ -410,7 +410,6 @@ class FrameEvaluation:
         ----------
         laws : of the motors
         estimated : buffer of :class:`LimbEstimates`
-        settings : fields of :class:`FrameSettings`
         sample : row of the buffer of windows, written here
 
         Returns

@@ -405,7 +405,7 @@ class LimbBank:
                 if self._unloaded_feet.unloaded[foot]:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
                     noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
-                    one.update_foot_bias(place, self._readings[foot], noise)
+                    one.correct_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = one.window.dry_friction
         self.unexplained[:, limb.joints] = one.now.unexplained
         return True

@@ -38,9 +38,8 @@ class LimbEstimates(NamedTuple):
     model_error : (n,) of the laws now, motor by motor [N m]
     covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
     model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
-    calibration_torque : (n,) of wrong links, drive gains and accelerometer [N m]; wrenches are calibrated apart
-    calibration_variance : (n,) of all calibration [(N m)^2]
-    explained_torque : (n,) of all calibration, the wrenches' too [N m]
+    calibration_torque, calibration_variance : (n,) of all errors of model and sensors [N m], [(N m)^2]
+    calibration_without_wrenches : (n,) the torque of all but the wrenches, which are calibrated apart [N m]
     offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
     one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`share_offset` [N m], [(N m)^2]
     consistency : (n,) squared innovation over its variance, NaN before the first window
@@ -60,7 +59,7 @@ class LimbEstimates(NamedTuple):
     model_error_variance: Vector
     calibration_torque: Vector
     calibration_variance: Vector
-    explained_torque: Vector
+    calibration_without_wrenches: Vector
     offset: Vector
     offset_variance: Vector
     one_sided: Vector
@@ -161,19 +160,19 @@ def _write_calibration(
     (m, size), calibration = columns.shape, table.first.links
     for a in range(m):
         joint, spread = place.joints[a], np.zeros(size - calibration)
-        torque, variance, explained = 0.0, 0.0, 0.0
+        torque, variance, without_wrenches = 0.0, 0.0, 0.0
         for i in range(calibration, size):
             factor, row = columns[a, i], P[i, calibration:]
             if factor != 0.0:
-                explained += factor * x[i]
+                torque += factor * x[i]
                 if i < first.foot_bias or i >= first.effort_gain:
-                    torque += factor * x[i]
+                    without_wrenches += factor * x[i]
                 for j in range(spread.size):
                     spread[j] += factor * row[j]
         for j in range(spread.size):
             variance += spread[j] * columns[a, calibration + j]
         out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
-        out.explained_torque[joint] = explained
+        out.calibration_without_wrenches[joint] = without_wrenches
         out.consistency[joint], out.measured_at[joint] = now.consistency[a], time
         own = first.effort_offset + a
         out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]

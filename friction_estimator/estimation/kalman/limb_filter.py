@@ -243,7 +243,7 @@ class LimbFilter:
         self.windows += not frozen
         return True
 
-    def update_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
+    def correct_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
         rows = self.layout.foot(self.layout.foot_bias, foot)
         if self.layout.prior_std[rows].any():

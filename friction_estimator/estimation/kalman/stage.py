@@ -18,7 +18,7 @@ import numpy as np
 from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import FrameEvaluation
+from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
 from friction_estimator.estimation.kalman.instant import (
     CORRECTION_THRESHOLD,
     Correctable,
@@ -177,7 +177,9 @@ class KalmanFriction:
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _STALE * self._window_length
-        settings = phase.contact, self.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
+        settings = FrameSettings(
+            phase.contact, self.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
+        )
         n, p = self.terms.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         rows, measured, pushed, largest, lasting = self._frames.step(
@@ -195,7 +197,7 @@ class KalmanFriction:
         estimates = self.bank.estimates
         return JointFriction(
             friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.consistency,
-            estimates.explained_torque, pushed, self._law,
+            estimates.calibration_torque, pushed, self._law,
         )  # fmt: skip
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
@@ -319,7 +321,7 @@ class KalmanFriction:
             now.friction.copy(),
             now.correctable.copy(),
             now.variance,
-            estimates.calibration_torque - estimates.one_sided,
+            estimates.calibration_without_wrenches - estimates.one_sided,
             estimates.calibration_variance,
             self._motors.coulomb_at_joints(estimates.dry_friction),
         )

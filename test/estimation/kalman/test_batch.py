@@ -28,7 +28,7 @@ def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, 
         variances.append(limb_filter.memory.model_error_variance.copy())
         limb_filter.step(window, frozen=False, touching=False)
         if k in EMPTY:
-            limb_filter.update_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
+            limb_filter.correct_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
     return limb_filter, variances
 
 

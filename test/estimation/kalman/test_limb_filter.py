@@ -181,7 +181,7 @@ def test_the_common_scale_of_the_torques_stays_fixed():
     change_friction(limb)
     for k in range(200):
         limb_filter.step(limb.window(np.ones(JOINTS) if k % 17 == 0 else None), frozen=k > 150, touching=False)
-        limb_filter.update_foot_bias(0, np.full(6, 0.1), np.full(6, 0.1))
+        limb_filter.correct_foot_bias(0, np.full(6, 0.1), np.full(6, 0.1))
         assert abs(limb_filter.state[gains].sum()) < 1e-12
     assert np.abs(limb_filter.state[gains]).max() > 1e-4
     np.testing.assert_allclose(limb_filter.covariance[gains].sum(axis=0), 0.0, atol=1e-12)
@@ -208,14 +208,14 @@ def test_an_empty_foot_gives_its_bias_and_what_hangs_on_it():
     before = np.diagonal(limb_filter.covariance)[bias].copy()
     for _ in range(50):
         reading = limb.state[bias] + np.random.default_rng(1).normal(size=6) * 0.01
-        limb_filter.update_foot_bias(0, reading, np.full(6, 0.01**2))
+        limb_filter.correct_foot_bias(0, reading, np.full(6, 0.01**2))
     np.testing.assert_allclose(limb_filter.state[bias], limb.state[bias], atol=0.03)
     assert (np.diagonal(limb_filter.covariance)[bias] < 0.01 * before).all()
 
 
 def test_force_sensors_without_bias_are_not_given_one():
     limb_filter = filter_of(KalmanConfig(calibrate_sensors=False))
-    limb_filter.update_foot_bias(0, np.full(6, 3.0), np.full(6, 0.01))
+    limb_filter.correct_foot_bias(0, np.full(6, 3.0), np.full(6, 0.01))
     assert not limb_filter.state.any()
 
 

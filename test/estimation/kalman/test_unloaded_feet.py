@@ -87,7 +87,7 @@ def test_a_bias_learned_while_the_foot_drags_cannot_lock_in(dragged):
     for force in np.r_[np.full(15, dragged), np.zeros(300)]:
         reading = feet.step(window(force, rng))[0]
         if feet.unloaded[0]:
-            limb_filter.update_foot_bias(0, reading, variance)
+            limb_filter.correct_foot_bias(0, reading, variance)
         found.append(limb_filter.state[normal])
     assert found[14] == pytest.approx(BIAS[2] + dragged, abs=0.5)
     assert found[-1] == pytest.approx(BIAS[2], abs=0.4)
