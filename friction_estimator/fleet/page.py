@@ -9,7 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, UNKNOWN, WORN, FleetDrift, JointDrift, date_of
+from friction_estimator.fleet.wear import (
+    CERTAIN,
+    LOWER,
+    STEADY,
+    UNKNOWN,
+    WORN,
+    FleetDrift,
+    JointDrift,
+    change_text,
+    date_of,
+)
 from friction_estimator.reports.page import (
     ESTIMATE,
     FAINT,
@@ -24,7 +34,6 @@ from friction_estimator.reports.page import (
     padded,
     write_page,
 )
-from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
 from friction_estimator.types import FloatArray
 
@@ -57,7 +66,7 @@ def _row(joint: JointDrift) -> tuple[str | Cell, ...]:
         Cell(joint.state, _STYLE.get(joint.state, "")),
         _change(joint),
         percent(joint.probability),
-        _spread(joint.days.factor, joint.days.factor_sigma, 1),
+        change_text(joint.days.factor, joint.days.factor_sigma, 1),
         str(joint.days.day.size),
         "; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes),
     )
@@ -66,14 +75,7 @@ def _row(joint: JointDrift) -> tuple[str | Cell, ...]:
 def _change(joint: JointDrift) -> str:
     if joint.state == STEADY and not joint.changes:
         return "no change"
-    return _spread(joint.drop, joint.drop_sigma) if joint.state == LOWER else _spread(joint.growth, joint.growth_sigma)
-
-
-def _spread(value: float, sigma: float, decimals: int = 0) -> str:
-    if not np.isfinite(value):
-        return NO_NUMBER
-    shown = round(100.0 * value, decimals) + 0.0  # no negative zero
-    return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
+    return change_text(*joint.change)
 
 
 def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:

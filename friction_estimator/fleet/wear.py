@@ -12,6 +12,7 @@ import pyarrow as pa
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.changes import Change, ChangeModel, Difference, find_changes
 from friction_estimator.fleet.series import WEEK, DaySeries, JointSeries, day_series, joint_series
+from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.types import FloatArray
 
 WORN, LOWER, STEADY, UNKNOWN = "worn", "lower", "steady", "too few days"
@@ -65,6 +66,11 @@ class JointDrift:
         return f"{self.days.series.joint} of {self.days.series.serial}"
 
     @property
+    def change(self) -> tuple[float, float]:
+        """Growth, or the drop where the state is ``lower``, and its standard deviation."""
+        return (self.drop, self.drop_sigma) if self.state == LOWER else (self.growth, self.growth_sigma)
+
+    @property
     def changes(self) -> tuple[Change, ...]:
         """Steps and ramps that were found."""
         return () if self.model is None else self.model.changes
@@ -111,7 +117,7 @@ def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrif
     rank = (WORN, LOWER, STEADY, UNKNOWN)
 
     def place(joint: JointDrift) -> tuple[int, float, str]:
-        badness = -joint.drop if joint.state == LOWER else float(np.nan_to_num(joint.growth))
+        badness = abs(float(np.nan_to_num(joint.change[0])))
         return rank.index(joint.state), -badness, joint.name
 
     return FleetDrift(tuple(sorted(joints, key=place)), threshold)
@@ -193,15 +199,14 @@ def _verdict(joint: JointDrift) -> str:
     """One sentence: how much, since when, what part, what temperature explains, what to do."""
     assert joint.since is not None
     if joint.state == STEADY:
-        return f"friction steady, {_spread(joint.growth, joint.growth_sigma)} since its lowest level"
-    size = _spread(joint.growth, joint.growth_sigma) if joint.state == WORN else _spread(joint.drop, joint.drop_sigma)
+        return f"friction steady, {change_text(*joint.change)} since its lowest level"
     parts = [
-        f"{name} {_spread(*value)}"
+        f"{name} {change_text(*value)}"
         for name, value in (("Coulomb", joint.coulomb), ("viscous", joint.viscous))
         if np.isfinite(value[0])
     ]
     step = _main_step(joint)
-    text = f"friction {size} {_how_long(joint, step)}"
+    text = f"friction {change_text(*joint.change)} {_how_long(joint, step)}"
     text += f" ({', '.join(parts)})" if parts else ""
     if np.isfinite(joint.days.reference):
         text += f", temperature explains {round(100.0 * joint.temperature_effect):+d} %"
@@ -210,7 +215,7 @@ def _verdict(joint: JointDrift) -> str:
 
 def _main_step(joint: JointDrift) -> Change | None:
     """A step that makes up most of the change and whose day is known; None when there is none."""
-    total = np.log1p(joint.growth if joint.state == WORN else joint.drop)
+    total = np.log1p(joint.change[0])
     for change in joint.changes:
         dated = change.kind == "step" and change.latest - change.earliest <= WEEK
         if dated and change.size / total > _NOTABLE:
@@ -218,8 +223,10 @@ def _main_step(joint: JointDrift) -> Change | None:
     return None
 
 
-def _spread(value: float, sigma: float) -> str:
-    return f"{round(100.0 * value):+d} ± {200.0 * sigma:.0f} %"
+def change_text(value: float, sigma: float, decimals: int = 0) -> str:
+    """A relative change with two standard deviations, in percent."""
+    shown = round(100.0 * value, decimals) + 0.0  # no negative zero
+    return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %" if np.isfinite(value) else NO_NUMBER
 
 
 def _how_long(joint: JointDrift, step: Change | None) -> str:

@@ -288,7 +288,7 @@ def fit_coulomb_viscous(
     velocity : (m,) at which the two should agree, none of them zero [rad/s]
     load : (m,) that goes with each velocity [N m]
     """
-    torque = _torque(law, parameters, velocity, load)
+    torque = law.torque(parameters[None, :], velocity, load)
     both = bool(velocity.min() < 0.0 < velocity.max())
     basis = np.column_stack((np.sign(velocity), velocity, np.ones(velocity.size)))
     chi = _own_parameters(law, parameters)
@@ -299,7 +299,7 @@ def fit_coulomb_viscous(
     even = np.zeros(velocity.size)
     if both and not law.depends_on_load:
         seen = (-velocity >= velocity.min()) & (-velocity <= velocity.max())  # in the other direction, too
-        even = np.where(seen, 0.5 * (torque + _torque(law, parameters, -velocity, load)) - chi[2], 0.0)
+        even = np.where(seen, 0.5 * (torque + law.torque(parameters[None, :], -velocity, load)) - chi[2], 0.0)
     return CoulombViscousFit(
         coulomb=float(chi[0]),
         viscous=float(chi[1]),
@@ -318,11 +318,6 @@ def _own_parameters(law: FrictionLaw, parameters: FloatArray) -> FloatArray | No
         return None
     own = np.array([law.coulomb(parameters), law.viscous(parameters), 0.0], dtype=float)
     return own if (own >= 0.0).all() else None
-
-
-def _torque(law: FrictionLaw, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
-    """Torque of the law (m,) [N m]."""
-    return law.torque(np.broadcast_to(parameters, (velocity.size, parameters.size)), velocity, load)
 
 
 def _largest(values: FloatArray) -> float:

@@ -181,7 +181,6 @@ class JointLaws:
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
     presliding : (n, p) one for torques of the presliding terms, else zero
     added : columns of the terms that are not the laws' own, by kind: ``ripple``, ``presliding``; empty without them
-    table : terms of the laws, for the kernels
 
     Raises
     ------
@@ -236,13 +235,12 @@ class JointLaws:
 
     def describe(self, joint_names: Sequence[str]) -> str:
         """The laws in words, e.g. ``three_slope`` or ``coulomb_viscous; tanh_load: l_knee, r_knee``."""
-        joints = {name: [joint_names[k] for k in self._rows_of(name)] for name in dict.fromkeys(self.law_names)}
+        joints: dict[str, list[str]] = {}
+        for joint, law in zip(joint_names, self.law_names, strict=True):
+            joints.setdefault(law, []).append(joint)
         most = max(joints, key=lambda name: len(joints[name]))
         others = (f"{name}: {', '.join(members)}" for name, members in joints.items() if name != most)
         return "; ".join((most, *others))
-
-    def _rows_of(self, law_name: str) -> list[int]:
-        return [k for k, name in enumerate(self.law_names) if name == law_name]
 
 
 AUTOMATIC, START_LAW = "auto", "coulomb_viscous"

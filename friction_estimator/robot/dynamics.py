@@ -57,11 +57,18 @@ def build_model(config: Config, urdf_xml: str) -> pin.Model:
     _check_joints(model, first_joint)
     if not pin.computeTotalMass(model) > 0.0:
         raise RobotModelError("the links of the URDF have no mass, so there are no dynamics to compare torques with")
-    _set_armature(model, config.robot.armature, config.robot.joints)
+    set_armature(model, config.robot.armature, config.robot.joints)
     return model
 
 
-def _set_armature(model: pin.Model, armature: Sequence[float], joints: Sequence[str]) -> None:
+def set_armature(model: pin.Model, armature: Sequence[float], joints: Sequence[str]) -> None:
+    """Add the rotor inertias ``robot.armature`` of these joints to a model.
+
+    Raises
+    ------
+    RobotModelError
+        When there is not one value for each joint.
+    """
     if not armature:
         return
     if len(armature) != len(joints):

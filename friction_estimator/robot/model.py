@@ -135,11 +135,7 @@ class RobotModel:
         angular_velocity : (3,) of the base, base axes [rad/s]; not used for a fixed base
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
-        model, data, q, v = self._model, self._data, self._q, self._v
-        if self._unbounded.size:
-            self._configuration(position)
-        else:
-            q[self._first_q :] = position
+        model, data, q, v = self._model, self._data, self._configuration(position), self._v
         dynamics: Any = Record(self._blank.buffer.copy(), self._blank)
         velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)
@@ -259,37 +255,28 @@ class RobotModel:
         pin.computeForwardKinematicsDerivatives(
             model, data, self._configuration(dynamics.position), dynamics.velocity, acceleration
         )
-        by_position: list[FloatArray] = []
-        by_velocity: list[FloatArray] = []
+        nv, k = self._model.nv, len(self._foot_frames)
+        by_position, by_velocity = np.empty((k, 6, nv - self.base_dofs)), np.empty((k, 6, nv))
         for foot, frame in enumerate(self._foot_frames):
             v_q, a_q, a_v, a_a = pin.getFrameAccelerationDerivatives(model, data, frame, pin.LOCAL)
             motion = pin.getFrameVelocity(model, data, frame, pin.LOCAL)
             jacobian = dynamics.foot_jacobian[foot]
             # classical = spatial + [omega x v, 0]; the product rule adds the derivatives of omega and v
             omega, linear = skew(motion.angular), skew(motion.linear)
-            for parts, spatial, velocity_derivative in ((by_position, a_q, v_q), (by_velocity, a_v, jacobian)):
-                classical = spatial.copy()
-                classical[:3] += omega @ velocity_derivative[:3] - linear @ velocity_derivative[3:]
-                parts.append(classical)
-        n = self._model.nv - self.base_dofs
-        return (
-            self._stack([part[:, self.base_dofs :] for part in by_position], (6, n)),
-            self._stack(by_velocity, (6, self._model.nv)),
-        )
+            for spatial, velocity_derivative in ((a_q, v_q), (a_v, jacobian)):
+                spatial[:3] += omega @ velocity_derivative[:3] - linear @ velocity_derivative[3:]
+            by_position[foot], by_velocity[foot] = a_q[:, self.base_dofs :], a_v
+        return by_position, by_velocity
 
     def _configuration(self, position: FloatArray) -> FloatArray:
-        if not self._unbounded.size:
-            self._q[self._first_q :] = position
-            return self._q
         q = self._q
+        if not self._unbounded.size:
+            q[self._first_q :] = position
+            return q
         q[self._simple_q] = position[self._simple]
         q[self._unbounded_q] = np.cos(position[self._unbounded])
         q[self._unbounded_q + 1] = np.sin(position[self._unbounded])
         return q
-
-    @staticmethod
-    def _stack(arrays: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        return np.array(arrays) if arrays else np.zeros((0, *shape))
 
     def _hold_results(self) -> None:
         """Hold views of pinocchio's results, as C-contiguous arrays, and the soles' places behind their last joints."""
@@ -304,8 +291,8 @@ class RobotModel:
         self._results = mass, coriolis, jacobian, jacobian_rate
         table = FeetTable(
             np.zeros((k, 3, 3)), np.zeros((k, 3)),
-            self._stack([frame.placement.rotation for frame in frames], (3, 3)),
-            self._stack([frame.placement.translation for frame in frames], (3,)),
+            np.reshape([frame.placement.rotation for frame in frames], (k, 3, 3)),
+            np.reshape([frame.placement.translation for frame in frames], (k, 3)),
             np.hstack((np.ones((k, self.base_dofs), dtype=bool), self.limb)),
             self.base_dofs > 0,
         )  # fmt: skip

@@ -120,16 +120,15 @@ class Transmission:
         return np.asarray(torque @ self.to_joints.T) if self.couples else torque
 
     def variance_at_joints(self, variance: FloatArray) -> FloatArray:
-        """Variances (..., n) of torques of the joints, when those of the motors (..., n) err apart [(N m)^2]."""
+        """Variances (..., n) of torques of the joints, when those of the motors (..., n) err apart [(N m)^2].
+
+        F_v of each joint that moves alone follows from that of the motors in the same way [N m s/rad].
+        """
         return np.asarray(variance @ self.to_joints.T**2) if self.couples else variance
 
     def coulomb_at_joints(self, coulomb: FloatArray) -> FloatArray:
         """F_c of each joint that moves alone (..., n), from that of the motors (..., n) [N m]."""
         return np.asarray(coulomb @ np.abs(self.to_joints).T) if self.couples else coulomb
-
-    def viscous_at_joints(self, viscous: FloatArray) -> FloatArray:
-        """F_v of each joint that moves alone (..., n), from that of the motors (..., n) [N m s/rad]."""
-        return self.variance_at_joints(viscous)
 
     def columns(self, columns: IntArray) -> IntArray:
         """Columns (n, g q) of all motors that act on each joint, in the order of ``group``, from those of motors."""

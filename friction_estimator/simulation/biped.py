@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from friction_estimator.config import Config
 from friction_estimator.errors import SimulationError, choices
+from friction_estimator.robot.dynamics import set_armature
 from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.simulation.walk_plan import WalkDimensions
 from friction_estimator.types import BoolArray, FloatArray
@@ -296,7 +297,7 @@ class Biped:
         if self.model.nv != 6 + len(self.joint_names) or self.model.nq != 7 + len(self.joint_names):
             raise SimulationError("the built-in simulation needs joints with one angle each; found another kind")
         self._data = self.model.createData()
-        self._set_armature(config)
+        set_armature(self.model, config.robot.armature, config.robot.joints or self.joint_names)
         self.legs, self.feet = self._find_legs(config)
         self.posture_limits = _posture_limits(self.model)
         self.posture: FloatArray = np.clip(0.0, *self.posture_limits)
@@ -379,14 +380,6 @@ class Biped:
         indices = [self.model.getJointId(name) for name in locked]
         self.model = pin.buildReducedModel(self.model, indices, pin.neutral(self.model))
         return locked
-
-    def _set_armature(self, config: Config) -> None:
-        names = config.robot.joints or self.joint_names
-        armature = config.robot.armature
-        if armature and len(armature) != len(names):
-            raise SimulationError(f"robot.armature has {len(armature)} values for {len(names)} joints")
-        for name, inertia in zip(names, armature, strict=False):
-            self.model.armature[6 + self.column(name)] = inertia
 
     def _find_legs(self, config: Config) -> tuple[tuple[Leg, Leg], tuple[int, int]]:
         if len(config.feet) != 2:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.errors import ConfigError, SimulationError, choices
+from friction_estimator.errors import SimulationError, choices
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.law import Role
 from friction_estimator.robot.transmission import Transmission
@@ -124,7 +124,7 @@ class InjectedFriction:
 
     def slope(self) -> FloatArray:
         """Steepest rise of each joint's friction over its velocity near rest, at any time (n,) [N m s/rad]."""
-        return self._motors.viscous_at_joints(np.max([table.slope() for table in self._tables], axis=0))
+        return self._motors.variance_at_joints(np.max([table.slope() for table in self._tables], axis=0))
 
     def advance(self, time: float) -> None:
         """Switch to the setting that holds at this time; time never runs backward."""
@@ -202,7 +202,7 @@ class _Table:
         self._groups = []
         for law_name in sorted({friction.law for friction in by_name.values()}):
             members = [k for k, name in enumerate(joint_names) if name in by_name and by_name[name].law == law_name]
-            law = _known_law(law_name)
+            law = make_law(law_name)
             parameters = _parameter_rows(law, [by_name[joint_names[k]] for k in members])
             self._groups.append(_Group(law, np.array(members), parameters))
         self._uniform = len(self._groups) == 1 and self._groups[0].members.size == self._size
@@ -290,13 +290,6 @@ def _makkar(parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> F
 
 COMPILED_LAWS: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {"makkar": _makkar}
 """Torques of laws (n,), from parameters (n, p), velocity and load (n,); other laws are evaluated by their classes."""
-
-
-def _known_law(name: str) -> FrictionLaw:
-    try:
-        return make_law(name)
-    except ConfigError as error:
-        raise SimulationError(str(error)) from None
 
 
 def _parameter_rows(law: FrictionLaw, frictions: Sequence[ParametrisedLaw]) -> FloatArray:

@@ -45,8 +45,8 @@ def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
 def test_without_coupling_everything_is_returned_untouched():
     motors, x = Transmission.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
     assert motors.names == JOINTS and not motors.couples and motors.group.shape == (5, 1)
-    functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.viscous_at_joints)
-    for function in (*functions, motors.velocity_std, motors.torque_std, motors.variance_at_joints):
+    functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.variance_at_joints)
+    for function in (*functions, motors.velocity_std, motors.torque_std):
         assert function(x) is x
 
 
@@ -69,7 +69,7 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
 def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_published():
     rng, motors = np.random.default_rng(3), Transmission.of(TORSO, JOINTS)
     laws, values = JointLaws(["coulomb_viscous"] * 5), rng.uniform(0.1, 1.0, (5, 2))
-    coulomb, viscous = motors.coulomb_at_joints(values[:, 0]), motors.viscous_at_joints(values[:, 1])
+    coulomb, viscous = motors.coulomb_at_joints(values[:, 0]), motors.variance_at_joints(values[:, 1])
     for joint in range(5):
         velocity = np.where(np.arange(5) == joint, -0.7, 0.0)
         friction = TransmittedLaws(laws, motors).torque(values, velocity, np.zeros(5))[joint]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from friction_estimator.errors import SimulationError
+from friction_estimator.errors import ConfigError, SimulationError
 from friction_estimator.laws import law_names, make_law
 from friction_estimator.simulation import (
     TABLE_I,
@@ -81,7 +81,7 @@ def test_scenario_friction_change_doubles_the_dry_part_only():
 
 def test_unknown_law_joint_or_parameter_count_is_refused_by_name():
     law = law_names()[0]
-    with pytest.raises(SimulationError, match=law):
+    with pytest.raises(ConfigError, match=law):
         InjectedFriction([FrictionSetting(leg=(ParametrisedLaw("butter", (1.0,)),) * 6)], JOINTS, LEGS)
     with pytest.raises(SimulationError, match="elbow"):
         InjectedFriction([FrictionSetting(joints=(("elbow", TABLE_I[0]),))], JOINTS, LEGS)
