@@ -2,10 +2,12 @@
 
     python -m benchmarks.coulomb_viscous [--duration 10] [--seeds 3] [--observers kalman fbse momentum]
 
-Prints a table as Markdown. F_c and F_v of the true friction are those of the line through the true friction at the
-instants, and with the weights, at which the estimator counts velocities (`estimation/visited_velocities.py`). Takes
-30 minutes on two cores; one observer and one seed take five minutes. The robots talos_legs and g1 need
-example-robot-data (``pip install example-robot-data``).
+Prints a table as Markdown: over all joints and seeds, how often `F_c + F_v |dq|` is within two sigma at the slow end,
+the middle and the fast end of the velocities; sigma is the largest of the three. Motors without friction count in the
+columns of two sigma only. F_c and F_v of the true friction are those of the line through the true friction at the
+instants, and with the weights, at which the estimator counts velocities (`estimation/visited_velocities.py`). Takes 30
+minutes on two cores; one observer and one seed take five minutes. The robots talos_legs and g1 need example-robot-data
+(``pip install example-robot-data``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python -m benchmarks.coupled_ankles [--duration 8] [--seed 1]
 
 Prints the table of docs/results/kalman.md, "Joints that share motors": RMS errors over the second half of a simulated
-walk with two motors behind each ankle. Takes two minutes.
+walk with two motors behind each ankle, with sensors of the level ``paper``. The friction of the ankles is 1.11 N m.
+Takes two minutes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
     python -m benchmarks.kalman [--duration 20] [--seeds 1]
 
-Fills the tables of docs/results/kalman.md: 16 variants of the stage at three sensor levels. Takes 30 minutes
-on two cores.
+Fills the tables of docs/results/kalman.md: 16 variants of the stage at three sensor levels, on a walk of the built-in
+biped. Errors count from 6 s on; the same joint of both legs counts together. The second table has the mean over the
+joints, and the fraction of errors inside their 95 % interval, of the worst joint at each level. Takes 30 minutes on two
+cores.
 """
 
 from __future__ import annotations
