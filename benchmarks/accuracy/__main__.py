@@ -4,6 +4,27 @@
 
 Writes all numbers to FOLDER/accuracy.json while the runs finish, then fills the tables of docs/results/accuracy.md and
 writes FOLDER/accuracy_details.md. All cases take more than half an hour on two cores, ``--quick`` ten minutes or less.
+
+Errors are in N m and count from 6 s on. A cell with six numbers has hip yaw, hip roll, hip pitch, knee, ankle pitch and
+ankle roll, both legs together; values of `friction_load` are parts of the RMS of the friction. Stance and swing follow
+from the true wrenches, by the contact detector of the estimator. All observers get the same recording, the datasheet of
+the sensors, and the other parameters of the robot's YAML. A seed draws noise, biases and gain errors of the sensors, in
+`inertia_errors` also masses and centres of mass. All seeds have the same motion, and errors are means over the seeds.
+`clean` sensors have no noise: one seed.
+
+A Wiener filter is the best linear filter of the momentum residual (`wiener.py`). It has no friction law and no
+calibration, so an observer that has them may be better; the causal one uses no later samples. The best law is the
+linear law that fits the true friction best at the true velocity and motor torque: no estimate by a law alone is better.
+"fbse / kalman" is a geometric mean over joints and phases; 5 is required.
+
+NEES is the mean of (error / published sigma)^2, 1 for a consistent sigma. "Inside" is the part of the samples below
+3.84, the 95 % quantile of chi-square with one degree of freedom. Joints and samples are tested one by one, because the
+estimator publishes no covariance between joints. Errors that are correlated over time scatter the part inside, but its
+mean stays 95 %, so 90 % is required. Bold: less. Italic: a mean NEES below 0.05, so sigma is much too wide. Joints with
+an error below 1 mN m do not count.
+
+The external torque of a push counts at its end. A push is detected at the first sample at which the external torque of
+any joint exceeds five of its sigmas; false alarms are the part of all other late samples at which that happens.
 """
 
 from __future__ import annotations
