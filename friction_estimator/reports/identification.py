@@ -67,124 +67,73 @@ def write_identification_report(path: str | os.PathLike[str], identification: Id
 
 def render_identification(identification: Identification, title: str) -> str:
     """Text of the page."""
-    sections = [
-        *_verdict_section(identification),
-        *_score_section(identification),
-        *_candidate_section(identification),
-        *_range_section(identification),
-        *_velocity_sections(identification),
-        *_quadrant_section(identification),
-        *_residual_section(identification),
-        _parameter_section(identification),
-        _provenance_section(identification),
-    ]
     return Page(
-        "Joint friction identification", title, _facts(identification), _tiles(identification), sections
+        "Joint friction identification",
+        title,
+        _facts(identification),
+        _tiles(identification),
+        tuple(_sections(identification)),
     ).render()
 
 
-def _verdict_section(identification: Identification) -> Iterator[Section]:
+def _sections(identification: Identification) -> Iterator[Section]:
+    """Parts of the page of which there is data, in order."""
     if identification.verdicts:
         text = "Conclusions about this identification, the most severe first."
         yield Section("verdicts", "Verdict", text, _list(identification.verdicts, "verdicts"))
-
-
-def _score_section(identification: Identification) -> Iterator[Section]:
     if identification.scores:
-        yield Section(
-            "scores",
-            "Held-out errors",
+        text = (
             "RMS error of the torque of every joint on segments of time that the fit has not seen, and of two "
             "baselines: predicting zero, and the rigid body without friction. Green: below 0.3 of the "
-            "better baseline; red: no better than it.",
-            html_table(score_table(identification.scores)),
+            "better baseline; red: no better than it."
         )
-
-
-def _candidate_section(identification: Identification) -> Iterator[Section]:
+        yield Section("scores", "Held-out errors", text, html_table(score_table(identification.scores)))
     if identification.candidates:
-        yield Section(
-            "candidates",
-            "Candidates",
+        text = (
             "What was not estimated was decided by the error on data that the fit has not seen: of all candidates the "
             "simplest within one standard error of the best. Candidates are in the order of simplicity; what changes "
-            "within one standard error is part of the standard deviations.",
-            html_table(candidate_table(identification.candidates)),
+            "within one standard error is part of the standard deviations."
         )
-
-
-def _range_section(identification: Identification) -> Iterator[Section]:
-    table = range_table(identification.friction)
-    if table is not None:
-        yield Section(
-            "speeds",
-            "Speeds",
+        yield Section("candidates", "Candidates", text, html_table(candidate_table(identification.candidates)))
+    if (speeds := range_table(identification.friction)) is not None:
+        text = (
             "Nine tenths of the samples that identified a joint lie between these speeds. Friction is that of the law "
-            "without load, in the positive direction. Beyond these speeds the law is an extrapolation.",
-            html_table(table),
+            "without load, in the positive direction. Beyond these speeds the law is an extrapolation."
         )
-
-
-def _velocity_sections(identification: Identification) -> Iterator[Section]:
+        yield Section("speeds", "Speeds", text, html_table(speeds))
     if identification.samples:
-        yield Section(
-            "velocity",
-            "Friction over velocity",
+        text = (
             "Torque minus everything in the model but friction. Grey samples were left out of the fit: near "
             "standstill, stick or outlier. Orange: the identified law, where it depends on velocity alone with two "
-            "standard deviations.",
-            figure_html(friction_over_velocity(identification), "figure-velocity"),
+            "standard deviations."
         )
-
-
-def _quadrant_section(identification: Identification) -> Iterator[Section]:
-    figure, table = friction_over_load(identification), quadrant_table(identification)
-    if figure is not None and table is not None:
-        yield Section(
-            "quadrants",
-            "Friction over load",
+        figure = figure_html(friction_over_velocity(identification), "figure-velocity")
+        yield Section("velocity", "Friction over velocity", text, figure)
+    over_load, quadrants = friction_over_load(identification), quadrant_table(identification)
+    if over_load is not None and quadrants is not None:
+        text = (
             "By quadrant of velocity and load: the joint drives where their product is positive, and is driven where "
             "it is negative. Samples are moved along the law to the median speed of their quadrant. A mean residual "
-            "that differs between quadrants is load dependence that the law does not have.",
-            figure_html(figure, "figure-load") + html_table(table),
+            "that differs between quadrants is load dependence that the law does not have."
         )
-
-
-def _residual_section(identification: Identification) -> Iterator[Section]:
+        body = figure_html(over_load, "figure-load") + html_table(quadrants)
+        yield Section("quadrants", "Friction over load", text, body)
     if identification.samples:
-        yield Section(
-            "residuals",
-            "Residuals",
-            "Friction minus law. A curve in it is a shape that the law does not have.",
-            figure_html(residuals(identification), "figure-residuals"),
-        )
-
-
-def _parameter_section(identification: Identification) -> Section:
-    units = list(dict.fromkeys(identification.parameters.units))
-    figures = (
-        figure_html(parameters_of_unit(identification, unit), f"figure-unit-{row}", narrow=True)
-        for row, unit in enumerate(units)
-    )
-    return Section(
-        "parameters",
-        "Parameters",
+        text = "Friction minus law. A curve in it is a shape that the law does not have."
+        yield Section("residuals", "Residuals", text, figure_html(residuals(identification), "figure-residuals"))
+    text = (
         "Values with two standard deviations, which allow for residuals that are correlated in time. A parameter whose "
-        "interval holds zero may be left out; one that is not identifiable has a value without meaning.",
-        html_table(parameter_table(identification.parameters)) + "".join(figures),
+        "interval holds zero may be left out; one that is not identifiable has a value without meaning."
     )
-
-
-def _provenance_section(identification: Identification) -> Section:
+    units = enumerate(dict.fromkeys(identification.parameters.units))
+    figures = (figure_html(parameters_of_unit(identification, unit), f"figure-unit-{k}", True) for k, unit in units)
+    body = html_table(parameter_table(identification.parameters)) + "".join(figures)
+    yield Section("parameters", "Parameters", text, body)
     provenance = identification.provenance
     command = f"<pre><code>{escape(provenance.command)}</code></pre>" if provenance.command else ""
+    data = html_table(data_table(provenance.data)) if provenance.data else ""
     choices = f"<h3>Chosen from the data</h3>{_list(provenance.choices)}" if provenance.choices else ""
-    return Section(
-        "provenance",
-        "How it was made",
-        _method_in_words(identification),
-        command + (html_table(data_table(provenance.data)) if provenance.data else "") + choices,
-    )
+    yield Section("provenance", "How it was made", _method_in_words(identification), command + data + choices)
 
 
 def _method_in_words(identification: Identification) -> str:

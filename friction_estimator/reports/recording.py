@@ -275,50 +275,62 @@ def write_report(path: str | os.PathLike[str], recording: Recording, title: str,
 
 def render(recording: Recording, title: str, after: float = 0.0) -> str:
     """Text of the page."""
-    sections = [
-        *_error_section(recording, after),
-        *_friction_sections(recording),
-        *_parameter_section(recording),
-        *_collision_section(recording),
-        _diagnosis_section(recording, after),
-        _paper_section(recording),
-    ]
+    sections = tuple(_sections(recording, after))
     return Page("Joint friction report", title, _facts(recording), _tiles(recording, after), sections).render()
 
 
-def _error_section(recording: Recording, after: float) -> Iterator[Section]:
-    tables = [table for table in (error_table(recording, after), phase_table(recording, after)) if table]
-    if not tables:
-        return
-    skipped = f" The first {after:g} s are left out." if after > 0.0 else ""
-    yield Section(
-        "errors",
-        "Errors",
-        "Errors against the ground truth of the recording. Relative error: RMSE divided by the RMS of the true "
-        "friction; 1 is as good as predicting zero. NEES (normalised estimation error squared): mean of the squared "
-        "error divided by the published variance. It is 1 when the standard deviations are right, and larger when they "
-        f"are too small.{skipped}",
-        "".join(map(html_table, tables)),
-    )
-
-
-def _friction_sections(recording: Recording) -> Iterator[Section]:
+def _sections(recording: Recording, after: float) -> Iterator[Section]:
+    """Parts of the page of which there is data, in order."""
+    errors = [table for table in (error_table(recording, after), phase_table(recording, after)) if table]
+    if errors:
+        skipped = f" The first {after:g} s are left out." if after > 0.0 else ""
+        text = (
+            "Errors against the ground truth of the recording. Relative error: RMSE divided by the RMS of the true "
+            "friction; 1 is as good as predicting zero. NEES (normalised estimation error squared): mean of the "
+            "squared error divided by the published variance. It is 1 when the standard deviations are right, and "
+            f"larger when they are too small.{skipped}"
+        )
+        yield Section("errors", "Errors", text, "".join(map(html_table, errors)))
     swing = " Grey: the leg is swinging." if recording.description.supports else ""
-    yield Section(
-        "time",
-        "Friction over time",
-        f"Blue: the observer measured the friction. Orange: the identified law predicted it.{swing}"
-        + _residual_text(recording)
-        + _zoom_hint(recording),
-        figure_html(friction_over_time(recording), "figure-time"),
-    )
-    yield Section(
-        "velocity",
-        "Friction over velocity",
+    text = f"Blue: the observer measured the friction. Orange: the identified law predicted it.{swing}"
+    text += _residual_text(recording) + _zoom_hint(recording)
+    yield Section("time", "Friction over time", text, figure_html(friction_over_time(recording), "figure-time"))
+    text = (
         "The same samples against the joint velocity, with the line of Coulomb and viscous friction through the "
-        "identified law.",
-        figure_html(friction_over_velocity(recording), "figure-velocity"),
+        "identified law."
     )
+    figure = figure_html(friction_over_velocity(recording), "figure-velocity")
+    yield Section("velocity", "Friction over velocity", text, figure)
+    parts = [html_table(table) for table in (parameter_table(recording),) if table]
+    for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
+        if (curves := convergence(recording, name)) is not None:
+            parts.append(f"<h3>{title}</h3>{figure_html(curves, f'figure-{name}')}")
+    if parts:
+        text = (
+            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> at the end of the recording and over "
+            "time, with two standard deviations. They are the line F<sub>c</sub> sgn(v) + F<sub>v</sub> v that "
+            "fits the identified law best over the velocities that the joint had until then. The line does not hold "
+            "beyond these speeds. F<sub>v</sub> is negative where the friction falls with the speed."
+        )
+        yield Section("parameters", "Identified parameters", text, "".join(parts))
+    if recording.collisions:
+        text = (
+            "External torque, or its standard deviation, above the thresholds of normal walking. Only the first "
+            "detection of each collision of a limb is shown."
+        )
+        yield Section("collisions", "Collisions", text, html_table(collision_table(recording)))
+    text = (
+        "Passivity: the friction drives its joint by more than three standard deviations, so torque, offset or model "
+        "are wrong. Excitation: the joint hardly moves, so its law cannot be identified; use the parameters of an "
+        "earlier run. Drift: the law changes, so identify it again. Innovations, calibration and pushes are not "
+        "recorded: the diagnostics of the live node and the warnings of <code>replay</code> have them."
+    )
+    yield Section("diagnosis", "Diagnosis", text, html_table(diagnosis_table(recording, after)))
+    text = (
+        "Figure 6 of Hashlamon &amp; Erbatur (2014), for every leg: estimated friction (solid blue) and true friction "
+        "(dashed red)." + _zoom_hint(recording)
+    )
+    yield Section("paper", "As in the paper", text, figure_html(paper_figure(recording), "figure-paper"))
 
 
 def _residual_text(recording: Recording) -> str:
@@ -329,57 +341,6 @@ def _residual_text(recording: Recording) -> str:
     if recording.model is not None:
         return f" The lower part of each panel shows the estimate minus the friction of the identified law, {band}."
     return ""
-
-
-def _parameter_section(recording: Recording) -> Iterator[Section]:
-    parts = [html_table(table) for table in (parameter_table(recording),) if table]
-    for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
-        figure = convergence(recording, name)
-        if figure is not None:
-            parts.append(f"<h3>{title}</h3>{figure_html(figure, f'figure-{name}')}")
-    if parts:
-        yield Section(
-            "parameters",
-            "Identified parameters",
-            "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> at the end of the recording and over "
-            "time, with two standard deviations. They are the line F<sub>c</sub> sgn(v) + F<sub>v</sub> v that "
-            "fits the identified law best over the velocities that the joint had until then. The line does not hold "
-            "beyond these speeds. F<sub>v</sub> is negative where the friction falls with the speed.",
-            "".join(parts),
-        )
-
-
-def _diagnosis_section(recording: Recording, after: float) -> Section:
-    return Section(
-        "diagnosis",
-        "Diagnosis",
-        "Passivity: the friction drives its joint by more than three standard deviations, so torque, offset or model "
-        "are wrong. Excitation: the joint hardly moves, so its law cannot be identified; use the parameters of an "
-        "earlier run. Drift: the law changes, so identify it again. Innovations, calibration and pushes are not "
-        "recorded: the diagnostics of the live node and the warnings of <code>replay</code> have them.",
-        html_table(diagnosis_table(recording, after)),
-    )
-
-
-def _collision_section(recording: Recording) -> Iterator[Section]:
-    if recording.collisions:
-        yield Section(
-            "collisions",
-            "Collisions",
-            "External torque, or its standard deviation, above the thresholds of normal walking. Only the first "
-            "detection of each collision of a limb is shown.",
-            html_table(collision_table(recording)),
-        )
-
-
-def _paper_section(recording: Recording) -> Section:
-    return Section(
-        "paper",
-        "As in the paper",
-        "Figure 6 of Hashlamon &amp; Erbatur (2014), for every leg: estimated friction (solid blue) and true friction "
-        "(dashed red)." + _zoom_hint(recording),
-        figure_html(paper_figure(recording), "figure-paper"),
-    )
 
 
 def _zoom_hint(recording: Recording) -> str:
