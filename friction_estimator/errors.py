@@ -5,7 +5,8 @@ A message names what was wrong, what was expected and, where there is a choice, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class FrictionEstimatorError(Exception):
@@ -34,6 +35,15 @@ class SimulationError(FrictionEstimatorError):
 
 class LearningError(FrictionEstimatorError):
     """A data set or a model cannot be read, or belongs to another robot."""
+
+
+@contextmanager
+def located(place: object) -> Iterator[None]:
+    """Put the place, such as a file, in front of the message of an error of this package."""
+    try:
+        yield
+    except FrictionEstimatorError as error:
+        raise type(error)(f"{place}: {error}") from None
 
 
 _MOST_NAMES, _LONGEST_NAME = 60, 100

@@ -66,7 +66,7 @@ ROS = {
 }  # fmt: skip
 LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "pinocchio": {"robot", "identification", "simulation", "views"},
-    "mujoco": {"simulation", "io.export.urdf_to_mjcf"},
+    "mujoco": {"simulation", "io.export.robot_models"},
     "rosbags": {"io.bags"},
     "mcap": {"io.bags"},
     "plotly": {"reports"},

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config.validation import Validated, check_name, parameter
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.errors import ConfigError, choices, located
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _MAX_CONDITION = 1e8
@@ -197,10 +197,8 @@ class CouplingConfig(Validated):
                 f"robot.coupling.matrix has {len(self.matrix)} numbers; the {n} joints of robot.coupling.joints need "
                 f"{n} rows of {n} numbers, one after the other"
             )
-        try:
+        with located("robot.coupling"):
             return Coupling(self.joints, self.motors, np.array(self.matrix).reshape(n, n))
-        except ConfigError as error:
-            raise ConfigError(f"robot.coupling: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

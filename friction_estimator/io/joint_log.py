@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices, located
 from friction_estimator.identification.joint_log import JointLog, JointTrajectory
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.types import FloatArray
@@ -90,7 +90,7 @@ def joint_log_from_table(
         When the file cannot be read, a column is missing or means nothing, or a joint is not there.
     """
     table = read_columns(path)
-    try:
+    with located(table.path):
         columns = [_column(label, values) for label, values in table.columns.items()]
         time = [column for column in columns if column.kind == "time"]
         if len(time) != 1:
@@ -100,8 +100,6 @@ def joint_log_from_table(
         named = [_of_joint(column, motor_places) for column in columns if column.kind not in used]
         signals = _name_joints(named, joint_names)
         log = replace(_assemble(table, time[0].values, _wanted(signals, joint_names)), wrenches=wrenches)
-    except InputError as error:
-        raise InputError(f"{table.path}: {error}") from None
     return log if joint_names is None else log.select(tuple(joint_names))
 
 
@@ -260,10 +258,8 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
         content = read_bytes(source, _MAX_BYTES)
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror or error}") from None
-    try:
+    with located(source):
         columns = _from_csv(content) if suffix == ".csv" else _from_npz(content)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
     return Columns(source, columns, hashlib.sha256(content).hexdigest())
 
 

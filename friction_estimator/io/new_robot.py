@@ -18,7 +18,7 @@ from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import yaml_text
-from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.robot.urdf import end_of, parse_urdf
 from friction_estimator.types import FloatArray
 
 _FOOT_WORDS = ("sole", "foot", "toe", "ankle")
@@ -102,7 +102,7 @@ class _Tree:
 
     def __init__(self, root: Element) -> None:
         self.joints = {str(joint.get("name")): joint for joint in root.findall("joint")}
-        self.above = {self._link(joint, "child"): name for name, joint in self.joints.items()}
+        self.above = {end_of(joint, "child"): name for name, joint in self.joints.items()}
         links = [str(link.get("name")) for link in root.findall("link")]
         self.root = next(link for link in links if link not in self.above)
         self.moving = [
@@ -111,16 +111,11 @@ class _Tree:
         self.chain = {link: [name for name in self._chain(link) if name in self.moving] for link in links}
         self.position = {link: self._place(link)[:3, 3] for link in links}
 
-    @staticmethod
-    def _link(joint: Element, end: str) -> str:
-        found = joint.find(end)
-        return "" if found is None else str(found.get("link"))
-
     def _chain(self, link: str) -> Iterator[str]:
         """All joints between a link and the root, the nearest first."""
         while link in self.above:
             yield self.above[link]
-            link = self._link(self.joints[self.above[link]], "parent")
+            link = end_of(self.joints[self.above[link]], "parent")
 
     def _place(self, link: str) -> FloatArray:
         place = np.eye(4)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.config.validation import check_name
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.errors import ConfigError, choices, located
 from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
@@ -194,10 +194,8 @@ def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
         When the file cannot be written, or could not be read again: the old file stays.
     """
     target = Path(path).expanduser()
-    try:
+    with located(f"{target} is not written, the parameters cannot be true"):
         _from_document(document)
-    except ConfigError as error:
-        raise ConfigError(f"{target} is not written, the parameters cannot be true: {error}") from None
     text = yaml_text(document)
     try:
         write_atomically(target, text)
@@ -236,10 +234,8 @@ def parse_parameters(document: Mapping[str, Any], path: str | os.PathLike[str]) 
     ConfigError
         When they are incomplete, or cannot be true.
     """
-    try:
+    with located(Path(path).expanduser()):
         return _from_document(document)
-    except ConfigError as error:
-        raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
 
 
 def parameters_document(
@@ -338,10 +334,8 @@ def _law(joint: str, entry: Any) -> FrictionLaw:
         raise ConfigError(f"'law' of the joint {joint!r} is missing; the laws are {choices(law_names())}")
     if unknown := set(entry) - _KEYS:
         raise ConfigError(f"the joint {joint!r} has {choices(map(str, unknown))}; it may have {choices(_KEYS)}")
-    try:
+    with located(f"joint {joint!r}"):
         return make_law(str(entry["law"]))
-    except ConfigError as error:
-        raise ConfigError(f"joint {joint!r}: {error}") from None
 
 
 def _values(joint: str, entry: Mapping[str, Any], names: tuple[str, ...], key: str = "values") -> FloatArray:

@@ -29,11 +29,11 @@ import numpy as np
 import friction_estimator
 from friction_estimator.config import Config, config_from_parameters
 from friction_estimator.config.robot import Coupling, combined, uncoupled
-from friction_estimator.errors import ConfigError, RobotModelError, choices
+from friction_estimator.errors import ConfigError, RobotModelError, choices, located
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
-from friction_estimator.types import Brief, FloatArray
+from friction_estimator.types import Brief
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)
@@ -336,10 +336,8 @@ def load_coupling(path: str | os.PathLike[str]) -> Coupling:
         When the file cannot be read or is not such a file.
     """
     couplings = load_couplings(path)
-    try:
+    with located(Path(path).expanduser()):
         return combined(couplings)
-    except ConfigError as error:
-        raise ConfigError(f"{Path(path).expanduser()}: {error}") from None
 
 
 def load_couplings(path: str | os.PathLike[str]) -> tuple[Coupling, ...]:
@@ -349,10 +347,8 @@ def load_couplings(path: str | os.PathLike[str]) -> tuple[Coupling, ...]:
     groups = document.get("couplings") if isinstance(document, Mapping) else None
     if not isinstance(groups, Mapping) or not groups:
         raise ConfigError(f"{source} does not hold couplings: expected 'couplings:' and named groups below it")
-    try:
+    with located(source):
         return tuple(_coupling(str(name), entry) for name, entry in groups.items())
-    except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
 
 
 def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> Coupling:
@@ -378,22 +374,14 @@ def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]
 def _coupling(name: str, entry: Any) -> Coupling:
     if not isinstance(entry, Mapping) or set(entry) != set(_COUPLING_KEYS):
         raise ConfigError(f"the coupling {name!r} must hold {choices(_COUPLING_KEYS)}")
-    joints, motors = (_names(name, entry, key) for key in ("joints", "motors"))
-    try:
-        return Coupling(joints, motors, _matrix(entry["matrix"]))
-    except ConfigError as error:
-        raise ConfigError(f"coupling {name!r}: {error}") from None
-
-
-def _names(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    names = entry[key]
-    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
-        raise ConfigError(f"'{key}' of the coupling {name!r} must be a list of names, it is {names!r}")
-    return tuple(names)
-
-
-def _matrix(rows: Any) -> FloatArray:
-    try:
-        return np.array(rows, dtype=float)
-    except (TypeError, ValueError):
-        raise ConfigError(f"'matrix' must be a list of rows of numbers, all as long, it is {rows!r}") from None
+    for key in ("joints", "motors"):
+        if not isinstance(entry[key], list) or not all(isinstance(item, str) for item in entry[key]):
+            raise ConfigError(f"{key!r} of the coupling {name!r} must be a list of names, it is {entry[key]!r}")
+    with located(f"coupling {name!r}"):
+        try:
+            matrix = np.array(entry["matrix"], dtype=float)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"'matrix' must be a list of rows of numbers, all as long, it is {entry['matrix']!r}"
+            ) from None
+        return Coupling(tuple(entry["joints"]), tuple(entry["motors"]), matrix)

@@ -1,6 +1,6 @@
 """Identified friction in the formats of other programs."""
 
-from friction_estimator.io.export import c_header, robot_models, ros2_control
+from friction_estimator.io.export import c_header, joint_tables, robot_models
 from friction_estimator.io.export.exporter import (
     ExportedFriction,
     ExportFormat,
@@ -22,6 +22,6 @@ __all__ = [
     "export_formats",
     "export_friction",
     "joint_frictions",
+    "joint_tables",
     "robot_models",
-    "ros2_control",
 ]

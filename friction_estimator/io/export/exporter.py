@@ -131,6 +131,11 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
     return tuple(joints)
 
 
+def reductions(joints: Iterable[ExportedFriction]) -> tuple[str, ...]:
+    """What Coulomb and viscous friction do not express of the laws of these joints, one sentence each."""
+    return tuple(filter(None, (joint.reduction for joint in joints)))
+
+
 def unseen_joints(identification: Identification) -> tuple[str, ...]:
     """Joints that recordings of an identification show no friction of; it is unknown, not zero."""
     friction = identification.friction

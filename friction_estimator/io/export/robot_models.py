@@ -1,10 +1,12 @@
-"""Friction on the joints of a URDF or a MuJoCo model, whose other bytes stay as they are, and for Isaac Lab."""
+"""Friction on the joints of a URDF, an SDF or an MJCF, whose other bytes stay as they are; MJCF made from a URDF."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element as XmlElement
 from xml.parsers import expat
 from xml.sax.saxutils import escape
@@ -17,11 +19,10 @@ from friction_estimator.io.export.exporter import (
     ExportOption,
     ExportRequest,
     ExportResult,
-    hash_comment,
+    reductions,
     register_exporter,
 )
-from friction_estimator.io.export.urdf_to_mjcf import urdf_to_mjcf
-from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.robot.urdf import end_of, mass_and_inertia, parse_urdf
 
 _URDF, _IDENTIFIED = "urdf", "identified"
 _INERTIA = ExportOption(
@@ -48,17 +49,17 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
             )
         request = replace(request, model=urdf_with_bodies(request.model, request.bodies))
     document, pairs, warnings = _with_dynamics(request)
-    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "a URDF"), *reductions(pairs)))
+    return _changed(document, pairs, (*warnings, *_without_armature(pairs, "a URDF")))
 
 
-def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[tuple[ExportedFriction, Element]], list[str]]:
+def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[_Pair], list[str]]:
     """The URDF with other ``<dynamics>``, joints with their elements, and warnings."""
     document = XmlText(request.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
     for joint, element in pairs:
         numbers = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
-        dynamics = next((child for child in element.children if child.path[-1] == "dynamics"), None)
+        dynamics = element.child("dynamics")
         if dynamics is None:
             attributes = " ".join(f'{name}="{value}"' for name, value in numbers.items())
             document.replace_child(element, "dynamics", f"<dynamics {attributes}/>")
@@ -84,22 +85,26 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
     elements = [one for one in document.elements if one.path[-2:] == ("model", "joint")]
     pairs, warnings = matched(request, elements, "SDF")
     for joint, element in pairs:
-        axis = next((child for child in element.children if child.path[-1] == "axis"), None)
+        axis = element.child("axis")
         if axis is None:
             warnings.append(f"joint {joint.joint!r} has no <axis> in the SDF: its friction is left out")
             continue
         numbers = {"damping": joint.simple.viscous, "friction": joint.simple.coulomb}
         texts = {name: f"<{name}>{value!r}</{name}>" for name, value in numbers.items()}
-        dynamics = next((child for child in axis.children if child.path[-1] == "dynamics"), None)
+        dynamics = axis.child("dynamics")
         if dynamics is None or dynamics.start == dynamics.end:
             document.replace_child(axis, "dynamics", f"<dynamics>{''.join(texts.values())}</dynamics>")
         else:
             for name, text in texts.items():
                 document.replace_child(dynamics, name, text)
-    return ExportResult(document.text(), (*warnings, *_without_armature(pairs, "an SDF"), *reductions(pairs)))
+    return _changed(document, pairs, (*warnings, *_without_armature(pairs, "an SDF")))
 
 
-def _without_armature(pairs: Sequence[tuple[ExportedFriction, Element]], what: str) -> tuple[str, ...]:
+def _changed(document: XmlText, pairs: Sequence[_Pair], warnings: Sequence[str], *last: str) -> ExportResult:
+    return ExportResult(document.text(), (*warnings, *reductions(joint for joint, _ in pairs), *last))
+
+
+def _without_armature(pairs: Sequence[_Pair], what: str) -> tuple[str, ...]:
     inertias = [joint.joint for joint, _ in pairs if joint.drive_inertia is not None]
     return (f"{what} has no place for the drive inertia of {', '.join(inertias)}: left out",) if inertias else ()
 
@@ -121,8 +126,12 @@ def export_drake(request: ExportRequest) -> ExportResult:
         if joint.drive_inertia is None:
             continue
         rotor, gear = f'<drake:rotor_inertia value="{joint.drive_inertia!r}"/>', '<drake:gear_ratio value="1"/>'
-        own = [one for one in transmissions if _drives(one, joint.joint)]
-        actuators = [child for one in own for child in one.children if child.path[-1] == "actuator"]
+        own = [
+            one
+            for one in transmissions
+            if any(child.path[-1] == "joint" and child.attributes.get("name") == joint.joint for child in one.children)
+        ]
+        actuators = [child for one in own if (child := one.child("actuator"))]
         name, kind = _quoted(joint.joint).decode(), "transmission_interface/SimpleTransmission"
         motor = _quoted(f"{joint.joint}_motor").decode()
         if actuators and actuators[0].end > actuators[0].start:
@@ -136,11 +145,7 @@ def export_drake(request: ExportRequest) -> ExportResult:
         document.set(root, {"xmlns:drake": "http://drake.mit.edu"})
     dry = [joint.joint for joint in request.alone if joint.simple.coulomb]
     none = f"Drake has no dry friction of joints: that of {', '.join(dry)} has no effect there"
-    return ExportResult(document.text(), (*warnings, *reductions(pairs), *([none] if dry else [])))
-
-
-def _drives(transmission: Element, joint: str) -> bool:
-    return any(child.path[-1] == "joint" and child.attributes.get("name") == joint for child in transmission.children)
+    return _changed(document, pairs, warnings, *([none] if dry else []))
 
 
 def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
@@ -154,7 +159,7 @@ def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
     document, root = XmlText(urdf_xml, "URDF"), parse_urdf(urdf_xml)
     links = {one.attributes.get("name"): one for one in document.elements if one.path == ("robot", "link")}
     behind: dict[str, list[tuple[str, bool]]] = {}
-    joints = [(one, _link(one, "parent"), _link(one, "child")) for one in root.findall("joint")]
+    joints = [(one, end_of(one, "parent"), end_of(one, "child")) for one in root.findall("joint")]
     for joint, parent, child in joints:
         stands = joint.get("type") == "fixed"
         if stands or f"m {joint.get('name')}" not in bodies:
@@ -170,12 +175,6 @@ def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
             for link in body[1:]:
                 document.replace_child(links[link], "inertial", "")
     return document.text()
-
-
-def _link(joint: XmlElement, end: str) -> str:
-    """Name of the link at one end of a joint."""
-    found = joint.find(end)
-    return "" if found is None else found.get("link", "")
 
 
 def _inertial(joint: str, bodies: Mapping[str, float]) -> str:
@@ -201,77 +200,116 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
         text, warnings = urdf_to_mjcf(request.model)
         document = XmlText(text, "MJCF")
     if document.root != "mujoco":
-        raise RobotModelError(
-            f"the model is neither an MJCF nor a URDF: its root element is <{document.root}>, expected <mujoco> or "
-            "<robot>"
-        )
+        raise RobotModelError(f"the model is neither an MJCF nor a URDF: its root element is <{document.root}>")
     elements = [one for one in document.elements if one.path[-1] == "joint" and "worldbody" in one.path]
     pairs, missing = matched(request, elements, "MJCF (files that it includes do not count)")
     for joint, element in pairs:
-        document.set(element, _attributes(joint))
-    return ExportResult(document.text(), (*warnings, *missing, *reductions(pairs)))
+        armature = {} if joint.drive_inertia is None else {"armature": repr(joint.drive_inertia)}
+        friction = {"damping": repr(joint.simple.viscous), "frictionloss": repr(joint.simple.coulomb)}
+        document.set(element, friction | _STICTION | armature)
+    return _changed(document, pairs, (*warnings, *missing))
 
 
+_TYPES = ("fixed", "revolute", "continuous", "prismatic")
+_LEAST_MASS, _LEAST_INERTIA = 1e-9, 1e-12
+_ROUNDING = 1e-9
+"""Part by which the largest principal moment may exceed the sum of the others."""
 STICTION_REFERENCE, STICTION_IMPEDANCE = "0.004 1", "0.999 0.999 0.001 0.5 2"
 """Of MuJoCo's dry friction, which is soft: by default, joints creep at rest, and it fades at speeds that are not low.
 The time constant is twice the default time step, the shortest that MuJoCo takes."""
+_STICTION = {"solreffriction": STICTION_REFERENCE, "solimpfriction": STICTION_IMPEDANCE}
 
 
-def _attributes(joint: ExportedFriction) -> dict[str, str]:
-    attributes = {
-        "damping": repr(joint.simple.viscous),
-        "frictionloss": repr(joint.simple.coulomb),
-        "solreffriction": STICTION_REFERENCE,
-        "solimpfriction": STICTION_IMPEDANCE,
-    }
-    if joint.drive_inertia is not None:
-        attributes["armature"] = repr(joint.drive_inertia)
-    return attributes
-
-
-_ISAAC_LAB = (
-    "Use: ImplicitActuatorCfg(joint_names_expr=list(IDENTIFIED['friction']), stiffness=..., damping=..., **IDENTIFIED)",
-    "friction (static) and dynamic_friction are efforts, N m or N, in Isaac Sim 5.0 and later; in Isaac Sim 4.5 they "
-    "are coefficients without a unit, and these numbers are wrong there (docstring of ActuatorBaseCfg, Isaac Lab 2.3).",
-    "viscous_friction is in N m s/rad or N s/m, armature in kg m^2 or kg. Names of joints are regular expressions. "
-    "The law has no static friction above the dynamic one: both are the Coulomb friction.",
-)
-
-
-@register_exporter("isaac_lab")
-def export_isaac_lab(request: ExportRequest) -> ExportResult:
-    """A Python module with the dictionary ``IDENTIFIED``, which needs no import.
+def urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
+    """Text of the MJCF, and what it lacks, in sentences.
 
     Raises
     ------
-    ConfigError
-        When all friction is that of motors that move several joints.
+    RobotModelError
+        When the text is not a valid URDF, a joint is of a type that MJCF lacks, or MuJoCo cannot read it.
     """
-    joints, reduced = request.alone, tuple(filter(None, (joint.reduction for joint in request.alone)))
-    if not joints:
-        raise ConfigError("Isaac Lab has friction joint by joint: that of motors which move several cannot be exported")
-    coulomb = {joint.joint: joint.simple.coulomb for joint in joints}
-    tables = {
-        "friction": coulomb,
-        "dynamic_friction": coulomb,
-        "viscous_friction": {joint.joint: joint.simple.viscous for joint in joints},
-        "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
-    }
-    notes = (*request.origin, *_ISAAC_LAB, *reduced)
-    lines = ["IDENTIFIED = {"]
-    for name, table in tables.items():
-        if table:
-            entries = (f"        {re.escape(joint)!r}: {value!r}," for joint, value in table.items())
-            lines += [f"    {name!r}: {{", *entries, "    },"]
-    motors = (f"the friction of {', '.join(request.motor_names)}, which move several joints, is left out",)
-    return ExportResult(
-        hash_comment(notes) + "\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reduced)
-    )
+    import mujoco  # the extra `simulation`
+
+    robot = parse_urdf(urdf_xml, "given as the model")
+    for joint in robot.iterfind("joint"):
+        if joint.get("type") not in _TYPES:
+            raise RobotModelError(
+                f"the joint {joint.get('name')!r} is {joint.get('type')!r}; joints that become MJCF are "
+                f"{', '.join(_TYPES)}"
+            )
+    warnings = (*_mended(robot), *_left_out(robot))
+    for link in robot.iterfind("link"):
+        for shape in (*link.findall("visual"), *link.findall("collision")):
+            if shape.tag == "visual" or shape.find("geometry/mesh") is not None:
+                link.remove(shape)
+    try:
+        spec = mujoco.MjSpec.from_string(ElementTree.tostring(robot, encoding="unicode"))
+        spec.compiler.fusestatic = False
+        spec.compiler.boundmass, spec.compiler.boundinertia = _LEAST_MASS, _LEAST_INERTIA
+        model = spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise RobotModelError(f"MuJoCo cannot read the URDF: {error}") from None
+    return _with_all_digits(spec.to_xml(), model), warnings
 
 
-def matched(
-    request: ExportRequest, elements: Sequence[Element], what: str
-) -> tuple[list[tuple[ExportedFriction, Element]], list[str]]:
+def _with_all_digits(mjcf: str, model: Any) -> str:
+    """Bodies, inertias and joints with the numbers of the compiled model: MuJoCo writes six digits."""
+    root = ElementTree.fromstring(mjcf)
+    for body in root.iter("body"):
+        here = model.body(body.get("name"))
+        exact = [(body, {"pos": here.pos, "quat": here.quat})]
+        for inertial in body.findall("inertial"):
+            numbers = {"pos": here.ipos, "quat": here.iquat, "mass": here.mass, "diaginertia": here.inertia}
+            exact.append((inertial, numbers))
+        for joint in body.findall("joint"):
+            found = model.joint(joint.get("name"))
+            exact.append((joint, {"axis": found.axis, **({"range": found.range} if joint.get("range") else {})}))
+        for element, values in exact:
+            element.attrib |= {name: " ".join(map(repr, value.tolist())) for name, value in values.items()}
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _mended(robot: XmlElement) -> list[str]:
+    """Change inertias that MuJoCo refuses; a warning for each kind."""
+    moved = {end_of(joint, "child") for joint in robot.iterfind("joint") if joint.get("type") != "fixed"}
+    points, impossible = [], []
+    for link in robot.iterfind("link"):
+        inertial, name = link.find("inertial"), link.get("name", "")
+        mass, tensor = (0.0, np.zeros((3, 3))) if inertial is None else mass_and_inertia(inertial)
+        least, middle, largest = np.linalg.eigvalsh(tensor).tolist()
+        possible = least >= -_ROUNDING * largest and largest - middle - least <= _ROUNDING * largest
+        if inertial is not None and mass > 0.0 and not possible:
+            impossible.append(name)
+            mean = max(float(np.trace(tensor)) / 3.0, 0.0)
+            for inertia in inertial.findall("inertia"):
+                inertia.attrib |= {key: repr(mean if key in ("ixx", "iyy", "izz") else 0.0) for key in inertia.attrib}
+        elif name in moved and (mass < _LEAST_MASS or largest < _LEAST_INERTIA):
+            points.append(name)
+    warnings = []
+    if points:
+        warnings.append(
+            f"MuJoCo moves no link without mass or inertia: {', '.join(points)} get at least {_LEAST_MASS:g} kg and "
+            f"{_LEAST_INERTIA:g} kg m^2"
+        )
+    if impossible:
+        warnings.append(
+            f"no rigid body has the inertia of {', '.join(impossible)}: spheres with the same mean stand for them"
+        )
+    return warnings
+
+
+def _left_out(robot: XmlElement) -> list[str]:
+    warnings = ["the MJCF made from the URDF has no visuals; its root is fixed to the world, <freejoint/> frees it"]
+    meshes = [one.get("name", "") for one in robot.iterfind("link") if one.find("collision/geometry/mesh") is not None]
+    if meshes:
+        warnings.append(f"collision meshes are left out, of the links {', '.join(meshes)}")
+    mimics = [joint.get("name", "") for joint in robot.iterfind("joint") if joint.find("mimic") is not None]
+    if mimics:
+        warnings.append(f"the joints {', '.join(mimics)} mimic others in the URDF, and are free in the MJCF")
+    return warnings
+
+
+def matched(request: ExportRequest, elements: Sequence[Element], what: str) -> tuple[list[_Pair], list[str]]:
     """Joints with their elements, and warnings about those that the model lacks, and about motors of several joints.
 
     Raises
@@ -297,11 +335,6 @@ def matched(
     return pairs, warnings
 
 
-def reductions(pairs: Sequence[tuple[ExportedFriction, Element]]) -> Iterator[str]:
-    """What Coulomb and viscous friction do not express of the laws of these joints."""
-    return filter(None, (joint.reduction for joint, _ in pairs))
-
-
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _NAME = re.compile(rb"<[^\s/>]+")
 
@@ -325,6 +358,14 @@ class Element:
     end: int = 0
     children: list[Element] = field(default_factory=list)
 
+    def child(self, name: str) -> Element | None:
+        """The first direct child of this name."""
+        return next((one for one in self.children if one.path[-1] == name), None)
+
+
+_Pair = tuple[ExportedFriction, Element]
+"""A joint and its element."""
+
 
 class XmlText:
     """An XML document and the changes to it.
@@ -333,6 +374,10 @@ class XmlText:
     ----------
     text : of the document
     what : it is, for messages
+
+    Attributes
+    ----------
+    elements, root : all elements in their order, and the name of the outermost one
 
     Raises
     ------
@@ -363,11 +408,7 @@ class XmlText:
             parser.Parse(self._data, True)
         except expat.ExpatError as error:
             raise RobotModelError(f"the {what} is not valid XML, line {error.lineno}: {error}") from None
-
-    @property
-    def root(self) -> str:
-        """Name of the outermost element."""
-        return self.elements[0].path[0]
+        self.root = self.elements[0].path[0]
 
     def set(self, element: Element, attributes: Mapping[str, str]) -> None:
         """Set attributes of an element; those that it has already keep their place."""
@@ -388,7 +429,7 @@ class XmlText:
 
     def replace_child(self, parent: Element, name: str, text: str) -> None:
         """Put a text in place of the first child of this name; where there is none, behind all, indented as these."""
-        child = next((one for one in parent.children if one.path[-1] == name), None)
+        child = parent.child(name)
         if child is not None:
             end = self._data.index(b">", max(child.end, child.start)) + 1
             self._changes.append((child.start, end, text.encode("utf-8")))

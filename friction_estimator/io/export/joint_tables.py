@@ -1,15 +1,17 @@
-"""Parameters of a controller of ros2_control, in the YAML that ROS 2 nodes read.
+"""Formats without a model: parameters of a controller of ros2_control, and a Python module for Isaac Lab.
 
-There is no common form for friction. What controllers have in common is the form of the parameters of a joint,
-``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one of them feeds torque forward:
-joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
+Controllers of ros2_control have no common form for friction. What they have in common is the form of the parameters of
+a joint, ``<group>.<joint>.<name>`` (``__map_joints`` of generate_parameter_library), and one of them feeds torque
+forward: joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` times the wanted velocity to its effort.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
+from friction_estimator.errors import ConfigError
 from friction_estimator.io.documents import yaml_text
 from friction_estimator.io.export.exporter import (
     ExportedFriction,
@@ -17,6 +19,7 @@ from friction_estimator.io.export.exporter import (
     ExportRequest,
     ExportResult,
     hash_comment,
+    reductions,
     register_exporter,
 )
 
@@ -57,10 +60,10 @@ def export_ros2_control(request: ExportRequest, controller: str) -> ExportResult
             f"the friction of {', '.join(coupling.motor_names)} is that of motors which move several joints together: "
             "'gains' cannot express it, controllers must apply 'coupling'",
         )
-    reductions = tuple(filter(None, (joint.reduction for joint in request.joints)))
-    notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if coupled else ()), *reductions)
+    reduced = reductions(request.joints)
+    notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if coupled else ()), *reduced)
     document = {controller: {"ros__parameters": parameters}}
-    return ExportResult(hash_comment(notes) + yaml_text(document), (*coupled, *reductions))
+    return ExportResult(hash_comment(notes) + yaml_text(document), (*coupled, *reduced))
 
 
 def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -90,3 +93,43 @@ def _friction(joint: ExportedFriction) -> dict[str, Any]:
         "parameters": joint.values.tolist(),
         "parameters_sigma": joint.sigma.tolist(),
     }
+
+
+_ISAAC_LAB = (
+    "Use: ImplicitActuatorCfg(joint_names_expr=list(IDENTIFIED['friction']), stiffness=..., damping=..., **IDENTIFIED)",
+    "friction (static) and dynamic_friction are efforts, N m or N, in Isaac Sim 5.0 and later; in Isaac Sim 4.5 they "
+    "are coefficients without a unit, and these numbers are wrong there (docstring of ActuatorBaseCfg, Isaac Lab 2.3).",
+    "viscous_friction is in N m s/rad or N s/m, armature in kg m^2 or kg. Names of joints are regular expressions. "
+    "The law has no static friction above the dynamic one: both are the Coulomb friction.",
+)
+
+
+@register_exporter("isaac_lab")
+def export_isaac_lab(request: ExportRequest) -> ExportResult:
+    """A Python module with the dictionary ``IDENTIFIED``, which needs no import.
+
+    Raises
+    ------
+    ConfigError
+        When all friction is that of motors that move several joints.
+    """
+    joints, reduced = request.alone, reductions(request.alone)
+    if not joints:
+        raise ConfigError("Isaac Lab has friction joint by joint: that of motors which move several cannot be exported")
+    coulomb = {joint.joint: joint.simple.coulomb for joint in joints}
+    tables = {
+        "friction": coulomb,
+        "dynamic_friction": coulomb,
+        "viscous_friction": {joint.joint: joint.simple.viscous for joint in joints},
+        "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
+    }
+    notes = (*request.origin, *_ISAAC_LAB, *reduced)
+    lines = ["IDENTIFIED = {"]
+    for name, table in tables.items():
+        if table:
+            entries = (f"        {re.escape(joint)!r}: {value!r}," for joint, value in table.items())
+            lines += [f"    {name!r}: {{", *entries, "    },"]
+    motors = (f"the friction of {', '.join(request.motor_names)}, which move several joints, is left out",)
+    return ExportResult(
+        hash_comment(notes) + "\n".join([*lines, "}", ""]), (*(motors if request.motor_names else ()), *reduced)
+    )
