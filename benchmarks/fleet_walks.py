@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
@@ -141,8 +142,8 @@ def _write_walk(path: Path, robot: Robot, plan: FleetPlan, number: int, day: int
 
     def write_temperature(writer: BagWriter) -> None:
         kind = "sensor_msgs/msg/Temperature"
-        message = writer.types.make(kind, temperature=plan.temperature(number, day))
-        writer.write("temperature", start_ns, message)
+        message = BagMessageTypes().make(kind, temperature=plan.temperature(number, day))
+        write_message(writer, "temperature", start_ns, message)
 
     source = f"simulated fleet, seed {plan.seed}, robot {number + 1}, day {day + 1}"
     samples = simulated(simulator, duration)

@@ -12,7 +12,7 @@ import numpy as np
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate
-from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.messages.topics import Topic
 from friction_estimator.simulation import PERIOD_NS, SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FloatArray, ImuSample, JointSample, WrenchSample
@@ -124,22 +124,19 @@ class Messages:
 
     def build(self, reading: Reading) -> tuple[Topic, bytes]:
         """Topic and bytes of a message."""
-        joints, imu, *wrenches = self.topics
         sample = reading.sample
         if isinstance(sample, JointSample):
-            return joints, self._joint_state(sample, reading.names)
-        if isinstance(sample, ImuSample):
-            return imu, self._sensors.imu(sample)
-        return wrenches[sample.foot], self._sensors.wrench(sample)
+            return self.topics[0], self._joint_state(sample, reading.names)
+        return self._sensors.message(sample)
 
     def _joint_state(self, sample: JointSample, names: tuple[str, ...] | None) -> bytes:
         if names is None:
-            raw = self._sensors.joint_state(sample)
+            _, raw = self._sensors.message(sample)
         else:
             if names not in self._templates:
                 self._templates = {names: JointStateTemplate(topics.BASE_FRAME, names, with_state=True)}
             order = [self._joint_names.index(name) for name in names]
-            values = (sample.effort[order], sample.position[order], sample.velocity[order])
+            values = (sample.position[order], sample.velocity[order], sample.effort[order])
             raw = self._templates[names].serialize(sample.stamp_ns, *values)
         return without_efforts(raw, len(names or self._joint_names)) if np.isnan(sample.effort).all() else raw
 

@@ -404,7 +404,7 @@ def _behind(bag: Path) -> float:
     reader = BagReader(bag)
     joint_states = reader.find_topic("joint_states", topics.JOINT_STATE) or ""
     last_sample = last_report = 0
-    for message in reader.messages((joint_states, topics.DIAGNOSTICS_TOPIC)):
+    for message in reader.messages((joint_states, topics.NODE_STATUS.name)):
         if message.topic == joint_states:
             last_sample = stamp_of(message.raw)
             continue

@@ -17,7 +17,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.simulation import SimulationSample, Simulator, make_noise, make_scenario
 from friction_estimator.types import FloatArray, Reading, SensorFrame
 

@@ -18,7 +18,7 @@ from friction_estimator.io.export import ExportRequest, export_friction, joint_f
 from friction_estimator.io.export.exporter import unknown_ranges, unseen_joints
 from friction_estimator.io.identification import load_identification
 from friction_estimator.io.robot import Robot, as_robot, load_coupling
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import RunDescription
 from friction_estimator.reports.identification import write_identification_report
 from friction_estimator.reports.recording import write_report
 from friction_estimator.robot.urdf import MAX_SIZE

@@ -17,7 +17,7 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
 from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_couplings, load_robot, robot_names
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import RunDescription
 from friction_estimator.robot.urdf import parse_urdf
 
 Path_ = str | os.PathLike[str]

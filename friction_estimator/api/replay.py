@@ -23,7 +23,7 @@ from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
 from friction_estimator.types import (
     BoolArray,

@@ -18,8 +18,8 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
-from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.simulated import SensorMessages, TruthMessages
+from friction_estimator.messages.recording import RunDescription
+from friction_estimator.messages.sensors import SensorMessages, TruthMessages
 from friction_estimator.types import Brief, FloatArray
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read

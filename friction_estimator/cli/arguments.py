@@ -6,27 +6,21 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.joint_log import ExternalWrench, Payload
+from friction_estimator.config import OBSERVERS
+from friction_estimator.errors import ConfigError
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
-from friction_estimator.views.live_view import VIEWS, LiveView, make_display
+from friction_estimator.tables import Table, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from friction_estimator.learning.external_torque import MobNetEstimator
-
-VIEW_PORT = 8765
-_POINT, _BODY = 4, 10
-"""Numbers of a payload: mass and centre of mass; with the inertia."""
 
 
 def add_robot_arguments(
@@ -46,6 +40,57 @@ def add_robot_arguments(
         help="replace one parameter of the robot, e.g. identifier.phases=all, or a list in quotes, "
         "e.g. 'feet.names=[l_foot, r_foot]'; may be repeated",
     )
+
+
+OptionTable = Mapping[str, tuple[Any, str]]
+"""Kind and help of options by ``--name METAVAR``.
+
+The kind is the type, a list with the type of an option that may be repeated, the choices, ``bool`` for an option with a
+``--no-`` form, or True for a flag.
+"""
+
+
+def add_options(group: argparse._ActionsContainer, table: OptionTable) -> None:
+    """Add the options of a table; one that is not given is None."""
+    for words, (kind, text) in table.items():
+        name, _, metavar = words.partition(" ")
+        settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
+        if kind is True:
+            settings["action"] = "store_true"
+        elif kind is bool:
+            settings["action"] = argparse.BooleanOptionalAction
+        elif isinstance(kind, list):
+            settings |= {"action": "append", "type": kind[0]}
+            text = f"{text}; may be repeated"
+        else:
+            settings["type" if callable(kind) else "choices"] = kind
+        group.add_argument(name, default=None, help=text, **settings)
+
+
+_SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "namespace": (("--namespace",), {"default": "", "help": "namespace of the topics in bags"}),
+    "observer": (
+        ("--observer", "--method"),
+        {
+            "choices": tuple(OBSERVERS),
+            "help": "method that measures friction; when not given, that of the robot's YAML",
+        },
+    ),
+    "overwrite": (("--overwrite",), {"action": "store_true", "help": "replace an older output of that name"}),
+    "params": (("--params",), {"type": Path, "help": "parameter file with identified friction to start from"}),
+    "report": (
+        ("--report",),
+        {"type": Path, "metavar": "PAGE.html", "help": "page of figures and tables to write"},
+    ),
+}
+"""Options of the same meaning in several verbs."""
+
+
+def add_shared_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add some of :data:`_SHARED`."""
+    for name in names:
+        flags, settings = _SHARED[name]
+        parser.add_argument(*flags, **settings)
 
 
 def add_mob_net_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,73 +138,6 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
     )
 
 
-def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which recordings of which robot, of verbs that identify or validate: all but the files themselves."""
-    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
-    parser.add_argument("--base", choices=("fixed",), help="the base does not move, e.g. of a robot that hangs in a "
-                        "stand; a URDF has a fixed base anyway")  # fmt: skip
-    parser.add_argument("--joints", type=names_of, metavar="NAME,...", help="only these joints, in this order")
-    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
-    for gain, unit in (("kp", "N m/rad"), ("kd", "N m s/rad")):
-        parser.add_argument(
-            f"--{gain}",
-            type=_gain,
-            action="append",
-            default=[],
-            metavar="[JOINT=]GAIN",
-            help=f"gain of drives that get positions, the column command/<joint>, of all joints or of those that a "
-            f"pattern matches [{unit}]; may be repeated",
-        )
-    parser.add_argument(
-        "--payload",
-        type=payload,
-        action="append",
-        default=[],
-        metavar="EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]",
-        help="body that was fixed to a frame of the URDF in one experiment (name of its file without suffix); may be "
-        "repeated",
-    )
-    parser.add_argument(
-        "--wrench",
-        type=_wrench,
-        action="append",
-        default=[],
-        metavar="FRAME=COLUMNS[@AXES]",
-        help="measured external force on a link, such as that of the ground on a foot: frame of the URDF, and name of "
-        "the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz [N m], in the axes of that frame or of "
-        "another one (@base: those of the base); may be repeated",
-    )
-    parser.add_argument(
-        "--coupling",
-        type=Path,
-        metavar="YAML",
-        help="motors that move several joints together; when not given, robot.coupling of the robot's YAML",
-    )
-
-
-def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of ``identify`` and ``validate`` from the options of :func:`add_recording_arguments`.
-
-    Raises
-    ------
-    ConfigError
-        When the robot cannot be loaded, or an experiment has two payloads.
-    """
-    fixed = {} if arguments.base is None else {"robot.fixed_base": True, "observer": "momentum"}
-    return {
-        "robot": None if arguments.robot is None else robot_of(arguments, **fixed),
-        "coupling": arguments.coupling,
-        "payloads": once("payload", arguments.payload),
-        "joints": arguments.joints,
-        "namespace": arguments.namespace,
-        "kp": once("kp", arguments.kp) or None,
-        "kd": once("kd", arguments.kd) or None,
-        "wrenches": arguments.wrench,
-        "stage": progress_bar,
-        "warn": warn,
-    }
-
-
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     """Load the robot that was asked for, with its URDF; an override of None changes nothing.
 
@@ -180,44 +158,16 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     return as_robot(load_robot(arguments.robot, {**given, **settings}))
 
 
-def add_view_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--view``, ``--view-port`` and ``--view-file``, see :func:`opened_view`."""
-    parser.add_argument(
-        "--view",
-        choices=tuple(VIEWS),
-        help="show the robot with its friction: web is a page for any browser and needs nothing else",
-    )
-    parser.add_argument(
-        "--view-port",
-        type=whole_number(0, "a port: "),
-        default=VIEW_PORT,
-        help="port of the view on this machine; over ssh, forward it with `ssh -L`; 0: a free one",
-    )
-    parser.add_argument(
-        "--view-file", type=Path, metavar="FILE.rrd", help="with --view rerun: write a recording, open no port"
-    )
-
-
-@contextmanager
-def opened_view(arguments: argparse.Namespace) -> Iterator[LiveView | None]:
-    """The view that was asked for, with its address on stderr; None without ``--view``."""
-    if arguments.view is None:
-        if arguments.view_file is not None:
-            raise ConfigError("--view-file needs --view rerun")
-        yield None
-        return
-    with LiveView(make_display(arguments.view, arguments.view_port, arguments.view_file)) as view:
-        print(f"view    {view.display.address}", file=sys.stderr, flush=True)
-        yield view
-    if view.dropped:
-        warn(f"the view was too slow for {view.dropped} frames, which it did not draw; the estimates are complete")
-
-
 def output_console(width: int = 120) -> Console:
     """Console on stdout; where that is no terminal, lines have this width."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout."""
+    output_console().print(terminal_table(table))
 
 
 def warn(text: str) -> None:
@@ -269,61 +219,6 @@ def names_of(text: str) -> tuple[str, ...]:
     if not all(names) or len(set(names)) != len(names):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names separated by commas")
     return names
-
-
-def payload(text: str) -> tuple[str, Payload]:
-    """Type of an option ``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
-    experiment, equals, body = text.rpartition("=")
-    frame, colon, numbers = body.rpartition(":")
-    try:
-        values = [float(number) for number in numbers.split(",")]
-    except ValueError:
-        values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
-            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
-        )
-    if not np.isfinite(values).all() or values[0] < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
-    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if np.linalg.eigvalsh(inertia).min() < 0.0:
-        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
-    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
-
-
-def once(option: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Values of a repeated option by name.
-
-    Raises
-    ------
-    ConfigError
-        When a name is given twice.
-    """
-    names = [name for name, _ in pairs]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
-    return dict(pairs)
-
-
-def _wrench(text: str) -> ExternalWrench:
-    """``FRAME=COLUMNS[@AXES]``."""
-    frame, equals, rest = text.partition("=")
-    columns, _, axes = rest.partition("@")
-    if not (frame and equals and columns):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FRAME=COLUMNS[@AXES]")
-    return ExternalWrench(frame, columns, axes)
-
-
-def _gain(text: str) -> tuple[str, float]:
-    """``[JOINT=]GAIN``; without a joint, it is that of all."""
-    joint, equals, gain = text.rpartition("=")
-    try:
-        return (joint if equals else "*"), float(gain)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [JOINT=]GAIN") from None
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -14,8 +14,9 @@ from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_mob_net_arguments,
     add_robot_arguments,
+    add_shared_options,
     mob_net_estimator,
-    output_console,
+    print_table,
     progress_bar,
     robot_of,
     warn,
@@ -35,7 +36,7 @@ from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.tables import Column, Table, make_table, number, terminal_table
+from friction_estimator.tables import Column, Table, make_table, number
 from friction_estimator.types import FloatArray, FrictionEstimate
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class Found:
             self.force = wrench[:3]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``collisions`` to its parser."""
+def collisions_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``collisions``."""
     parser.add_argument("bags", type=Path, nargs="+", help="rosbags with joint states, IMU and foot wrenches")
     parser.add_argument("--thresholds", type=Path, required=True, help="YAML of the thresholds")
     parser.add_argument(
@@ -73,11 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser)
     add_mob_net_arguments(parser)
-    parser.add_argument("--params", type=Path, help="parameter file with identified friction to start from")
-    parser.add_argument("--namespace", default="", help="namespace of the topics in the bags")
+    add_shared_options(parser, "params", "namespace")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run_collisions(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
     model_of_robot = RobotModel(robot.config, robot.urdf_xml)
@@ -120,10 +120,10 @@ def run(arguments: argparse.Namespace) -> None:
     if detector is None:
         thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
         thresholds.save(arguments.thresholds)
-        output_console().print(terminal_table(threshold_table(thresholds)))
+        print_table(threshold_table(thresholds))
         print(f"thresholds written to {arguments.thresholds}")
     else:
-        output_console().print(terminal_table(collision_table(found)))
+        print_table(collision_table(found))
         print(f"{len(found)} collision{'s' * (len(found) != 1)}")
 
 
@@ -165,27 +165,19 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
     -------
     Parameters of the node that name these files.
     """
-    from friction_estimator.simulation import Simulator, make_noise, make_scenario
+    from friction_estimator.api.simulate import make_simulator, simulated
 
     config = robot.config
-    simulator = Simulator(
-        config,
-        robot.urdf_xml,
-        make_scenario("walk", _NORMAL_WALK),
-        make_noise(noise),
-        seed,
-    )
+    simulator, _ = make_simulator(robot, "walk", _NORMAL_WALK, noise, seed)
     estimator = Estimator(config, robot.urdf_xml)
     learner = ThresholdLearner(RobotModel(config, robot.urdf_xml))
     with progress_bar("walking normally, for the thresholds") as progress:
         compiled.prepare()
-        while simulator.time < simulator.duration:
-            for reading in simulator.step().readings:
+        for sample in simulated(simulator, _NORMAL_WALK, progress):
+            for reading in sample.readings:
                 for estimate in estimator.add(reading):
                     if simulator.time > _IDENTIFYING:
                         learner.step(estimate)
-            if (done := round(1e3 * simulator.time)) % 1000 == 0:
-                progress(done, round(1e3 * simulator.duration))
     thresholds, friction = folder / "collision_thresholds.yaml", folder / "friction.yaml"
     learner.thresholds(torque_source(config, None), with_sigma=False).save(thresholds)
     save_parameters(friction, estimator.identified)

@@ -13,51 +13,46 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
 
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
+    add_shared_options,
     add_simulation_arguments,
-    add_view_arguments,
-    opened_view,
-    output_console,
+    print_table,
     progress_bar,
     robot_of,
     warn,
 )
+from friction_estimator.cli.bags import add_view_arguments, opened_view
 from friction_estimator.cli.collisions import learn_thresholds, push_table
-from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
 from friction_estimator.io.robot import Robot, robot_file
-from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.recording import Recording
+from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.recording import write_report
 from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.executables import on_end_signals
-from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState
+from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState, StateView
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
-from friction_estimator.ros.view_node import StateView
 from friction_estimator.simulation import Scenario, make_scenario
-from friction_estimator.tables import terminal_table
+from friction_estimator.tables import Cell, Column, Table, make_table, terminal_table
 
 COLLISIONS = "collisions"
 _SETTLED = 2.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``demo`` to its parser."""
+def demo_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``demo``."""
     parser.add_argument(
         "-o", "--output", type=Path, default=argparse.SUPPRESS, help="folder for bag, report and logs; else demo_<time>"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace an older run in that folder")
     parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
     add_robot_arguments(parser)
     add_view_arguments(parser)
-    parser.add_argument("--observer", choices=tuple(OBSERVERS), help="method that measures friction")
+    add_shared_options(parser, "observer", "overwrite")
     add_simulation_arguments(parser, duration=30.0)
     parser.add_argument(
         "--collisions",
@@ -69,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run_demo(arguments: argparse.Namespace) -> None:
     """Walk, estimate, record, report."""
     robot = robot_of(arguments, observer=arguments.observer)
     if robot.urdf_path is None:
@@ -156,12 +151,9 @@ def _load(state: LiveState) -> str:
 
 def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None:
     """Counts and errors, on stdout."""
-    console = output_console()
     lost = state.sent - state.estimates
-    console.print(
-        f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}"
-    )
-    console.print(_load(state), soft_wrap=True)
+    print(f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}")
+    print(_load(state))
     if lost:
         warn(f"{lost} joint states were lost")
     if state.behind >= _LATE:
@@ -172,7 +164,7 @@ def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None
         )
     for table in (error_table(recording, _SETTLED), push_table(recording, scenario) if scenario.pushes else None):
         if table is not None:
-            console.print(terminal_table(table))
+            print_table(table)
 
 
 _LINE_PERIOD = 2.0
@@ -197,10 +189,9 @@ class PlainView:
         self._duration = duration
         self._next = 0.0
         self._collisions = 0
-        self._console = Console(stderr=True, highlight=False)
 
     def __enter__(self) -> PlainView:
-        self._console.print("starting simulator and estimator")
+        self._print("starting simulator and estimator")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -213,15 +204,18 @@ class PlainView:
             return
         self._next = now + _LINE_PERIOD
         for text in state.collisions[self._collisions :]:
-            self._console.print(text, soft_wrap=True)
+            self._print(text)
         self._collisions = len(state.collisions)
         errors = [abs(f - t) for f, t in zip(state.friction, state.truth, strict=True) if not math.isnan(f - t)]
         worst = f", largest error now {max(errors):.2f} N m" if errors else ""
-        self._console.print(
+        self._print(
             f"{state.elapsed:6.1f} of {self._duration:.0f} s  {state.estimates} estimates of {state.joint_samples} "
-            f"joint states, {state.phase}{worst}",
-            soft_wrap=True,
+            f"joint states, {state.phase}{worst}"
         )
+
+    @staticmethod
+    def _print(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
 
 class TableView:
@@ -257,7 +251,9 @@ class TableView:
         if state.estimates:
             self._progress.update(self._task, completed=state.elapsed, description=state.phase.replace("_", " "))
         collisions = state.collisions[-_SHOWN_COLLISIONS:]
-        self._live.update(Group(_table(state), *collisions, self._footer(state), self._progress), refresh=True)
+        self._live.update(
+            Group(terminal_table(_table(state)), *collisions, self._footer(state), self._progress), refresh=True
+        )
 
     def _footer(self, state: LiveState) -> str:
         parts = [f"{state.joint_samples} joint states, {state.estimates} estimates"]
@@ -267,26 +263,10 @@ class TableView:
 
 
 def _table(state: LiveState) -> Table:
-    table = Table(title="joint friction, live", title_justify="left", expand=False)
-    table.add_column("joint")
-    for heading in ("friction\nN m", "truth\nN m", "error\nN m", "F_c\nN m", "F_v\nN m s/rad"):
-        table.add_column(heading, justify="right")
-    table.add_column("source")
-    for i, name in enumerate(state.joint_names):
-        friction, truth = float(state.friction[i]), float(state.truth[i])
-        measured = state.measured[i] > 0.5
-        table.add_row(
-            name,
-            _number(friction),
-            _number(truth),
-            _number(friction - truth),
-            _number(float(state.coulomb[i])),
-            _number(float(state.viscous[i])),
-            "measured" if measured else "model",
-            style="" if measured else "yellow",
-        )
-    return table
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
+    columns = (Column(name, "N m") for name in ("friction", "truth", "error", "F_c"))
+    numbers = (state.friction, state.truth, state.friction - state.truth, state.coulomb, state.viscous)
+    rows = []
+    for name, measured, *values in zip(state.joint_names, state.measured > 0.5, *numbers, strict=True):
+        texts = (name, *("" if math.isnan(value) else f"{value:.2f}" for value in values))
+        rows.append([Cell(text, "" if measured else "fair") for text in (*texts, "measured" if measured else "model")])
+    return make_table("joint friction, live", ("joint", *columns, Column("F_v", "N m s/rad"), "source"), rows)

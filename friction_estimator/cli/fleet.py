@@ -29,8 +29,8 @@ _ROWS = 40
 """Joints in the table on the terminal, the worst ones."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``fleet`` to its parser."""
+def fleet_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``fleet``."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
     replay = _action(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
     _add_run_options(replay)
@@ -102,7 +102,7 @@ def _since(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-01-31, nor days such as 60d") from None
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_fleet(arguments: argparse.Namespace) -> int:
     """Run one of the actions; the exit code."""
     return _drift(arguments) if arguments.action == "drift" else _run_bags(arguments)
 

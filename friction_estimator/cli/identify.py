@@ -1,4 +1,4 @@
-"""``identify DATA... -o PARAMS.yaml``: friction, inertia and drive parameters from recordings, with error bars."""
+"""``identify DATA... -o PARAMS.yaml`` and ``validate PARAMS.yaml DATA...``: friction from recordings; its test."""
 
 from __future__ import annotations
 
@@ -8,277 +8,88 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from friction_estimator.api.identify import IdentificationResult, identify
 from friction_estimator.api.rollouts import FITS
-from friction_estimator.api.validate import check_motion
+from friction_estimator.api.validate import check_motion, validate
 from friction_estimator.cli.arguments import (
-    add_recording_arguments,
+    OptionTable,
+    add_options,
+    add_robot_arguments,
+    add_shared_options,
     names_of,
-    once,
     output_console,
     positive,
+    print_table,
     progress_bar,
-    recording_keywords,
+    robot_of,
     seconds,
+    warn,
     whole_number,
 )
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.curves.drive import DRIVES
 from friction_estimator.identification.curves.problem import ZERO_SLOPES
 from friction_estimator.identification.inverse_dynamics.options import COUPLED_FRICTION, LATE, VELOCITIES
+from friction_estimator.identification.joint_log import ExternalWrench, Payload
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.identification.result import Candidate
-from friction_estimator.reports.identification_tables import candidate_table, check_table, parameter_table, score_table
-from friction_estimator.tables import number, terminal_table
+from friction_estimator.reports.identification_tables import (
+    candidate_table,
+    check_table,
+    parameter_table,
+    rollout_table,
+    score_table,
+)
+from friction_estimator.tables import number
 
 SEARCH = "search"
+_POINT, _BODY = 4, 10
+"""Numbers of a payload: mass and centre of mass; with the inertia."""
+FAILED_CODE = 3
+"""Exit code of ``validate`` when an error is too large: 1 and 2 mean that there is no result."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``identify`` to its parser."""
-    parser.add_argument(
-        "data",
-        type=Path,
-        nargs="+",
-        metavar="DATA",
-        help="rosbag2, or .csv/.npz with the columns time, position/<joint>, velocity/<joint>, effort/<joint>, in SI "
-        "units; several files are several experiments",
-    )
-    result = parser.add_mutually_exclusive_group(required=True)
-    result.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", help="file to write")
-    result.add_argument(
-        "--check",
-        action="store_true",
-        help="identify nothing: simulate the motion, or the commands, of the recording with known parameters, and list "
-        "which of them it can show; no torque and no -o is needed",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace an older file of that name")
-    parser.add_argument("--report", type=Path, metavar="PAGE.html", help="page of figures and tables to write")
-    add_recording_arguments(parser)
-    _add_model_options(parser.add_argument_group("model"))
-    _add_data_options(parser.add_argument_group("treatment of the data"))
-    _add_motor_options(parser.add_argument_group("method motor"))
+def _payload(text: str) -> tuple[str, Payload]:
+    """Type of an option ``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
+    experiment, equals, body = text.rpartition("=")
+    frame, colon, numbers = body.rpartition(":")
+    try:
+        values = [float(number) for number in numbers.split(",")]
+    except ValueError:
+        values = []
+    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
+            "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
+        )
+    if not np.isfinite(values).all() or values[0] < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
+    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if np.linalg.eigvalsh(inertia).min() < 0.0:
+        raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
+    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
 
 
-def _add_model_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--method", choices=tuple(METHODS), help="identification method; when not given, the first that data and robot "
-        "allow"
-    )  # fmt: skip
-    _option(group, "--fit", choices=FITS, help="what is made small: errors of the torque (default), or, from there on, "
-            "those of the positions that MuJoCo simulates under the recorded commands (minutes a limb)")  # fmt: skip
-    group.add_argument(
-        "--law",
-        action="append",
-        default=[],
-        metavar="[JOINT=]LAW",
-        help="friction law of all joints, or of those that a pattern such as *_knee matches; may be repeated. 'auto': "
-        "the law that predicts unseen data best, joint by joint",
-    )
-    _flag(group, "--payload-scale", "estimate the mass of the payloads, too")
-    _flag(group, "--known-inertia", "take the URDF's inertia as it is, identify friction only")
-    _option(
-        group,
-        "--coupled-friction",
-        choices=COUPLED_FRICTION,
-        help="where friction is when motors move joints together: in the motors, as in the live node (default), or in "
-        "every joint and, on top, in every motor that turns with several of them",
-    )
-    _option(
-        group,
-        "--stribeck-velocity",
-        type=_positive_or_search,
-        metavar="RAD/S",
-        help="Stribeck velocity of load_velocity and, by the method motor, of all laws that have one; or 'search'. "
-        "When not given, the method motor takes 1 deg/s as published, and inverse_dynamics searches",
-    )
-    group.add_argument(
-        "--regressors",
-        type=_regressors,
-        metavar="temperature,position[*K],presliding",
-        help="quantities on which dry friction also depends; position*K repeats K times in a turn, presliding is the "
-        "distance since the last reversal",
-    )
+def _wrench(text: str) -> ExternalWrench:
+    """``FRAME=COLUMNS[@AXES]``."""
+    frame, equals, rest = text.partition("=")
+    columns, _, axes = rest.partition("@")
+    if not (frame and equals and columns):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form FRAME=COLUMNS[@AXES]")
+    return ExternalWrench(frame, columns, axes)
 
 
-def _add_data_options(group: argparse._ArgumentGroup) -> None:
-    _option(
-        group,
-        "--cutoff",
-        type=positive,
-        metavar="HZ",
-        help="cut-off of the zero-phase filter; else chosen by held-out errors",
-    )
-    _option(group, "--velocity", choices=VELOCITIES, help="measured velocity, or the derivative of the position, for "
-            "inverse_dynamics; else chosen by held-out errors")  # fmt: skip
-    _option(group, "--parallel-cutoff", type=positive, metavar="HZ", help="cut-off of the filter on both sides of the "
-            "equation of inverse_dynamics; else chosen by held-out errors")  # fmt: skip
-    _option(group, "--dead-zone", type=positive, metavar="RAD/S", help="slower samples are left out; not given, by "
-            "inverse_dynamics those below 0.5 %% of the usual top speed, by the other methods those whose direction "
-            "the noise of the velocity hides")  # fmt: skip
-    _option(group, "--robust", action=argparse.BooleanOptionalAction, help="outliers count less (default)")
-    _option(
-        group,
-        "--folds",
-        type=whole_number(2, "a number of folds: "),
-        help=f"folds of the cross-validation; {FOLDS} when not given",
-    )
-    _option(group, "--delay", type=seconds, metavar="S", help="by which torques, or measured friction, are late; else "
-            "chosen by held-out errors")  # fmt: skip
-    _option(group, "--late", choices=LATE, help="what of drives that get positions acts late: the command, or the "
-            "whole torque, their feedback included; else chosen by held-out errors")  # fmt: skip
-    _option(group, "--hold", action=argparse.BooleanOptionalAction, help="drives that get positions hold a command "
-            "until the next one comes (--no-hold: they do not); else sigma allows for both")  # fmt: skip
-    _option(group, "--offset", action=argparse.BooleanOptionalAction, help="a constant torque that the law lacks is "
-            "identified; else chosen joint by joint. Of the method motor: in the logs without drive, too")  # fmt: skip
-    _option(group, "--urdf-sigma", type=positive, metavar="SHARE", help="relative standard deviation of the URDF's "
-            "inertial parameters, for inverse_dynamics; else chosen by held-out errors")  # fmt: skip
-    _option(group, "--max-sigma", type=positive, metavar="N_M", help="friction less certain than this is left out by "
-            "friction_curve, where the data has its standard deviation")  # fmt: skip
-
-
-def _add_motor_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--inertia",
-        type=_motor_value,
-        action="append",
-        metavar="MOTOR=KGM2",
-        help="known reflected inertia at the output of the motor's gearbox; may be repeated, the others are identified",
-    )
-    _option(
-        group,
-        "--identify-inertia",
-        action=argparse.BooleanOptionalAction,
-        help="identify the inertia of motors without --inertia (default); --no-identify-inertia: they have none",
-    )
-    _option(
-        group,
-        "--zero-slope",
-        choices=ZERO_SLOPES,
-        help="directions in which the friction of asymmetric_stribeck leaves standstill with zero slope; none when not "
-        "given",
-    )
-    _option(group, "--drive", choices=DRIVES, help="column that drives the motors, where both were recorded")
-    group.add_argument(
-        "--known-gain",
-        type=_motor_value,
-        action="append",
-        metavar="MOTOR=GAIN",
-        help="torque per unit of the drive [N m]: logs may be driven while friction is identified, and no gain is; may "
-        "be repeated, once a motor",
-    )
-    _option(
-        group,
-        "--free",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help="this file of DATA is a log without drive torque, whatever its columns pwm and current have; may be "
-        "repeated. When not given, logs whose drive is zero in nearly all samples are free",
-    )
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Identify, write, print."""
-    if arguments.check:
-        _check(arguments)
-        return
-    laws = _laws(arguments.law)
-    if arguments.output.exists() and not arguments.overwrite:
-        raise ConfigError(f"{arguments.output} exists already: choose another name, or replace it (--overwrite)")
-    result = identify(
-        arguments.data,
-        method=arguments.method,
-        command=arguments.command,
-        **laws,
-        **recording_keywords(arguments),
-        **_options(arguments),
-    )
-    result.save(arguments.output)
-    _print(result)
-    print(f"parameters  {arguments.output}")
-    if arguments.report is not None:
-        with progress_bar("drawing"):
-            result.report(arguments.report, arguments.output.stem)
-        print(f"report      {arguments.report}")
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Print which parameters the motion can show."""
-    given = recording_keywords(arguments)
-    robot = given.pop("robot")
-    if robot is None:
-        raise ConfigError("--check simulates the robot: add --robot NAME_OR_FILE")
-    unused = {
-        "--payload": given.pop("payloads"), "--coupling": given.pop("coupling"), "--namespace": given.pop("namespace"),
-        "--wrench": given.pop("wrenches"), "--method": arguments.method, "--report": arguments.report,
-    }  # fmt: skip
-    if any(unused.values()):
-        raise ConfigError(f"--check takes no {choices(name for name, value in unused.items() if value)}: leave it out")
-    checks = check_motion(arguments.data, robot, **given, **_laws(arguments.law), **_options(arguments))
-    output_console().print(terminal_table(check_table(checks)))
-
-
-def _laws(given: Sequence[str]) -> dict[str, Any]:
-    """Keywords of the laws that were given."""
-    laws = [entry for entry in given if "=" not in entry]
-    if len(laws) > 1:
-        raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
-    return {"law": laws[0] if laws else None, "joint_laws": tuple(entry for entry in given if "=" in entry)}
-
-
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of the methods that were given; the others keep the default of the method."""
-    known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
-    given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
-    for name in ("inertia", "known_gain"):
-        if name in given:
-            given[name] = once(name.replace("_", "-"), given[name])
-    if "free" in given:
-        if unknown := [str(path) for path in given["free"] if path not in arguments.data]:
-            raise ConfigError(
-                f"--free names {choices(unknown)}, not among the recordings {choices(map(str, arguments.data))}"
-            )
-        given["free"] = tuple(map(str, given["free"]))
-    if given.get("stribeck_velocity") == SEARCH:
-        given["stribeck_velocity"] = None
-    if arguments.regressors is not None:
-        given |= arguments.regressors
-    return given
-
-
-def _print(result: IdentificationResult) -> None:
-    """Choices, parameters with error bars, held-out errors and those of the baselines, verdicts."""
-    console = output_console()
-    console.print("what was chosen, and why", style="bold")
-    for text in result.provenance.choices:
-        console.print(f"- {text}", markup=False, soft_wrap=True)
-    console.print()
-    console.print(terminal_table(parameter_table(result.parameters)))
-    console.print(terminal_table(score_table(result.scores)))
-    if result.candidates:
-        console.print(terminal_table(candidate_table([one for one in result.candidates if _is_close(one)])))
-    condition = number(result.condition, digits=4)
-    console.print(f"condition number of the observation matrix, columns of unit norm: {condition}")
-    console.print()
-    console.print("verdict", style="bold")
-    for text in (*result.verdicts, *result.next_steps):
-        console.print(f"- {text}", markup=False, soft_wrap=True)
-
-
-def _is_close(candidate: Candidate) -> bool:
-    """Whether a candidate was chosen, or predicts as well as the best one; the others are on the page."""
-    return candidate.chosen or candidate.excess <= candidate.sigma
-
-
-def _flag(group: argparse._ArgumentGroup, name: str, help: str) -> None:
-    group.add_argument(name, action="store_true", default=None, help=help)
-
-
-def _option(group: argparse._ArgumentGroup, name: str, **settings: Any) -> None:
-    """An option whose absence leaves the default of the method."""
-    group.add_argument(name, default=None, **settings)
+def _gain(text: str) -> tuple[str, float]:
+    """``[JOINT=]GAIN``; without a joint, it is that of all."""
+    joint, equals, gain = text.rpartition("=")
+    try:
+        return (joint if equals else "*"), float(gain)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form [JOINT=]GAIN") from None
 
 
 def _positive_or_search(text: str) -> float | str:
@@ -309,3 +120,274 @@ def _motor_value(text: str) -> tuple[str, float]:
     if not (equals and motor.strip()) or not math.isfinite(number_of_motor):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form MOTOR=NUMBER")
     return motor.strip(), number_of_motor
+
+
+# fmt: off
+_RECORDINGS: OptionTable = {
+    "--base": (("fixed",), "the base does not move, e.g. of a robot that hangs in a stand; a URDF has a fixed base "
+        "anyway"),
+    "--joints NAME,...": (names_of, "only these joints, in this order"),
+    "--kp [JOINT=]GAIN": ([_gain], "gain of drives that get positions, the column command/<joint>, of all joints or of "
+        "those that a pattern matches [N m/rad]"),
+    "--kd [JOINT=]GAIN": ([_gain], "gain of the velocity of such drives, in the same form [N m s/rad]"),
+    "--payload EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]": ([_payload], "body that was fixed to a frame of "
+        "the URDF in one experiment (name of its file without suffix)"),
+    "--wrench FRAME=COLUMNS[@AXES]": ([_wrench], "measured external force on a link, such as that of the ground on a "
+        "foot: frame of the URDF, and name of the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz "
+        "[N m], in the axes of that frame or of another one (@base: those of the base)"),
+    "--coupling YAML": (Path, "motors that move several joints together; when not given, robot.coupling of the robot's "
+        "YAML"),
+}
+_MODEL: OptionTable = {
+    "--method": (tuple(METHODS), "identification method; when not given, the first that data and robot allow"),
+    "--fit": (FITS, "what is made small: errors of the torque (default), or, from there on, those of the positions "
+        "that MuJoCo simulates under the recorded commands (minutes a limb)"),
+    "--law [JOINT=]LAW": ([str], "friction law of all joints, or of those that a pattern such as *_knee matches. "
+        "'auto': the law that predicts unseen data best, joint by joint"),
+    "--payload-scale": (True, "estimate the mass of the payloads, too"),
+    "--known-inertia": (True, "take the URDF's inertia as it is, identify friction only"),
+    "--coupled-friction": (COUPLED_FRICTION, "where friction is when motors move joints together: in the motors, as in "
+        "the live node (default), or in every joint and, on top, in every motor that turns with several of them"),
+    "--stribeck-velocity RAD/S": (_positive_or_search, "Stribeck velocity of load_velocity and, by the method motor, "
+        "of all laws that have one; or 'search'. When not given, the method motor takes 1 deg/s as published, and "
+        "inverse_dynamics searches"),
+    "--regressors temperature,position[*K],presliding": (_regressors, "quantities on which dry friction also depends; "
+        "position*K repeats K times in a turn, presliding is the distance since the last reversal"),
+}
+_DATA: OptionTable = {
+    "--cutoff HZ": (positive, "cut-off of the zero-phase filter; else chosen by held-out errors"),
+    "--velocity": (VELOCITIES, "measured velocity, or the derivative of the position, for inverse_dynamics; else "
+        "chosen by held-out errors"),
+    "--parallel-cutoff HZ": (positive, "cut-off of the filter on both sides of the equation of inverse_dynamics; else "
+        "chosen by held-out errors"),
+    "--dead-zone RAD/S": (positive, "slower samples are left out; not given, by inverse_dynamics those below 0.5 %% of "
+        "the usual top speed, by the other methods those whose direction the noise of the velocity hides"),
+    "--robust": (bool, "outliers count less (default)"),
+    "--folds": (whole_number(2, "a number of folds: "), f"folds of the cross-validation; {FOLDS} when not given"),
+    "--delay S": (seconds, "by which torques, or measured friction, are late; else chosen by held-out errors"),
+    "--late": (LATE, "what of drives that get positions acts late: the command, or the whole torque, their feedback "
+        "included; else chosen by held-out errors"),
+    "--hold": (bool, "drives that get positions hold a command until the next one comes (--no-hold: they do not); else "
+        "sigma allows for both"),
+    "--offset": (bool, "a constant torque that the law lacks is identified; else chosen joint by joint. Of the method "
+        "motor: in the logs without drive, too"),
+    "--urdf-sigma SHARE": (positive, "relative standard deviation of the URDF's inertial parameters, for "
+        "inverse_dynamics; else chosen by held-out errors"),
+    "--max-sigma N_M": (positive, "friction less certain than this is left out by friction_curve, where the data has "
+        "its standard deviation"),
+}
+_MOTOR: OptionTable = {
+    "--inertia MOTOR=KGM2": ([_motor_value], "known reflected inertia at the output of the motor's gearbox; the others "
+        "are identified"),
+    "--identify-inertia": (bool, "identify the inertia of motors without --inertia (default); --no-identify-inertia: "
+        "they have none"),
+    "--zero-slope": (ZERO_SLOPES, "directions in which the friction of asymmetric_stribeck leaves standstill with zero "
+        "slope; none when not given"),
+    "--drive": (DRIVES, "column that drives the motors, where both were recorded"),
+    "--known-gain MOTOR=GAIN": ([_motor_value], "torque per unit of the drive [N m]: logs may be driven while friction "
+        "is identified, and no gain is; once a motor"),
+    "--free FILE": ([Path], "this file of DATA is a log without drive torque, whatever its columns pwm and current "
+        "have. When not given, logs whose drive is zero in nearly all samples are free"),
+}
+# fmt: on
+
+
+def identify_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``identify``."""
+    parser.add_argument(
+        "data",
+        type=Path,
+        nargs="+",
+        metavar="DATA",
+        help="rosbag2, or .csv/.npz with the columns time, position/<joint>, velocity/<joint>, effort/<joint>, in SI "
+        "units; several files are several experiments",
+    )
+    result = parser.add_mutually_exclusive_group(required=True)
+    result.add_argument("-o", "--output", type=Path, metavar="PARAMS.yaml", help="file to write")
+    result.add_argument(
+        "--check",
+        action="store_true",
+        help="identify nothing: simulate the motion, or the commands, of the recording with known parameters, and list "
+        "which of them it can show; no torque and no -o is needed",
+    )
+    _add_recording_options(parser, "overwrite")
+    add_options(parser.add_argument_group("model"), _MODEL)
+    add_options(parser.add_argument_group("treatment of the data"), _DATA)
+    add_options(parser.add_argument_group("method motor"), _MOTOR)
+
+
+def _add_recording_options(parser: argparse.ArgumentParser, *shared: str) -> None:
+    """Which recordings of which robot: all but the files themselves."""
+    add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
+    add_shared_options(parser, "namespace", "report", *shared)
+    add_options(parser, _RECORDINGS)
+
+
+def _recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keywords of ``identify`` and ``validate``.
+
+    Raises
+    ------
+    ConfigError
+        When the robot cannot be loaded, or an experiment has two payloads.
+    """
+    fixed = {} if arguments.base is None else {"robot.fixed_base": True, "observer": "momentum"}
+    return {
+        "robot": None if arguments.robot is None else robot_of(arguments, **fixed),
+        "coupling": arguments.coupling,
+        "payloads": _once("payload", arguments.payload),
+        "joints": arguments.joints,
+        "namespace": arguments.namespace,
+        "kp": _once("kp", arguments.kp) or None,
+        "kd": _once("kd", arguments.kd) or None,
+        "wrenches": arguments.wrench or [],
+        "stage": progress_bar,
+        "warn": warn,
+    }
+
+
+def run_identify(arguments: argparse.Namespace) -> None:
+    """Identify, write, print."""
+    if arguments.check:
+        _check(arguments)
+        return
+    laws = _laws(arguments.law)
+    if arguments.output.exists() and not arguments.overwrite:
+        raise ConfigError(f"{arguments.output} exists already: choose another name, or replace it (--overwrite)")
+    result = identify(
+        arguments.data,
+        method=arguments.method,
+        command=arguments.command,
+        **laws,
+        **_recording_keywords(arguments),
+        **_options(arguments),
+    )
+    result.save(arguments.output)
+    _print(result)
+    print(f"parameters  {arguments.output}")
+    if arguments.report is not None:
+        with progress_bar("drawing"):
+            result.report(arguments.report, arguments.output.stem)
+        print(f"report      {arguments.report}")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Print which parameters the motion can show."""
+    given = _recording_keywords(arguments)
+    robot = given.pop("robot")
+    if robot is None:
+        raise ConfigError("--check simulates the robot: add --robot NAME_OR_FILE")
+    unused = {
+        "--payload": given.pop("payloads"), "--coupling": given.pop("coupling"), "--namespace": given.pop("namespace"),
+        "--wrench": given.pop("wrenches"), "--method": arguments.method, "--report": arguments.report,
+    }  # fmt: skip
+    if any(unused.values()):
+        raise ConfigError(f"--check takes no {choices(name for name, value in unused.items() if value)}: leave it out")
+    checks = check_motion(arguments.data, robot, **given, **_laws(arguments.law), **_options(arguments))
+    print_table(check_table(checks))
+
+
+def _once(option: str, pairs: Sequence[tuple[str, Any]] | None) -> dict[str, Any]:
+    """Values of a repeated option by name.
+
+    Raises
+    ------
+    ConfigError
+        When a name is given twice.
+    """
+    names = [name for name, _ in pairs or ()]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ConfigError(f"--{option} is given twice for {choices(twice)}: give it once")
+    return dict(pairs or ())
+
+
+def _laws(given: Sequence[str] | None) -> dict[str, Any]:
+    """Keywords of the laws that were given."""
+    laws = [entry for entry in given or () if "=" not in entry]
+    if len(laws) > 1:
+        raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
+    return {"law": laws[0] if laws else None, "joint_laws": tuple(entry for entry in given or () if "=" in entry)}
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keywords of the methods that were given; the others keep the default of the method."""
+    known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
+    given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
+    for name in ("inertia", "known_gain"):
+        if name in given:
+            given[name] = _once(name.replace("_", "-"), given[name])
+    if "free" in given:
+        if unknown := [str(path) for path in given["free"] if path not in arguments.data]:
+            raise ConfigError(
+                f"--free names {choices(unknown)}, not among the recordings {choices(map(str, arguments.data))}"
+            )
+        given["free"] = tuple(map(str, given["free"]))
+    if given.get("stribeck_velocity") == SEARCH:
+        given["stribeck_velocity"] = None
+    if arguments.regressors is not None:
+        given |= arguments.regressors
+    return given
+
+
+def _print(result: IdentificationResult) -> None:
+    """Choices, parameters with error bars, held-out errors and those of the baselines, verdicts."""
+    console = output_console()
+    console.print("what was chosen, and why", style="bold")
+    for text in result.provenance.choices:
+        print(f"- {text}")
+    print()
+    print_table(parameter_table(result.parameters))
+    print_table(score_table(result.scores))
+    if result.candidates:
+        print_table(candidate_table([one for one in result.candidates if _is_close(one)]))
+    condition = number(result.condition, digits=4)
+    print(f"condition number of the observation matrix, columns of unit norm: {condition}")
+    print()
+    console.print("verdict", style="bold")
+    for text in (*result.verdicts, *result.next_steps):
+        print(f"- {text}")
+
+
+def _is_close(candidate: Candidate) -> bool:
+    """Whether a candidate was chosen, or predicts as well as the best one; the others are on the page."""
+    return candidate.chosen or candidate.excess <= candidate.sigma
+
+
+def validate_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``validate``."""
+    parser.add_argument("params", type=Path, metavar="PARAMS.yaml", help="parameter file of `identify`")
+    parser.add_argument(
+        "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"
+    )
+    parser.add_argument(
+        "--rollout", action="store_true", help="simulate the robot under the recorded commands, too, with MuJoCo"
+    )
+    parser.add_argument(
+        "--max-error",
+        type=positive,
+        metavar="PERCENT",
+        help=f"exit code {FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
+    )
+    _add_recording_options(parser)
+
+
+def run_validate(arguments: argparse.Namespace) -> int:
+    """Validate and print; the exit code."""
+    result = validate(arguments.params, arguments.data, rollout=arguments.rollout, **_recording_keywords(arguments))
+    print_table(score_table(result.scores))
+    if result.rollouts:
+        print_table(rollout_table(result.rollouts))
+    for text in result.verdicts:
+        print(f"- {text}")
+    if arguments.report is not None:
+        with progress_bar("drawing"):
+            result.report(arguments.report, f"{arguments.params.stem} on {', '.join(d.name for d in arguments.data)}")
+        print(f"report      {arguments.report}")
+    if arguments.max_error is None:
+        return 0
+    limit = 0.01 * arguments.max_error
+    wrong = [score.joint for score in result.scores if not score.samples or not score.relative_error <= limit]
+    if wrong:
+        print(f"- the error is larger than {arguments.max_error:g} %, or not known: {', '.join(wrong)}")
+    return FAILED_CODE if wrong else 0

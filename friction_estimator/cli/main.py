@@ -1,8 +1,8 @@
-"""The command line: one verb, one file, imported only when it is used.
+"""The command line: a verb is two functions of a module that is imported only when it is used.
 
-A verb is a module of this folder with ``add_arguments(parser)`` and ``run(arguments) -> int | None``, and a line in
-:data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr has the reason), 2 wrong usage; a verb may
-return another one.
+The verb ``fleet`` is the function ``run_fleet(arguments) -> int | None`` of a module of this folder, with its options
+in ``fleet_options(parser)``, and a line in :data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr has
+the reason), 2 wrong usage; a verb may return another one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,16 @@ VERBS = {
     "parameters": "list every parameter of the YAML with default, unit and range",
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
+"""What each verb does."""
+MODULES = {
+    "bags": ("simulate", "replay", "view"),
+    "robots": ("init", "plan", "benchmark"),
+    "identify": ("identify", "validate"),
+    "outputs": ("export", "report"),
+    "learning": ("train", "evaluate"),
+    "installation": ("parameters", "compile"),
+}
+"""Verbs of the modules that have several; any other verb has the module of its name."""
 
 _PACKAGES = {
     "pinocchio": "pin",
@@ -107,8 +117,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         if name == chosen:
             module = _module(name)
-            module.add_arguments(verb)
-            verb.set_defaults(run=module.run, command=shlex.join(("friction_estimator", *words)))
+            if hasattr(module, f"{name}_options"):
+                getattr(module, f"{name}_options")(verb)
+            verb.set_defaults(run=getattr(module, f"run_{name}"), command=shlex.join(("friction_estimator", *words)))
     if _COMPLETION in os.environ:  # the shell wants to complete a line
         import argcomplete
 
@@ -117,7 +128,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _module(verb: str) -> ModuleType:
-    return import_module(f"friction_estimator.cli.{verb}")
+    name = next((module for module, verbs in MODULES.items() if verb in verbs), verb)
+    return import_module(f"friction_estimator.cli.{name}")
 
 
 def _missing_module(error: ModuleNotFoundError) -> str:

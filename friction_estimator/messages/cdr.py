@@ -94,30 +94,33 @@ class CdrScanner:
 
 
 class CdrWriter:
-    """Serializes a message field by field, little endian; every field is appended at an offset that is returned.
+    """Serializes a message field by field, little endian.
 
     Attributes
     ----------
     buffer : all bytes so far; padding is zero
+    stamps : offsets of the stamps of its headers
+    slots : offset and length of its ``float64`` numbers, one a call of :meth:`zeros`
     """
 
     def __init__(self) -> None:
         self.buffer = bytearray(b"\x00\x01\x00\x00")
+        self.stamps: list[int] = []
+        self.slots: list[tuple[int, int]] = []
 
-    def header(self, frame_id: str) -> int:
+    def header(self, frame_id: str) -> None:
         """Append a std_msgs/Header with a zero stamp."""
-        offset = self.pack("iI", 4, 0, 0)
+        self.stamps.append(self.pack("iI", 4, 0, 0))
         self.string(frame_id)
-        return offset
 
     def pack(self, fields: str, size: int, *values: float) -> int:
-        """Append numbers of one size [bytes]; ``fields`` are the letters of :mod:`struct`."""
+        """Append numbers of one size [bytes], ``fields`` are the letters of :mod:`struct`; return their offset."""
         offset = self._align(size)
         self.buffer += struct.pack(f"<{fields}", *values)
         return offset
 
     def string(self, text: str) -> int:
-        """Append a string; the offset is that of its length."""
+        """Append a string; return the offset of its length."""
         data = text.encode() + b"\x00"
         offset = self.pack("I", 4, len(data))
         self.buffer += data
@@ -129,39 +132,50 @@ class CdrWriter:
         for text in texts:
             self.string(text)
 
-    def zeros(self, count: int) -> int:
+    def zeros(self, count: int) -> None:
         """Append ``float64`` numbers without their count."""
-        offset = self._align(8 if count else 1)
-        self.buffer += bytes(8 * count)
-        return offset
+        if count:
+            self.slots.append((self._align(8), count))
+            self.buffer += bytes(8 * count)
 
-    def sequence(self, count: int) -> int:
-        """Append a ``float64[]`` of zeros; the offset is that of its first number."""
+    def sequence(self, count: int) -> None:
+        """Append a ``float64[]`` of zeros."""
         self.pack("I", 4, count)
-        return self.zeros(count)
+        self.zeros(count)
 
     def _align(self, size: int) -> int:
         self.buffer += bytes(-(len(self.buffer) - BODY) % size)
         return len(self.buffer)
 
 
-class _Template:
-    """A serialized message of which only stamp and numbers change."""
+class Template:
+    """A serialized message of which only stamps and numbers change.
 
-    def __init__(self, buffer: bytearray) -> None:
-        self._buffer = buffer
+    Parameters
+    ----------
+    writer : all fields of the message
 
-    def _numbers(self, offset: int, count: int) -> FloatArray:
-        """View (count,) of the numbers from this offset on."""
-        return np.frombuffer(self._buffer, _FLOAT, count, offset) if count else np.empty(0)
+    Attributes
+    ----------
+    buffer : the newest message
+    """
 
-    def _stamped(self, stamp_ns: int, at: int = BODY) -> bytes:
-        _STAMP.pack_into(self._buffer, at, *divmod(stamp_ns, NANOSECONDS))
-        return bytes(self._buffer)
+    def __init__(self, writer: CdrWriter) -> None:
+        self.buffer, self._stamps = writer.buffer, writer.stamps
+        self._numbers = [np.frombuffer(self.buffer, _FLOAT, count, offset) for offset, count in writer.slots]
+
+    def serialize(self, stamp_ns: int, *values: FloatArray) -> bytes:
+        """Bytes of a message with this stamp [ns]; the arrays fill its numbers in the order of the fields."""
+        for numbers, value in zip(self._numbers, values):  # noqa: B905 - strict would double the time of a short message
+            numbers[:] = value if value.ndim == 1 else value.reshape(-1)
+        seconds, nanoseconds = divmod(stamp_ns, NANOSECONDS)
+        for offset in self._stamps:
+            _STAMP.pack_into(self.buffer, offset, seconds, nanoseconds)
+        return bytes(self.buffer)
 
 
-class JointStateTemplate(_Template):
-    """Serializes successive sensor_msgs/JointState messages of the same joints.
+class JointStateTemplate(Template):
+    """Successive sensor_msgs/JointState messages of the same joints: of position, velocity and effort, or of effort.
 
     Parameters
     ----------
@@ -174,57 +188,31 @@ class JointStateTemplate(_Template):
         writer = CdrWriter()
         writer.header(frame_id)
         writer.strings(joint_names)
-        counts = [len(joint_names) * given for given in (with_state, with_state, True)]
-        offsets = [writer.sequence(count) for count in counts]
-        super().__init__(writer.buffer)
-        self._position, self._velocity, self._effort = map(self._numbers, offsets, counts)
-
-    def serialize(
-        self,
-        stamp_ns: int,
-        effort: FloatArray,
-        position: FloatArray | None = None,
-        velocity: FloatArray | None = None,
-    ) -> bytes:
-        """Bytes of a message.
-
-        Parameters
-        ----------
-        stamp_ns : header stamp [ns]
-        effort : (n,)
-        position, velocity : (n,), for a template with state
-        """
-        self._effort[:] = effort
-        if position is not None and velocity is not None:
-            self._position[:], self._velocity[:] = position, velocity
-        return self._stamped(stamp_ns)
+        for given in (with_state, with_state, True):
+            writer.sequence(len(joint_names) * given)
+        super().__init__(writer)
 
 
-class StampedTemplate(_Template):
-    """Serializes messages that consist of a header, optionally the name of a second frame, and numbers.
+class StampedTemplate(Template):
+    """Successive messages that consist of a header, optionally the name of a second frame, and numbers.
 
     Parameters
     ----------
-    count : number of ``float64`` values
+    counts : lengths of the arrays of ``float64`` that fill the message
     frames : frame_id of the header, and child_frame_id where the message has one
     sequence : whether the message is a sequence with this one element, as in tf2_msgs/TFMessage
     """
 
-    def __init__(self, count: int, *frames: str, sequence: bool = False) -> None:
+    def __init__(self, counts: Sequence[int], *frames: str, sequence: bool = False) -> None:
         writer = CdrWriter()
         if sequence:
             writer.pack("I", 4, 1)
-        self._stamp_offset = writer.header(frames[0])
+        writer.header(frames[0])
         for child in frames[1:]:
             writer.string(child)
-        offset = writer.zeros(count)
-        super().__init__(writer.buffer)
-        self._values = self._numbers(offset, count)
-
-    def serialize(self, stamp_ns: int, *values: FloatArray) -> bytes:
-        """Bytes of a message; the arrays fill its numbers one after the other."""
-        np.concatenate([value.reshape(-1) for value in values], out=self._values)
-        return self._stamped(stamp_ns, self._stamp_offset)
+        for count in counts:
+            writer.zeros(count)
+        super().__init__(writer)
 
 
 def serialize_string(text: str) -> bytes:

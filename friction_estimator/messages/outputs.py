@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -14,17 +14,10 @@ from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import quaternion_from_matrix
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import (
-    BODY,
-    NANOSECONDS,
-    CdrWriter,
-    JointStateTemplate,
-    StampedTemplate,
-    serialize_string,
-)
+from friction_estimator.messages.cdr import CdrWriter, JointStateTemplate, StampedTemplate, Template, serialize_string
 from friction_estimator.messages.topics import Topic, When
 from friction_estimator.robot.urdf import parse_urdf
-from friction_estimator.types import BaseState, FloatArray, FrictionEstimate
+from friction_estimator.types import BaseState, FloatArray, FrictionEstimate, GroundTruth
 
 _POINTS = 24
 _RADIUS = 0.08  # of the arcs [m]
@@ -104,52 +97,33 @@ class FrictionMarkers:
         )
         writer = CdrWriter()
         writer.pack("I", 4, 2 * len(axes))
-        places = []
+        self._places = []
         for number, (axis, u) in enumerate(zip(axes, across, strict=True)):
-            places.append(_write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS))
-            places.append(_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0))
-        buffer = self._buffer = writer.buffer
-        words = len(buffer) // 4
-        self._integers, self._reals = np.frombuffer(buffer, "<u4", words), np.frombuffer(buffer, "<f4", words)
-        self._coordinates = np.frombuffer(buffer, "<f8", (len(buffer) - BODY) // 8, BODY)
-        self._stamps = np.array([place.stamp for place in places], dtype=np.intp) // 4
-        self._colors = np.array([place.color for place in places], dtype=np.intp)[:, None] // 4 + np.arange(3)
-        first = np.array([place.points - BODY for place in places[::2]], dtype=np.intp)[:, None] // 8
-        self._arcs = first + np.arange(3 * _POINTS)
-        self._texts = [place.text for place in places[1::2]]
+            arc, _ = _write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS)
+            self._places.append((arc, *_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0)))
+        self._template = Template(writer)
 
     def build(self, estimate: FrictionEstimate) -> bytes:
         """Bytes of a visualization_msgs/MarkerArray: an arc and a text for every joint."""
-        seconds, nanoseconds = divmod(estimate.stamp_ns, NANOSECONDS)
-        self._integers[self._stamps], self._integers[self._stamps + 1] = seconds % 2**32, nanoseconds  # before 1970
-        self._reals[self._colors] = np.where(np.repeat(estimate.measured, 2)[:, None], _MEASURED, _MODELLED)
         part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
         angles = np.linspace(0.0, part * _FULL_TURN, _POINTS, axis=1)[:, :, None]
         points = np.cos(angles) * self._cosine + np.sin(angles) * self._sine
-        self._coordinates[self._arcs] = points.reshape(self._arcs.shape)
-        for offset, torque in zip(self._texts, estimate.friction.tolist(), strict=True):
+        signals = self._places, estimate.measured.tolist(), estimate.friction.tolist()
+        for (color_of_arc, color_of_text, place), measured, torque in zip(*signals, strict=True):
+            for offset in (color_of_arc, color_of_text):
+                struct.pack_into("<3f", self._template.buffer, offset, *(_MEASURED if measured else _MODELLED))
             text = f"{torque:+.2f} N m".encode()
             if len(text) > _LONGEST_TEXT:
                 text = f"{torque:+.0e} N m".encode()
-            struct.pack_into(f"<I{_LONGEST_TEXT + 1}s", self._buffer, offset, len(text) + 1, text)
-        return bytes(self._buffer)
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Offsets of the fields of a marker that change: stamp, color, points, and length of the text."""
-
-    stamp: int
-    color: int
-    points: int
-    text: int
+            struct.pack_into(f"<I{_LONGEST_TEXT + 1}s", self._template.buffer, place, len(text) + 1, text)
+        return self._template.serialize(estimate.stamp_ns, *points)
 
 
 def _write_marker(
     writer: CdrWriter, number: int, frame: str, kind: _Kind, position: FloatArray, points: int
-) -> _Places:
-    """Append a visualization_msgs/Marker that is fixed to its frame."""
-    stamp = writer.header(frame)
+) -> tuple[int, int]:
+    """Append a visualization_msgs/Marker that is fixed to its frame; offsets of its colour and its text."""
+    writer.header(frame)
     writer.string(kind.namespace)
     writer.pack("3i", 4, number, kind.type, 0)  # add or modify
     writer.pack("10d", 8, *position, *_UPRIGHT, *kind.scale)
@@ -157,10 +131,11 @@ def _write_marker(
     writer.pack("iI", 4, 0, 0)  # it never expires
     writer.pack("B", 1, True)
     writer.pack("I", 4, points)
-    first_point = writer.zeros(3 * points)
+    writer.zeros(3 * points)
     writer.pack("I", 4, 0)  # no colours of single points
     writer.string("")  # no texture: its source, then an empty CompressedImage and coordinates
-    writer.header("")
+    writer.pack("iI", 4, 0, 0)
+    writer.string("")
     writer.string("")
     writer.pack("2I", 4, 0, 0)
     text = writer.string(_LONGEST_TEXT * " " if kind is _TEXT else "")
@@ -168,7 +143,7 @@ def _write_marker(
     writer.string("")
     writer.pack("I", 4, 0)
     writer.pack("B", 1, False)
-    return _Places(stamp, color, first_point, text)
+    return color, text
 
 
 def _perpendicular(axis: FloatArray) -> FloatArray:
@@ -178,7 +153,6 @@ def _perpendicular(axis: FloatArray) -> FloatArray:
 
 
 _DISPLAY_PERIOD_NS = 100_000_000
-_NO_COVARIANCE = np.zeros((6, 6))
 _SAMPLE = frozenset({When.SAMPLE})
 _CHANGED = frozenset({When.SAMPLE, When.CHANGE})
 _SLOW = frozenset({When.SAMPLE, When.CHANGE, When.SLOW})
@@ -234,8 +208,9 @@ class OutputMessages:
         self._schedule = OutputSchedule(config.output.slow_rate)
         self._friction = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
         self._scalar = JointStateTemplate(topics.BASE_FRAME, joint_names)
-        self._odometry = OdometryTemplate(topics.ODOM_FRAME, topics.BASE_FRAME)
-        self._transform = TransformTemplate(topics.ODOM_FRAME, topics.BASE_FRAME)
+        frames = topics.ODOM_FRAME, topics.BASE_FRAME
+        self._odometry = StampedTemplate(ODOMETRY, *frames)
+        self._transform = StampedTemplate((3, 4), *frames, sequence=True)
         self._no_torque = np.zeros(len(joint_names))
         self._sigma_is_wanted = False
 
@@ -261,7 +236,7 @@ class OutputMessages:
         stamp_ns = estimate.stamp_ns
         built: list[tuple[Topic, bytes]] = []
         if self._has_friction:
-            friction = self._friction.serialize(stamp_ns, estimate.friction, estimate.position, estimate.velocity)
+            friction = self._friction.serialize(stamp_ns, estimate.position, estimate.velocity, estimate.friction)
             built.append((topics.FRICTION, friction))
         due = self._schedule.due(stamp_ns, (estimate.phase.name, estimate.measured.tobytes(), estimate.valid.tobytes()))
         if self._has_friction and len(due) > 1 and When.SLOW in due:
@@ -287,18 +262,9 @@ class OutputMessages:
             return serialize_string(estimate.phase.name)
         if topic is topics.FRICTION_MARKERS:
             return self._markers.build(estimate)
-        base = estimate.base
         if topic is topics.BASE_TRANSFORM:
-            return self._transform.serialize(estimate.stamp_ns, base)
-        return self._odometry.serialize(
-            estimate.stamp_ns,
-            base.position_base_in_world,
-            base.rotation_base_to_world,
-            base.linear_velocity,
-            base.angular_velocity,
-            base.pose_covariance,
-            base.twist_covariance,
-        )
+            return self._transform.serialize(estimate.stamp_ns, *_pose(estimate.base))
+        return self._odometry.serialize(estimate.stamp_ns, *odometry_numbers(estimate.base))
 
 
 class OutputSchedule:
@@ -346,72 +312,25 @@ class OutputSchedule:
         return _ALL
 
 
-class OdometryTemplate:
-    """Serializes nav_msgs/Odometry of one base.
+ODOMETRY = (3, 4, 36, 3, 3, 36)
+"""Lengths of the arrays of a nav_msgs/Odometry."""
 
-    The twist of an Odometry is in the base axes; the linear velocity of a base state is in the world axes.
 
-    Parameters
-    ----------
-    frame_id, child_frame_id : world frame and base frame
+def odometry_numbers(base: BaseState | GroundTruth) -> Iterator[FloatArray]:
+    """Arrays of a nav_msgs/Odometry. Its twist is in the base axes; the linear velocity of a base is in the world axes.
+
+    The ground truth has no covariance.
     """
-
-    def __init__(self, frame_id: str, child_frame_id: str) -> None:
-        self._template = StampedTemplate(85, frame_id, child_frame_id)
-
-    def serialize(
-        self,
-        stamp_ns: int,
-        position: FloatArray,
-        rotation: FloatArray,
-        linear_velocity: FloatArray,
-        angular_velocity: FloatArray,
-        pose_covariance: FloatArray = _NO_COVARIANCE,
-        twist_covariance: FloatArray = _NO_COVARIANCE,
-    ) -> bytes:
-        """Bytes of a message.
-
-        Parameters
-        ----------
-        stamp_ns : header stamp [ns]
-        position : (3,) of the base in the world [m]
-        rotation : (3, 3) base to world
-        linear_velocity : (3,) of the base origin, world axes [m/s]
-        angular_velocity : (3,) base axes [rad/s]
-        pose_covariance : (6, 6) position, then rotation about the world axes
-        twist_covariance : (6, 6) linear (world axes), then angular (base axes)
-        """
-        in_base_axes = twist_covariance.copy()
-        in_base_axes[:3] = rotation.T @ in_base_axes[:3]
-        in_base_axes[:, :3] = in_base_axes[:, :3] @ rotation
-        return self._template.serialize(
-            stamp_ns,
-            position,
-            _quaternion(rotation),
-            pose_covariance,
-            rotation.T @ linear_velocity,
-            angular_velocity,
-            in_base_axes,
-        )
+    rotation, pose, twist = base.rotation_base_to_world, np.zeros((6, 6)), np.zeros((6, 6))
+    if not isinstance(base, GroundTruth):
+        pose, twist = base.pose_covariance, base.twist_covariance.copy()
+    twist[:3] = rotation.T @ twist[:3]
+    twist[:, :3] = twist[:, :3] @ rotation
+    yield from _pose(base)
+    yield from (pose, rotation.T @ base.linear_velocity, base.angular_velocity, twist)
 
 
-class TransformTemplate:
-    """Serializes tf2_msgs/TFMessage with the pose of one base.
-
-    Parameters
-    ----------
-    frame_id, child_frame_id : world frame and base frame
-    """
-
-    def __init__(self, frame_id: str, child_frame_id: str) -> None:
-        self._template = StampedTemplate(7, frame_id, child_frame_id, sequence=True)
-
-    def serialize(self, stamp_ns: int, base: BaseState) -> bytes:
-        """Bytes of a message."""
-        return self._template.serialize(stamp_ns, base.position_base_in_world, _quaternion(base.rotation_base_to_world))
-
-
-def _quaternion(rotation: FloatArray) -> FloatArray:
-    """In the order of geometry_msgs/Quaternion: x, y, z, w."""
-    w, x, y, z = quaternion_from_matrix(rotation).tolist()
-    return np.array((x, y, z, w))
+def _pose(base: BaseState | GroundTruth) -> tuple[FloatArray, FloatArray]:
+    """Position, and orientation in the order of geometry_msgs/Quaternion: x, y, z, w."""
+    w, x, y, z = quaternion_from_matrix(base.rotation_base_to_world).tolist()
+    return base.position_base_in_world, np.array((x, y, z, w))

@@ -1,32 +1,108 @@
-"""The inverse of ``outputs.py``: recorded output and ground-truth messages to arrays, for the report."""
+"""What a bag keeps of a run: its description, and the inverse of ``outputs.py``, recorded messages to arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from friction_estimator.errors import BagError
+from friction_estimator.config import Config, CouplingConfig
+from friction_estimator.config.robot import combined
+from friction_estimator.errors import BagError, ConfigError
+from friction_estimator.laws import JointLaws, laws_of_joints
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 
-_SCALARS = (
-    topics.FRICTION,
-    topics.SIGMA,
-    topics.MEASURED,
-    topics.MODEL,
-    topics.COULOMB,
-    topics.VISCOUS,
-    topics.COULOMB_SIGMA,
-    topics.VISCOUS_SIGMA,
-    topics.EXTERNAL_TORQUE,
-    topics.TRUE_FRICTION,
-)
-RECORDED = (*_SCALARS, topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE, topics.COLLISION)
+_KEY = "friction_estimator"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """Description of one run. A fact that is not known is empty.
+
+    Attributes
+    ----------
+    robot : name of the robot's configuration
+    source : origin of the sensor data, as text
+    observer, law : names of the observer and of the friction law
+    limbs : joints between the base and each foot, by foot
+    supports : name of the contact phase in which only one foot stands, by foot
+    smoothing : length of the later data that each estimate uses, as text; empty for live estimates
+    coupling : motors that move several joints together
+    """
+
+    robot: str = ""
+    source: str = ""
+    observer: str = ""
+    law: str = ""
+    limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    supports: Mapping[str, str] = field(default_factory=dict)
+    smoothing: str = ""
+    coupling: CouplingConfig = CouplingConfig()
+
+    @classmethod
+    def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
+        """Describe a run with this configuration."""
+        model = RobotModel(config, urdf_xml)
+        limbs = {
+            foot.name: tuple(name for name, on_it in zip(model.joint_names, row, strict=True) if on_it)
+            for foot, row in zip(config.feet, model.limb, strict=True)
+        }
+        supports = {foot.name: foot.support_name for foot in config.feet}
+        identifier = config.identifier
+        laws = JointLaws(laws_of_joints(config.friction_law, identifier.joint_laws, model.motors.names))
+        law = laws.describe(model.motors.names)
+        return cls(robot, source, config.observer, law, limbs, supports, coupling=config.robot.coupling)
+
+    def motors(self, joint_names: Sequence[str]) -> Transmission:
+        """Motors of these joints (n). Joints that share motors with a missing joint get one motor each."""
+        coupling = self.coupling.coupling()
+        parts = () if coupling is None else coupling.parts
+        there = [part for part in parts if set(part.joint_names) <= set(joint_names)]
+        return Transmission.of(combined(there) if there else None, joint_names)
+
+    def to_custom_data(self) -> dict[str, str]:
+        """The description as custom data of a rosbag2."""
+        return {_KEY: json.dumps(dataclasses.asdict(self))}
+
+    @classmethod
+    def from_custom_data(cls, custom_data: Mapping[str, str]) -> RunDescription:
+        """Read the description of a bag; all facts are empty when the bag was not written by this package."""
+        try:
+            values = json.loads(custom_data.get(_KEY, "{}"))
+            known = {item.name: values[item.name] for item in dataclasses.fields(cls) if item.name in values}
+            known["limbs"] = {foot: tuple(joints) for foot, joints in known.get("limbs", {}).items()}
+            coupling = {name: tuple(entries) for name, entries in known.get("coupling", {}).items()}
+            known["coupling"] = CouplingConfig(**coupling)
+            return cls(**known)
+        except (ValueError, TypeError, AttributeError, ConfigError):
+            return cls()
+
+    def standing_feet(self, phase: str) -> frozenset[str]:
+        """Feet that stand in a contact phase."""
+        if phase == "double_support":
+            return frozenset(self.supports)
+        names = phase.split("+")
+        return frozenset(foot for foot, support in self.supports.items() if support in names)
+
+
+_SLOW = {
+    "model": topics.MODEL, "coulomb": topics.COULOMB, "viscous": topics.VISCOUS,
+    "coulomb_sigma": topics.COULOMB_SIGMA, "viscous_sigma": topics.VISCOUS_SIGMA,
+    "external_torque": topics.EXTERNAL_TORQUE,
+}  # fmt: skip
+"""Topics by the attribute of a :class:`Recording` that has their series."""
+_PHASES = (topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE)
+RECORDED = (
+    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.TRUE_FRICTION, topics.COLLISION, *_SLOW.values(), *_PHASES,
+)  # fmt: skip
 """Topics that a recording is made of."""
 
 
@@ -142,15 +218,9 @@ class RecordingBuilder:
     def __init__(self) -> None:
         self._joint_names: tuple[str, ...] = ()
         self._orders: dict[tuple[str, ...], list[int]] = {}
-        self._stamps: dict[str, list[int]] = {topic.name: [] for topic in _SCALARS}
-        self._received: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
-        self._efforts: dict[str, list[FloatArray]] = {topic.name: [] for topic in _SCALARS}
-        self._states: list[tuple[FloatArray, FloatArray]] = []
-        self._collisions: list[tuple[int, Any]] = []
-        self._phase_names: dict[str, list[str]] = {
-            topics.CONTACT_PHASE.name: [],
-            topics.TRUE_CONTACT_PHASE.name: [],
-        }
+        self._times: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
+        self._stamps: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
+        self._content: dict[str, list[Any]] = {topic.name: [] for topic in RECORDED}
 
     def add(self, topic: str, time_ns: int, message: Any) -> None:
         """Add one message.
@@ -161,17 +231,15 @@ class RecordingBuilder:
         time_ns : time under which it was recorded [ns]
         message : of rclpy or rosbags
         """
-        if topic in self._phase_names:
-            self._phase_names[topic].append(message.data)
-        elif topic == topics.COLLISION.name:
-            self._collisions += [(header_stamp(message), status) for status in message.status]
+        if topic in (phase.name for phase in _PHASES):
+            content = message.data
         else:
-            self._efforts[topic].append(self._values(topic, message, "effort"))
+            fields = ("effort", "position", "velocity") if topic == topics.FRICTION.name else ("effort",)
+            is_collision = topic == topics.COLLISION.name
+            content = message.status if is_collision else [self._values(topic, message, field) for field in fields]
             self._stamps[topic].append(header_stamp(message))
-            if topic == topics.FRICTION.name:
-                states = self._values(topic, message, "position"), self._values(topic, message, "velocity")
-                self._states.append(states)
-        self._received[topic].append(time_ns)
+        self._content[topic].append(content)
+        self._times[topic].append(time_ns)
 
     def finish(self, description: RunDescription) -> Recording:
         """Resample all series at the stamps of the friction estimates.
@@ -181,34 +249,28 @@ class RecordingBuilder:
         BagError
             When there is no friction estimate.
         """
-        stamps = self._stamps[topics.FRICTION.name]
-        if not stamps:
+        if not self._stamps[topics.FRICTION.name]:
             raise BagError(f"there is no message on the topic {topics.FRICTION.name!r}; run `replay` on the bag first")
-        stamps_ns, rows = np.unique(np.array(stamps), return_index=True)
-        start_ns = int(stamps_ns[0])
-        time = (stamps_ns - start_ns) * 1e-9
-        measured, sigma = self._series(topics.MEASURED, start_ns), self._series(topics.SIGMA, start_ns)
-        truth = self._series(topics.TRUE_FRICTION, start_ns)
-        nothing = np.full((time.size, len(self._joint_names)), np.nan)
+        start_ns = min(self._stamps[topics.FRICTION.name])
+        time, (friction, position, velocity) = self._signals(topics.FRICTION, start_ns)
+        measured, sigma, truth = (
+            self._series(topic, start_ns) for topic in (topics.MEASURED, topics.SIGMA, topics.TRUE_FRICTION)
+        )
+        collisions = zip(self._stamps[topics.COLLISION.name], self._content[topics.COLLISION.name], strict=True)
         return Recording(
             joint_names=self._joint_names,
             time=time,
-            position=np.array([state[0] for state in self._states])[rows],
-            velocity=np.array([state[1] for state in self._states])[rows],
-            friction=np.array(self._efforts[topics.FRICTION.name])[rows],
-            sigma=nothing if sigma is None else sigma.at(time),
-            measured=np.ones(nothing.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
+            position=position,
+            velocity=velocity,
+            friction=friction,
+            sigma=np.full(friction.shape, np.nan) if sigma is None else sigma.at(time),
+            measured=np.ones(friction.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
             truth=None if truth is None else truth.at(time),
             phases=self._phases(topics.CONTACT_PHASE, topics.FRICTION, start_ns, time[-1]),
             true_phases=self._phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION, start_ns, time[-1]),
-            model=self._series(topics.MODEL, start_ns),
-            coulomb=self._series(topics.COULOMB, start_ns),
-            viscous=self._series(topics.VISCOUS, start_ns),
-            coulomb_sigma=self._series(topics.COULOMB_SIGMA, start_ns),
-            viscous_sigma=self._series(topics.VISCOUS_SIGMA, start_ns),
-            external_torque=self._series(topics.EXTERNAL_TORQUE, start_ns),
+            **{name: self._series(topic, start_ns) for name, topic in _SLOW.items()},
             description=description,
-            collisions=tuple(_collision(stamp - start_ns, status) for stamp, status in self._collisions),
+            collisions=tuple(_collision(stamp - start_ns, one) for stamp, found in collisions for one in found),
         )
 
     def _values(self, topic: str, message: Any, field: str) -> FloatArray:
@@ -230,20 +292,25 @@ class RecordingBuilder:
             self._orders[names] = [names.index(name) for name in self._joint_names]
         return self._orders[names]
 
+    def _signals(self, topic: topics.Topic, start_ns: int) -> tuple[FloatArray, FloatArray]:
+        """Times (m,) of different stamps, in order [s], and the fields of their messages, (f, m, n)."""
+        stamps, rows = np.unique(np.array(self._stamps[topic.name]), return_index=True)
+        fields = np.array(self._content[topic.name])[rows].swapaxes(0, 1)
+        return np.asarray((stamps - start_ns) * 1e-9), np.ascontiguousarray(fields)
+
     def _series(self, topic: topics.Topic, start_ns: int) -> Series | None:
         if not self._stamps[topic.name]:
             return None
-        stamps, rows = np.unique(np.array(self._stamps[topic.name]), return_index=True)
-        return Series((stamps - start_ns) * 1e-9, np.array(self._efforts[topic.name])[rows])
+        time, (values,) = self._signals(topic, start_ns)
+        return Series(time, values)
 
     def _phases(self, topic: topics.Topic, clock: topics.Topic, start_ns: int, end: float) -> tuple[PhaseInterval, ...]:
         """Intervals of equal names; the messages have no stamp, so stamps are interpolated by their recording times."""
-        names, received = self._phase_names[topic.name], self._received[topic.name]
+        names, received = self._content[topic.name], self._times[topic.name]
         if not names or not self._stamps[clock.name]:
             return ()
-        reference = np.array(self._received[clock.name], dtype=float)
         stamps = (np.array(self._stamps[clock.name]) - start_ns) * 1e-9
-        starts = np.interp(np.array(received, dtype=float), reference, stamps)
+        starts = np.interp(np.array(received, float), np.array(self._times[clock.name], float), stamps)
         return _intervals(names, starts.tolist(), end)
 
 

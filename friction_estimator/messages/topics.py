@@ -7,7 +7,6 @@ it comes from the friction law. It holds from its stamp until the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,7 +21,6 @@ STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TRANSFORMS = "tf2_msgs/msg/TFMessage"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
-DIAGNOSTICS_TOPIC = "/diagnostics"
 
 BASE_FRAME = "base_link"
 ODOM_FRAME = "odom"
@@ -75,37 +73,29 @@ def input_topics(config: Config) -> tuple[Topic, ...]:
     return (*topics, Topic(name, JOINT_STATE, When.SAMPLE, "desired joint velocities", parameter))
 
 
-FRICTION = Topic(
-    "joint_friction", JOINT_STATE, When.SAMPLE, "friction torque [N m]; position and velocity echo the input"
+def _joints(name: str, when: When, description: str) -> Topic:
+    return Topic(name, JOINT_STATE, when, description)
+
+
+FRICTION = _joints("joint_friction", When.SAMPLE, "friction torque [N m]; position and velocity echo the input")
+SIGMA = _joints("joint_friction/sigma", When.SAMPLE, "standard deviation of the friction torque [N m]")
+MEASURED = _joints(
+    "joint_friction/measured", When.CHANGE, "1: the friction comes from the observer, 0: from the friction law"
 )
-SIGMA = Topic("joint_friction/sigma", JOINT_STATE, When.SAMPLE, "standard deviation of the friction torque [N m]")
-MEASURED = Topic(
-    "joint_friction/measured",
-    JOINT_STATE,
-    When.CHANGE,
-    "1: the friction comes from the observer, 0: from the friction law",
-)
-VALID = Topic(
+VALID = _joints(
     "joint_friction/valid",
-    JOINT_STATE,
     When.CHANGE,
     "1: the friction may be used, 0: a sensor, the joint or its law is in doubt; reasons are in /diagnostics",
 )
-MODEL = Topic("joint_friction/model", JOINT_STATE, When.SLOW, "friction torque of the identified law [N m]")
-COULOMB = Topic(
-    "joint_friction/coulomb", JOINT_STATE, When.SLOW, "Coulomb friction F_c over the velocities so far [N m]"
+MODEL = _joints("joint_friction/model", When.SLOW, "friction torque of the identified law [N m]")
+COULOMB = _joints("joint_friction/coulomb", When.SLOW, "Coulomb friction F_c over the velocities so far [N m]")
+VISCOUS = _joints("joint_friction/viscous", When.SLOW, "viscous friction F_v over the velocities so far [N m s/rad]")
+COULOMB_SIGMA = _joints("joint_friction/coulomb/sigma", When.SLOW, "standard deviation of F_c [N m]")
+VISCOUS_SIGMA = _joints("joint_friction/viscous/sigma", When.SLOW, "standard deviation of F_v [N m s/rad]")
+EXTERNAL_TORQUE = _joints(
+    "external_torque", When.SLOW, "external torque without foot wrenches and friction [N m]; NaN: unknown"
 )
-VISCOUS = Topic(
-    "joint_friction/viscous", JOINT_STATE, When.SLOW, "viscous friction F_v over the velocities so far [N m s/rad]"
-)
-COULOMB_SIGMA = Topic("joint_friction/coulomb/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_c [N m]")
-VISCOUS_SIGMA = Topic("joint_friction/viscous/sigma", JOINT_STATE, When.SLOW, "standard deviation of F_v [N m s/rad]")
-EXTERNAL_TORQUE = Topic(
-    "external_torque", JOINT_STATE, When.SLOW, "external torque without foot wrenches and friction [N m]; NaN: unknown"
-)
-EXTERNAL_TORQUE_SIGMA = Topic(
-    "external_torque/sigma", JOINT_STATE, When.SLOW, "standard deviation of the external torque [N m]"
-)
+EXTERNAL_TORQUE_SIGMA = _joints("external_torque/sigma", When.SLOW, "standard deviation of the external torque [N m]")
 BASE_STATE = Topic("base_state", ODOMETRY, When.SLOW, "estimated pose and twist of the base, with covariance")
 CONTACT_PHASE = Topic("contact_phase", STRING, When.CHANGE, "double_support, left_support, right_support, flight, ...")
 FRICTION_MARKERS = Topic(
@@ -113,21 +103,9 @@ FRICTION_MARKERS = Topic(
 )
 
 OUTPUTS = (
-    FRICTION,
-    SIGMA,
-    MEASURED,
-    VALID,
-    MODEL,
-    COULOMB,
-    VISCOUS,
-    COULOMB_SIGMA,
-    VISCOUS_SIGMA,
-    EXTERNAL_TORQUE,
-    EXTERNAL_TORQUE_SIGMA,
-    BASE_STATE,
-    CONTACT_PHASE,
-    FRICTION_MARKERS,
-)
+    FRICTION, SIGMA, MEASURED, VALID, MODEL, COULOMB, VISCOUS, COULOMB_SIGMA, VISCOUS_SIGMA, EXTERNAL_TORQUE,
+    EXTERNAL_TORQUE_SIGMA, BASE_STATE, CONTACT_PHASE, FRICTION_MARKERS,
+)  # fmt: skip
 """Topics of the estimator. ``/diagnostics`` is published by the node and not in this table."""
 
 OF_BASE = (BASE_STATE, CONTACT_PHASE)
@@ -136,8 +114,8 @@ OF_BASE = (BASE_STATE, CONTACT_PHASE)
 BASE_TRANSFORM = Topic("/tf", TRANSFORMS, When.SLOW, "estimated pose of the base, as the transform from odom")
 """Published where tf2_msgs is installed: in every apt installation of ROS 2, but not with its pip wheels."""
 
-COMPENSATION = Topic(
-    "friction_compensation", JOINT_STATE, When.SAMPLE, "torque to add to the motor command against friction [N m]"
+COMPENSATION = _joints(
+    "friction_compensation", When.SAMPLE, "torque to add to the motor command against friction [N m]"
 )
 """Published with ``compensation.enabled`` only; the last message has zero torque."""
 
@@ -145,6 +123,7 @@ COLLISION = Topic(
     "collision", DIAGNOSTICS, When.CHANGE, "one message for each collision: limb, joint, signal and its threshold"
 )
 """Published with the parameter ``collision_thresholds`` of the node only."""
+NODE_STATUS = Topic("/diagnostics", DIAGNOSTICS, When.SLOW, "state of the nodes, once a second")
 COLLISION_WRENCH = Topic(
     "collision/wrench", WRENCH, When.SAMPLE, "while a limb collides: unexpected wrench, in and about the base frame"
 )
@@ -166,15 +145,17 @@ def output_topics(config: Config) -> tuple[Topic, ...]:
     return (*topics, COMPENSATION) if config.has_compensation else topics
 
 
+def result_topics(config: Config) -> tuple[Topic, ...]:
+    """Topics of the estimator that are recorded: all but the markers for rviz."""
+    return tuple(topic for topic in output_topics(config) if topic is not FRICTION_MARKERS)
+
+
 TRUTH_PREFIX = "ground_truth/"
-TRUE_FRICTION = Topic(
-    "ground_truth/joint_friction", JOINT_STATE, When.SAMPLE, "true friction torque [N m], stamped like the joint states"
+TRUE_FRICTION = _joints(
+    "ground_truth/joint_friction", When.SAMPLE, "true friction torque [N m], stamped like the joint states"
 )
-TRUE_EXTERNAL_TORQUE = Topic(
-    "ground_truth/external_torque",
-    JOINT_STATE,
-    When.SLOW,
-    "true torque of all forces except those of the ground on the feet [N m]",
+TRUE_EXTERNAL_TORQUE = _joints(
+    "ground_truth/external_torque", When.SLOW, "true torque of all forces except those of the ground on the feet [N m]"
 )
 TRUE_BASE_STATE = Topic("ground_truth/base_state", ODOMETRY, When.SLOW, "true pose and twist of the base")
 TRUE_CONTACT_PHASE = Topic("ground_truth/contact_phase", STRING, When.CHANGE, "name of the feet that touch the ground")
@@ -182,14 +163,10 @@ TRUE_CONTACT_PHASE = Topic("ground_truth/contact_phase", STRING, When.CHANGE, "n
 
 def true_wrench(foot_name: str) -> Topic:
     """Topic with the noiseless wrench of one foot."""
-    return Topic(
-        f"{TRUTH_PREFIX}{foot_name}/wrench",
-        WRENCH,
-        When.SLOW,
-        "wrench of the ground on the foot, sole frame",
-    )
+    return Topic(f"{TRUTH_PREFIX}{foot_name}/wrench", WRENCH, When.SLOW, "wrench of the ground on the foot, sole frame")
 
 
-def truth_topics(foot_names: Iterable[str]) -> tuple[Topic, ...]:
+def truth_topics(config: Config) -> tuple[Topic, ...]:
     """Topics of ground truth, which only a simulator publishes."""
-    return (TRUE_FRICTION, TRUE_EXTERNAL_TORQUE, TRUE_BASE_STATE, TRUE_CONTACT_PHASE, *map(true_wrench, foot_names))
+    wrenches = (true_wrench(foot.name) for foot in config.feet)
+    return (TRUE_FRICTION, TRUE_EXTERNAL_TORQUE, TRUE_BASE_STATE, TRUE_CONTACT_PHASE, *wrenches)

@@ -29,7 +29,7 @@ from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
-from friction_estimator.messages.inputs import InputReader
+from friction_estimator.messages.sensors import InputReader
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
@@ -52,7 +52,7 @@ from friction_estimator.ros.parameters import (
     on_change,
     read_parameters,
 )
-from friction_estimator.ros.spin import ManagedNode, Running, compile_kernels, freeze, run
+from friction_estimator.ros.spin import ManagedNode, Running, compile_kernels, freeze
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 _WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
@@ -87,7 +87,7 @@ class EstimatorNode(ManagedNode):
         self._guard: CompensationGuard | None = None
         self._collisions: CollisionPublisher | None = None
         self._active = False
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.DIAGNOSTICS_TOPIC, OUTPUT)
+        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.NODE_STATUS.name, OUTPUT)
         self._warn_again: dict[str, float] = {}
         self._saving: Future[None] | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
@@ -436,8 +436,3 @@ def _answer(
 ) -> Trigger.Response | SetBool.Response:
     response.success, response.message = success, message
     return response
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node as a process."""
-    return run(EstimatorNode, arguments, EstimatorNode.play)

@@ -18,7 +18,13 @@ from types import FrameType, ModuleType
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that ask a process to end: Ctrl-C, ``kill``, a terminal or ssh connection that closes, Ctrl-backslash."""
 
-NODES = ("estimator_node", "simulation_node", "replay_node", "recorder_node")
+NODES = {
+    "estimator_node": ("estimator_node", "EstimatorNode"),
+    "simulation_node": ("players", "SimulationNode"),
+    "replay_node": ("players", "ReplayNode"),
+    "recorder_node": ("recorder_node", "RecorderNode"),
+}
+"""Module and class of each node."""
 
 
 def on_end_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
@@ -43,7 +49,9 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     """
     on_end_signals(_leave)  # until the node sets its own handlers
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: threads slow down operations on small matrices
-    return int(import_module(f"friction_estimator.ros.{name}").main(arguments))
+    module, kind = NODES[name]
+    node = getattr(import_module(f"friction_estimator.ros.{module}"), kind)
+    return int(import_module("friction_estimator.ros.spin").run(node, arguments, node.play))
 
 
 def import_module(name: str) -> ModuleType:

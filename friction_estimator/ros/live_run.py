@@ -1,7 +1,8 @@
-"""A live run: simulator and estimator as two processes, the recorder in this one, and the newest values on topics."""
+"""A live run: simulator and estimator as processes, the recorder in this one; newest values on topics, and a view."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -28,19 +29,12 @@ from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
+from friction_estimator.ros.middleware import SENSOR_INPUT
 from friction_estimator.ros.processes import LoadMeter, ProcessError, Processes
-from friction_estimator.ros.recorder_node import (
-    COLLISION,
-    DIAGNOSTICS,
-    PERIOD,
-    HeaderClock,
-    Recorder,
-    input_topics,
-    result_topics,
-    truth_topics,
-)
+from friction_estimator.ros.recorder_node import PERIOD, HeaderClock, Recorder
 from friction_estimator.ros.spin import Running
 from friction_estimator.types import FloatArray
+from friction_estimator.views.live_view import LiveView, Skeleton
 
 _LOAD_PERIOD = 0.25  # between two readings of the CPU times [s]
 _QUIET = 1.0  # without a further estimate, after which the estimator is ended [s]
@@ -49,8 +43,21 @@ _START_UP = 180.0  # longest start; the first one compiles the numerical kernels
 _GOODBYE = 0.5  # recording after the end of the estimator [s]
 
 
+PERIOD_OF_FRAMES = 0.05
+"""Time between two frames of a view [s]."""
+_SHOWN = (
+    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.COULOMB, topics.VISCOUS, topics.CONTACT_PHASE,
+    topics.BASE_STATE, topics.TRUE_FRICTION,
+)  # fmt: skip
 _TRUTH_KEPT = 2000
 """Kept messages of the true friction: more than the simulator can be ahead of the estimator."""
+
+
+_EFFORTS = {
+    "friction": topics.FRICTION, "sigma": topics.SIGMA, "coulomb": topics.COULOMB, "viscous": topics.VISCOUS,
+    "measured": topics.MEASURED,
+}  # fmt: skip
+"""Topics of the attributes of :class:`LiveState` that are the newest ``effort``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,8 @@ class LiveState:
     Attributes
     ----------
     joint_names : (n); empty before the first estimate
-    friction, coulomb, viscous, measured : (n,) newest ``effort`` on the topics of these names; NaN while unknown
-    sigma, position : (n,) standard deviation of the friction [N m], and joint positions [rad]; NaN while unknown
+    friction, sigma, coulomb, viscous, measured : (n,) newest values on their topics; NaN while unknown
+    position : (n,) of the joints [rad]; NaN while unknown
     truth : (n,) true friction at the stamp of ``friction``; NaN while unknown
     base_position, base_quaternion : (3,) [m], (x, y, z, w) of the base in the world
     phase : contact phase
@@ -119,7 +126,7 @@ class LiveTopics:
     def handler(self, topic: str) -> Callable[[bytes], None] | None:
         """Function that the recorder calls with every message of a topic; None where only the newest one is used."""
         handlers = {
-            DIAGNOSTICS[0]: self._diagnostics,
+            topics.NODE_STATUS.name: self._diagnostics,
             topics.COLLISION.name: self._collision,
             topics.TRUE_FRICTION.name: self._truth.append,
         }
@@ -144,15 +151,11 @@ class LiveTopics:
         base_position, base_quaternion = _pose(self._message(topics.BASE_STATE.name, Odometry))
         return LiveState(
             joint_names=names,
-            friction=_effort(friction, names),
-            sigma=self._newest_effort(topics.SIGMA, names),
             position=np.full(len(names), np.nan) if friction is None else np.array(friction.position),
             base_position=base_position,
             base_quaternion=base_quaternion,
             truth=self._truth_at_estimate(names),
-            coulomb=self._newest_effort(topics.COULOMB, names),
-            viscous=self._newest_effort(topics.VISCOUS, names),
-            measured=self._newest_effort(topics.MEASURED, names),
+            **{name: _effort(self._message(topic.name, JointState), names) for name, topic in _EFFORTS.items()},
             phase="" if phase is None else phase.data,
             elapsed=self._elapsed(),
             joint_samples=self.joint_samples,
@@ -184,9 +187,6 @@ class LiveTopics:
         place = bisect_left(kept, stamp, key=stamp_of)
         found = place < len(kept) and stamp_of(kept[place]) == stamp
         return _effort(deserialize_message(kept[place], JointState) if found else None, names)
-
-    def _newest_effort(self, topic: topics.Topic, names: tuple[str, ...]) -> FloatArray:
-        return _effort(self._message(topic.name, JointState), names)
 
     def _message(self, topic: str, message_type: Any) -> Any:
         raw = self._recorder.newest.get(topic)
@@ -233,6 +233,64 @@ class View(Protocol):
     def show(self, state: LiveState) -> None:
         """Show the state; called a few times a second."""
         ...
+
+
+class StateView:
+    """Hands the state of a live run to a view, as frames.
+
+    Parameters
+    ----------
+    robot : configuration and URDF
+    view : that draws
+    """
+
+    period = PERIOD_OF_FRAMES
+
+    def __init__(self, robot: Robot, view: LiveView) -> None:
+        self._robot, self._view = robot, view
+        self._skeleton: Skeleton | None = None
+        self._events = 0
+
+    def show(self, state: LiveState) -> None:
+        """Send a frame; nothing before the first estimate."""
+        if not state.joint_names:
+            return
+        if self._skeleton is None:
+            self._skeleton = Skeleton(self._robot, state.joint_names)
+        new, self._events = state.collisions[self._events :], len(state.collisions)
+        pose = state.base_position, state.base_quaternion
+        signals = state.friction, state.sigma, state.truth
+        self._view.send(self._skeleton.frame(state.elapsed, state.position, pose, signals, state.phase, new))
+
+
+class ViewNode(Node):
+    """Subscribes to the topics of an estimator and shows them until the process ends.
+
+    Parameters
+    ----------
+    robot : configuration and URDF
+    view : that draws
+    """
+
+    def __init__(self, robot: Robot, view: LiveView) -> None:
+        super().__init__("friction_view")
+        self._view = StateView(robot, view)
+        self._recorder = Recorder(self)
+        self._topics = LiveTopics(robot.config, self._recorder)
+        joint_states = topics.sensor_topics(robot.config)[0]
+        shown = (joint_states, *_SHOWN, topics.NODE_STATUS, topics.COLLISION)
+        self._recorder.record(shown, SENSOR_INPUT, handler=self._topics.handler)
+
+    def play(self, executor: Executor, running: Running) -> None:
+        """Show until the process shall end."""
+        next_frame = 0.0
+        while running():
+            self._recorder.take()
+            if time.monotonic() >= next_frame:
+                next_frame = time.monotonic() + PERIOD_OF_FRAMES
+                self._view.show(self._topics.state({}))
+            executor.spin_once(timeout_sec=PERIOD)
+        self._recorder.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,16 +357,15 @@ class LiveRun(Node):
 
     def _record(self, recorder: Recorder) -> None:
         config, watch = self._options.robot.config, self._topics.handler
-        sensors, results = HeaderClock(), HeaderClock()
-        for topic, type_name in [*input_topics(config), *truth_topics(config)]:
-            recorder.record(topic, type_name, clock=sensors.of_type(type_name), also=watch(topic))
-        for topic, type_name in [*result_topics(config), DIAGNOSTICS, COLLISION]:
-            recorder.record(topic, type_name, clock=results.of_type(type_name), also=watch(topic))
+        sensors = (*topics.input_topics(config), *topics.truth_topics(config))
+        recorder.record(sensors, clock=HeaderClock(), handler=watch)
+        results = (*topics.result_topics(config), topics.NODE_STATUS, topics.COLLISION)
+        recorder.record(results, clock=HeaderClock(), handler=watch)
 
     def _start(self, name: str, own: Mapping[str, object]) -> subprocess.Popen[bytes]:
         options = self._options
         parameters = {**options.overrides, "robot.urdf": str(options.robot.urdf_path), **own}
-        words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={_yaml(value)}")]
+        words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={json.dumps(value)}")]
         words = ["--ros-args", "--params-file", str(options.robot_file), *words]
         process = self._processes.start(name, "friction_estimator.ros.executables", f"{name}_node", *words)
         self._load.pids[name] = process.pid
@@ -319,7 +376,7 @@ class LiveRun(Node):
 
         The simulation starts only then. While it starts, the estimator finds the recorder.
         """
-        names = [topic for topic, _ in result_topics(self._options.robot.config)]
+        names = [topic.name for topic in topics.result_topics(self._options.robot.config)]
         give_up = time.monotonic() + _START_UP
         while running() and not all(self.count_publishers(name) for name in names):
             self._work(0.05)
@@ -390,12 +447,3 @@ class LiveRun(Node):
                 self._next_views[number] = now + view.period
                 view.show(state)
         return state
-
-
-def _yaml(value: object) -> str:
-    """A value in the syntax of the ROS command line."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_yaml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -25,44 +25,27 @@ _LONGEST_TEXT = 4000
 _SENSOR_DEPTH = 2000
 """Two seconds at 1 kHz, so that no message is lost in a pause of the process."""
 
-SENSOR_INPUT = QoSProfile(
-    reliability=ReliabilityPolicy.BEST_EFFORT, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
-)
+
+def _qos(depth: int, reliability: ReliabilityPolicy = ReliabilityPolicy.RELIABLE, **others: Any) -> QoSProfile:
+    return QoSProfile(reliability=reliability, history=HistoryPolicy.KEEP_LAST, depth=depth, **others)
+
+
+SENSOR_INPUT = _qos(_SENSOR_DEPTH, ReliabilityPolicy.BEST_EFFORT)
 """Best effort matches any publisher."""
-
-RELIABLE_INPUT = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH
-)
+RELIABLE_INPUT = _qos(_SENSOR_DEPTH)
 """Matches reliable publishers only: messages that the transport dropped are sent again."""
-
-SENSOR_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=_SENSOR_DEPTH)
+SENSOR_OUTPUT = _qos(_SENSOR_DEPTH)
 """Of simulator and bag player: both reliable and best-effort subscribers match."""
-
-OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=10)
+OUTPUT = _qos(10)
 """Of results at a low rate."""
-
-FAST_OUTPUT = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=1000)
+FAST_OUTPUT = _qos(1000)
 """Of results at the joint-state rate: a recorder loses none in a pause of a second."""
-
-RECORDER = QoSProfile(reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST, depth=5000)
+RECORDER = _qos(5000)
 """Of subscriptions of the recorder to reliable publishers of this package."""
-
-LATCHED = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-)
+LATCHED = _qos(1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """Of robot_description: late subscribers get the last message."""
-
-
 HEARTBEAT_PERIOD = 0.1  # [s]
-HEARTBEAT = QoSProfile(
-    reliability=ReliabilityPolicy.RELIABLE,
-    history=HistoryPolicy.KEEP_LAST,
-    depth=1,
-    deadline=Duration(nanoseconds=500_000_000),
-)
+HEARTBEAT = _qos(1, deadline=Duration(nanoseconds=500_000_000))
 """Of the heartbeat: a subscription may ask for a deadline of half a second or more, and so be called when it stops."""
 
 

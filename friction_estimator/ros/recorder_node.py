@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -11,61 +11,45 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.node_parameters import RECORDER_FIELDS
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import RunDescription
+from friction_estimator.messages.topics import Topic
 from friction_estimator.ros.middleware import RECORDER, SENSOR_INPUT, SubscriptionOnDemand, message_class
 from friction_estimator.ros.parameters import find_robot_description, read_parameters
-from friction_estimator.ros.spin import Running, run
-
-DIAGNOSTICS = (topics.DIAGNOSTICS_TOPIC, topics.DIAGNOSTICS)
-COLLISION = (topics.COLLISION.name, topics.COLLISION.type)
+from friction_estimator.ros.spin import Running
 
 PERIOD = 0.01
 """Pause between two calls of :meth:`Recorder.take` [s]."""
 
-BagClock = Callable[[bytes, int], int]
-"""Time [ns] under which a message is recorded, from its serialized form and its time of arrival [ns]."""
-
-
-def arrival_clock(raw: bytes, arrival_ns: int) -> int:
-    """Record under the time of arrival, as ``ros2 bag record`` does."""
-    return arrival_ns
-
 
 class HeaderClock:
-    """Record under header stamps: for a simulation, whose time may run slower than the wall clock.
+    """Times [ns] under which messages are recorded: their header stamps, for a simulation slower than the wall clock.
 
-    Messages without a header get the stamp of the message that arrived before them.
+    A message without a header gets the stamp of the message that arrived before it.
     """
 
     def __init__(self) -> None:
         self._newest = 0
 
-    def of_type(self, type_name: str) -> BagClock:
-        """Clock for messages of this type."""
-        return self._before if type_name in (topics.STRING, topics.DIAGNOSTICS) else self._own
-
-    def _own(self, raw: bytes, arrival_ns: int) -> int:
+    def time(self, topic: Topic, raw: bytes, arrival_ns: int) -> int:
+        """Time of a serialized message that arrived at a time [ns]."""
+        if topic.type in (topics.STRING, topics.DIAGNOSTICS):
+            return self._newest or arrival_ns
         self._newest = stamp_of(raw)
         return self._newest
 
-    def _before(self, raw: bytes, arrival_ns: int) -> int:
-        return self._newest or arrival_ns
-
 
 class _Recorded(NamedTuple):
-    """A recorded topic: names, type, subscription, clock, and a further handler."""
+    """A recorded topic, its full name, its subscription, its clock and a further handler."""
 
-    topic: str
+    topic: Topic
     full_name: str
-    type_name: str
     subscription: SubscriptionOnDemand
-    clock: BagClock
+    clock: HeaderClock | None
     also: Callable[[bytes], None] | None
 
 
@@ -82,7 +66,7 @@ class Recorder:
 
     Attributes
     ----------
-    counts : messages written so far, by the name of the topic as given to :meth:`record`
+    counts : messages written so far, by topic
     newest : newest serialized message by topic
     """
 
@@ -95,29 +79,28 @@ class Recorder:
 
     def record(
         self,
-        topic: str,
-        type_name: str,
+        recorded: Iterable[Topic],
         qos: QoSProfile = RECORDER,
-        clock: BagClock = arrival_clock,
-        also: Callable[[bytes], None] | None = None,
+        clock: HeaderClock | None = None,
+        handler: Callable[[str], Callable[[bytes], None] | None] = lambda name: None,
     ) -> None:
-        """Record a topic.
+        """Record topics.
 
         Parameters
         ----------
-        topic : relative or absolute name
-        type_name : ``package/msg/Name``
+        recorded : their names are relative or absolute
         qos : reliable for publishers of this package, best effort for others
-        clock : time under which a message is recorded
-        also : called with every serialized message
+        clock : time under which a message is recorded; None: that of its arrival, as ``ros2 bag record`` does
+        handler : function, by name of the topic, that gets every serialized message; None where there is none
         """
-        self.counts[topic] = 0
-        full_name = self._node.resolve_topic_name(topic)
-        if self._writer is not None:
-            self._writer.add_topic(full_name, type_name)
         no_events = SubscriptionEventCallbacks(use_default_callbacks=False)
-        subscription = SubscriptionOnDemand(self._node, message_class(type_name), topic, qos, no_events)
-        self._recorded.append(_Recorded(topic, full_name, type_name, subscription, clock, also))
+        for topic in recorded:
+            self.counts[topic.name] = 0
+            full_name = self._node.resolve_topic_name(topic.name)
+            if self._writer is not None:
+                self._writer.add_topic(full_name, topic.type)
+            source = SubscriptionOnDemand(self._node, message_class(topic.type), topic.name, qos, no_events)
+            self._recorded.append(_Recorded(topic, full_name, source, clock, handler(topic.name)))
 
     def take(self) -> None:
         """Write all messages that have arrived since the last call, in the order of their arrival."""
@@ -126,10 +109,10 @@ class Recorder:
         counts, newest = self.counts, self.newest
         for arrival_ns, raw, recorded in arrived:
             if self._writer is not None:
-                at = recorded.clock(raw, arrival_ns)
-                self._writer.write_raw(recorded.full_name, recorded.type_name, at, raw)
-            counts[recorded.topic] += 1
-            newest[recorded.topic] = raw
+                at = arrival_ns if recorded.clock is None else recorded.clock.time(recorded.topic, raw, arrival_ns)
+                self._writer.write_raw(recorded.full_name, recorded.topic.type, at, raw)
+            counts[recorded.topic.name] += 1
+            newest[recorded.topic.name] = raw
             if recorded.also is not None:
                 recorded.also(raw)
 
@@ -139,25 +122,6 @@ class Recorder:
         for recorded in self._recorded:
             recorded.subscription.destroy()
         self._recorded.clear()
-
-
-def input_topics(config: Config) -> list[tuple[str, str]]:
-    """Names and types of the sensor topics."""
-    return _names(topics.input_topics(config))
-
-
-def result_topics(config: Config) -> list[tuple[str, str]]:
-    """Names and types of the outputs of the estimator, without the markers for rviz."""
-    return _names(topic for topic in topics.output_topics(config) if topic is not topics.FRICTION_MARKERS)
-
-
-def truth_topics(config: Config) -> list[tuple[str, str]]:
-    """Names and types of the ground-truth topics."""
-    return _names(topics.truth_topics(foot.name for foot in config.feet))
-
-
-def _names(items: Iterable[topics.Topic]) -> list[tuple[str, str]]:
-    return [(topic.name, topic.type) for topic in items]
 
 
 class RecorderNode(Node):
@@ -184,18 +148,13 @@ class RecorderNode(Node):
             custom_data = RunDescription.of(self._config, self._urdf_xml, "", "recorded live").to_custom_data()
         with BagWriter(self._output, custom_data=custom_data) as writer:
             recorder = Recorder(self, writer)
-            for topic, type_name in input_topics(self._config):
-                recorder.record(topic, type_name, RECORDER if self._inputs_reliable else SENSOR_INPUT)
-            for topic, type_name in [*result_topics(self._config), *truth_topics(self._config), DIAGNOSTICS, COLLISION]:
-                recorder.record(topic, type_name)
+            config, input_qos = self._config, RECORDER if self._inputs_reliable else SENSOR_INPUT
+            recorder.record(topics.input_topics(config), input_qos)
+            recorder.record((*topics.result_topics(config), *topics.truth_topics(config)))
+            recorder.record((topics.NODE_STATUS, topics.COLLISION))
             self.get_logger().info(f"recording to {writer.path}")
             while running():
                 executor.spin_once(timeout_sec=PERIOD)
                 recorder.take()
             recorder.close()
         self.get_logger().info(f"{writer.message_count} messages in {writer.path}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node as a process."""
-    return run(RecorderNode, arguments, RecorderNode.play)

@@ -6,7 +6,7 @@ import foxglove
 from foxglove import channels, messages
 
 from friction_estimator.types import FloatArray
-from friction_estimator.views.frame import ViewFrame, json_numbers
+from friction_estimator.views.live_view import ViewFrame, json_numbers
 
 _WORLD, _BASE = "odom", "base_link"
 _TEXT, _NUMBERS = {"type": "string"}, {"type": "array", "items": {"type": "number"}}

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
 
-from friction_estimator.views.frame import ViewFrame, json_numbers
+from friction_estimator.views.live_view import ViewFrame, json_numbers
 
 _WAITING = 40
 """Frames that wait for a browser at most; the oldest are dropped."""

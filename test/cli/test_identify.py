@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from friction_estimator.cli.main import main
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -183,7 +184,7 @@ def test_bags_give_what_tables_give(recorded: Columns, urdf: Path, log: Path, tm
     bag = tmp_path / "arm"
     order = ("elbow", "gripper", "shoulder")  # another order than that of the table, and a joint that the robot lacks
     with BagWriter(bag) as writer:
-        types = writer.types
+        types = BagMessageTypes()
         for row, time in enumerate(recorded["time"]):
             stamp_ns = 1_000_000_000 + round(1e9 * time)
             fields = {
@@ -193,7 +194,9 @@ def test_bags_give_what_tables_give(recorded: Columns, urdf: Path, log: Path, tm
                 for kind in ("position", "effort")
             }
             header = make_header(types, stamp_ns, "")
-            writer.write("joint_states", stamp_ns, types.make(JOINT_STATE, header=header, name=list(order), **fields))
+            write_message(
+                writer, "joint_states", stamp_ns, types.make(JOINT_STATE, header=header, name=list(order), **fields)
+            )
     for data in (bag, log):
         assert main(["identify", str(data), "-o", f"{data}.yaml", "--robot", str(urdf)]) == 0
     of_bag, of_table = (load_parameters(f"{data}.yaml") for data in (bag, log))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import friction_estimator
-from friction_estimator.cli.compile import ROOMS
+from friction_estimator.cli.installation import ROOMS
 from friction_estimator.cli.main import VERBS, main
 from friction_estimator.ros.executables import END_SIGNALS
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.shared.bag_messages import BagMessageTypes
 from friction_estimator.config import Config
-from friction_estimator.io.bags.reader import BagMessageTypes
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages.topics import Topic
 from friction_estimator.robot.model import RobotModel

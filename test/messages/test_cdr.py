@@ -17,8 +17,8 @@ from friction_estimator.errors import InputError
 from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string, stamp_of
-from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.outputs import FrictionMarkers, JointAxis, OdometryTemplate, TransformTemplate
+from friction_estimator.messages.outputs import ODOMETRY, FrictionMarkers, JointAxis, odometry_numbers
+from friction_estimator.messages.sensors import InputReader
 from friction_estimator.types import BaseState, FrictionEstimate
 from test.headers import make_header
 
@@ -67,7 +67,12 @@ def test_joint_states_are_those_of_rclpy_and_rosbags(
         given |= {"position": position, "velocity": velocity} if with_state else {}
         fields = {name: types.floats(given.get(name, np.empty(0))) for name in ("position", "velocity", "effort")}
         message = types.make(topics.JOINT_STATE, header=make_header(types, stamp, frame), name=names, **fields)
-        assert_same_bytes(types, template.serialize(stamp, **given), message, topics.JOINT_STATE)
+        assert_same_bytes(
+            types,
+            template.serialize(stamp, *(given[name] for name in fields if name in given)),
+            message,
+            topics.JOINT_STATE,
+        )
 
 
 def test_a_message_stays_as_it_was_when_the_next_one_is_made() -> None:
@@ -92,10 +97,10 @@ def test_wrenches_and_imus_are_those_of_rclpy_and_rosbags(types: Types, frame: s
         angular_velocity=vector("Vector3", rate), angular_velocity_covariance=values[16:25],
         linear_acceleration=vector("Vector3", force), linear_acceleration_covariance=values[28:],
     )  # fmt: skip
-    assert_same_bytes(types, StampedTemplate(37, frame).serialize(STAMP, values), imu, topics.IMU)
+    assert_same_bytes(types, StampedTemplate((37,), frame).serialize(STAMP, values), imu, topics.IMU)
     body = types.make("geometry_msgs/msg/Wrench", force=vector("Vector3", rate), torque=vector("Vector3", force))
     wrench = types.make(topics.WRENCH, header=header, wrench=body)
-    assert_same_bytes(types, StampedTemplate(6, frame).serialize(STAMP, rate, force), wrench, topics.WRENCH)
+    assert_same_bytes(types, StampedTemplate((3, 3), frame).serialize(STAMP, rate, force), wrench, topics.WRENCH)
 
 
 @pytest.mark.parametrize(("frame", "child"), [("odom", "base_link"), ("", ""), ("a", "bc"), ("map", "pelvis")])
@@ -103,9 +108,8 @@ def test_odometry_is_that_of_rclpy_and_rosbags(types: Types, frame: str, child: 
     make, rng = types.make, np.random.default_rng(2)
     position, linear, angular = rng.normal(size=(3, 3))
     pose_covariance, twist_covariance = rng.normal(size=(2, 6, 6))
-    ours = OdometryTemplate(frame, child).serialize(
-        STAMP, position, np.eye(3), linear, angular, pose_covariance, twist_covariance
-    )
+    base = BaseState(position, np.eye(3), linear, angular, pose_covariance, twist_covariance)
+    ours = StampedTemplate(ODOMETRY, frame, child).serialize(STAMP, *odometry_numbers(base))
 
     def vector(kind: str, numbers: np.ndarray) -> Any:
         return make(f"geometry_msgs/msg/{kind}", **dict(zip("xyz", numbers.tolist(), strict=True)))
@@ -126,7 +130,9 @@ def test_odometry_is_that_of_rclpy_and_rosbags(types: Types, frame: str, child: 
 def test_the_transform_of_the_base_is_its_pose() -> None:
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     base = BaseState(np.array([1.0, 2.0, 3.0]), turned, np.zeros(3), np.zeros(3), np.eye(6), np.eye(6))
-    raw = TransformTemplate("odom", "base_link").serialize(STAMP, base)
+    position, quaternion, *_ = odometry_numbers(base)
+    template = StampedTemplate((3, 4), "odom", "base_link", sequence=True)
+    raw = template.serialize(STAMP, position, quaternion)
     (transform,) = jazzy_typestore().deserialize_cdr(raw, topics.TRANSFORMS).transforms
     assert (transform.header.frame_id, transform.child_frame_id) == ("odom", "base_link")
     assert transform.header.stamp.sec * 10**9 + transform.header.stamp.nanosec == STAMP
@@ -185,8 +191,11 @@ def inputs() -> dict[str, tuple[bytes, Callable[[bytes], Any]]]:
     joints = JointStateTemplate("base", ["bcd", "extra", "a"], with_state=True)
     return {
         topics.JOINT_STATE: (joints.serialize(STAMP, *np.arange(9.0).reshape(3, 3)), reader.joint_state),
-        topics.IMU: (StampedTemplate(37, "imu_link").serialize(STAMP, values), reader.imu),
-        topics.WRENCH: (StampedTemplate(6, "l_sole").serialize(STAMP, values[:6]), lambda raw: reader.wrench(0, raw)),
+        topics.IMU: (StampedTemplate((37,), "imu_link").serialize(STAMP, values), reader.imu),
+        topics.WRENCH: (
+            StampedTemplate((6,), "l_sole").serialize(STAMP, values[:6]),
+            lambda raw: reader.wrench(0, raw),
+        ),
     }
 
 

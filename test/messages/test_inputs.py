@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
-from friction_estimator.messages.inputs import InputReader
-from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.messages.sensors import InputReader, SensorMessages
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
 from test.headers import make_header
 
@@ -59,9 +58,10 @@ def test_samples_survive_the_way_through_messages(
     imu = ImuSample(7, *rng.normal(size=(2, 3)))
     wrench = WrenchSample(8, 1, rng.normal(size=6))
 
-    read_joints = reader.joint_state(messages.joint_state(joints))
-    read_imu = reader.imu(messages.imu(imu))
-    read_wrench = reader.wrench(1, messages.wrench(wrench))
+    (_, joint_state), (_, imu_message), (_, wrench_message) = messages.build([joints, imu, wrench])
+    read_joints = reader.joint_state(joint_state)
+    read_imu = reader.imu(imu_message)
+    read_wrench = reader.wrench(1, wrench_message)
 
     assert (read_joints.stamp_ns, read_imu.stamp_ns, read_wrench.stamp_ns) == (12_345_678_901, 7, 8)
     for name in ("position", "velocity", "effort"):
@@ -216,5 +216,5 @@ def test_flipped_sensor_gives_the_wrench_of_the_ground_on_the_foot(
     message = wrench_message(types, "l_sole")
     assert reader.wrench(0, message).wrench.tolist() == [-1.0, -2.0, -500.0, -4.0, -5.0, -6.0]
     sample = WrenchSample(1, 0, np.arange(6.0))
-    written = SensorMessages(flipped, joint_names).wrench(sample)
+    ((_, written),) = SensorMessages(flipped, joint_names).build([sample])
     np.testing.assert_array_equal(reader.wrench(0, written).wrench, sample.wrench)

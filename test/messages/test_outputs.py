@@ -14,10 +14,9 @@ from friction_estimator.errors import BagError, RobotModelError
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.description import RunDescription
 from friction_estimator.messages.outputs import FrictionMarkers, OutputMessages, joint_axes
-from friction_estimator.messages.recording import RECORDED, RecordingBuilder
-from friction_estimator.messages.simulated import TruthMessages
+from friction_estimator.messages.recording import RECORDED, RecordingBuilder, RunDescription
+from friction_estimator.messages.sensors import TruthMessages
 from friction_estimator.messages.topics import Topic
 from friction_estimator.types import FrictionEstimate, GroundTruth
 from test.headers import make_header

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.recording import PhaseInterval, Recording, Series
+from friction_estimator.messages.recording import PhaseInterval, Recording, RunDescription, Series
 
 JOINTS = ("l_hip", "l_knee", "r_hip", "r_knee")
 SWING = (1.0, 1.4)

@@ -24,7 +24,7 @@ from benchmarks.faults.readings import Walk, simulated_walk
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.ros.middleware import RECORDER, message_class
 from friction_estimator.simulation import SimulationSample
 

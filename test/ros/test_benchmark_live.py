@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from benchmarks.speed import live
 from benchmarks.speed.live_nodes import with_stamp
 from benchmarks.speed.rows import Options, Run, measure
@@ -56,14 +57,14 @@ def test_ages_count_every_stamp_of_the_window_once() -> None:
 
 def test_the_delay_of_the_demo_is_that_of_the_last_report_of_the_simulator(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as writer:
-        types = writer.types
+        types = BagMessageTypes()
         for stamp in (1_000_000_000, 2_000_000_000):
             message = types.make(topics.JOINT_STATE, header=make_header(types, stamp, ""))
-            writer.write("joint_states", stamp, message)
+            write_message(writer, "joint_states", stamp, message)
         for name, stamp in (("simulation: samples", 2_500_000_000), ("friction_estimator: estimates", 3_000_000_000)):
             status = types.make("diagnostic_msgs/msg/DiagnosticStatus", level=0, name=name)
             array = types.make(
                 "diagnostic_msgs/msg/DiagnosticArray", header=make_header(types, stamp, ""), status=[status]
             )
-            writer.write("diagnostics", stamp, array)
+            write_message(writer, "diagnostics", stamp, array)
     assert live._behind(tmp_path / "bag") == pytest.approx(0.5)

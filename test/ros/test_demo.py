@@ -17,7 +17,6 @@ from friction_estimator.io.bags.replay import replay
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.recording import Recording
-from friction_estimator.ros.recorder_node import input_topics, result_topics, truth_topics
 
 from .conftest import TalkingRobot
 
@@ -70,10 +69,10 @@ def test_the_demo_reports_its_delay_and_the_cores_that_its_processes_used(demo):
 
 def test_every_topic_of_inputs_results_and_truth_is_in_the_bag(demo, robot):
     reader = BagReader(demo[0] / "run")
-    wanted = [*input_topics(robot.config), *result_topics(robot.config), *truth_topics(robot.config)]
-    assert {f"/{name}": type_name for name, type_name in wanted}.items() <= reader.topics.items()
-    seen = {message.topic for message in reader.messages()}
-    assert seen >= {f"/{name}" for name, _ in wanted} | {"/diagnostics"}
+    of = (topics.input_topics, topics.result_topics, topics.truth_topics)
+    wanted = {f"/{topic.name}": topic.type for group in of for topic in group(robot.config)}
+    assert wanted.items() <= reader.topics.items()
+    assert {message.topic for message in reader.messages()} >= {*wanted, "/diagnostics"}
 
 
 def test_live_friction_follows_the_truth(live):

@@ -49,7 +49,7 @@ def test_rviz_shows_topics_that_the_nodes_publish():
 
 def test_the_plotjuggler_layout_draws_topics_and_joints_that_exist(robot):
     root = ElementTree.parse(ROOT / "config" / "plotjuggler" / "friction.xml").getroot()
-    known = {topic.name for topic in (*topics.OUTPUTS, *topics.truth_topics(("l_foot", "r_foot")))}
+    known = {topic.name for topic in (*topics.OUTPUTS, *topics.truth_topics(robot.config))}
     joints = set(_limits(robot.urdf_xml))
     drawn = [curve.get("name") for curve in root.iter("curve")]
     for name in drawn:

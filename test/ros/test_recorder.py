@@ -14,11 +14,14 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate
+from friction_estimator.messages.topics import Topic, When
 from friction_estimator.ros.middleware import SENSOR_OUTPUT
 from friction_estimator.ros.recorder_node import HeaderClock, Recorder
 
 COUNT = 20
 EFFORT = np.zeros(1)
+PHASES = Topic("phases", topics.STRING, When.SAMPLE, "contact phase")
+JOINTS = Topic("joints", topics.JOINT_STATE, When.SAMPLE, "joint states")
 
 
 @pytest.fixture
@@ -41,9 +44,8 @@ def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
     phases = node.create_publisher(String, "phases", SENSOR_OUTPUT)
     seen: list[bytes] = []
     with BagWriter(tmp_path / "bag") as writer:
-        recorder, clock = Recorder(node, writer), HeaderClock()
-        for name, type_name in (("phases", topics.STRING), ("joints", topics.JOINT_STATE)):
-            recorder.record(name, type_name, SENSOR_OUTPUT, clock.of_type(type_name), seen.append)
+        recorder = Recorder(node, writer)
+        recorder.record((PHASES, JOINTS), SENSOR_OUTPUT, HeaderClock(), lambda name: seen.append)
         wait_for(lambda: joints.get_subscription_count() > 0 and phases.get_subscription_count() > 0)
         for k in range(COUNT):
             joints.publish(template.serialize(1000 + k, EFFORT))
@@ -58,8 +60,7 @@ def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
 
 
 def test_messages_without_stamp_are_recorded_under_their_arrival_until_one_with_a_stamp_has_come():
-    clock = HeaderClock()
-    phase, joints = clock.of_type(topics.STRING), clock.of_type(topics.JOINT_STATE)
-    assert phase(b"", 7) == 7
-    assert joints(JointStateTemplate("", ["knee"]).serialize(5, EFFORT), 8) == 5
-    assert phase(b"", 9) == 5
+    clock, joint_state = HeaderClock(), JointStateTemplate("", ["knee"]).serialize(5, EFFORT)
+    assert clock.time(PHASES, b"", 7) == 7
+    assert clock.time(JOINTS, joint_state, 8) == 5
+    assert clock.time(PHASES, b"", 9) == 5

@@ -77,8 +77,10 @@ def serve() -> None:
     from friction_estimator import compiled
     from friction_estimator.ros import executables
 
-    for name in executables.NODES:
-        executables.import_module(f"friction_estimator.ros.{name}")
+    for module in ("spin", *(module for module, _ in executables.NODES.values())):
+        executables.import_module(f"friction_estimator.ros.{module}")
+    executables.import_module("friction_estimator.simulation")
+    executables.import_module("friction_estimator.io.bags.replay")
     compiled.prepare()
     gc.freeze()
     for line in sys.stdin:

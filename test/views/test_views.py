@@ -14,8 +14,7 @@ import pytest
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.views.frame import Skeleton, ViewFrame
-from friction_estimator.views.live_view import VIEWS, LiveView, make_display
+from friction_estimator.views.live_view import VIEWS, LiveView, Skeleton, ViewFrame, make_display
 
 ROBOT = load_robot("suralp")
 JOINTS = RobotModel(ROBOT.config, ROBOT.urdf_xml).joint_names

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
-from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from friction_estimator.errors import BagError, ConfigError, choices
 from friction_estimator.io.documents import read_yaml
-from friction_estimator.types import FloatArray
 
 
 class BagMessage(NamedTuple):
@@ -68,7 +65,7 @@ class BagReader:
     def __init__(self, path: str | os.PathLike[str], namespace: str = "", duration: float = math.inf) -> None:
         self.path = Path(path).expanduser()
         self.namespace = namespace
-        self._storages = open_storages(self.path)
+        self._storages = _open_storages(self.path)
         filled = [storage for storage in self._storages if storage.message_count]
         if not filled:
             raise BagError(f"the bag {self.path} is empty")
@@ -158,8 +155,7 @@ class BagReader:
 
     def _note_damage(self, error: Exception, last_ns: int) -> None:
         seconds = (last_ns - self.start_ns) * 1e-9
-        text = (str(error).splitlines() or [type(error).__name__])[0]
-        note = f"{self.path} is damaged, reading ended at {seconds:.3f} s: {text}"
+        note = f"{self.path} is damaged, reading ended at {seconds:.3f} s: {_reason(error)}"
         if note not in self.damage:
             self.damage = f"{self.damage}; {note}" if self.damage else note
 
@@ -170,8 +166,9 @@ RawMessage = tuple[str, str, int, bytes]
 _SUFFIXES = (".mcap", ".db3")
 
 
-class WholeStorage:
-    """An undamaged bag (folder with metadata.yaml) or one storage file of it.
+@dataclass(slots=True)
+class Storage:
+    """A bag, or one file of a damaged bag.
 
     Attributes
     ----------
@@ -180,20 +177,23 @@ class WholeStorage:
     start_ns, end_ns : times of recording of the first and the last message [ns]; zero without messages
     custom_data : texts that the writer stored with the messages
     damage : what is wrong with it, empty when nothing is
+    messages : messages of these topics, in recorded order
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path, self.damage = path, ""
-        with Reader(path) as reader:
-            self.topics = {connection.topic: connection.msgtype for connection in reader.connections}
-            self.message_count = reader.message_count
-            self.start_ns = reader.start_time if reader.message_count else 0
-            self.end_ns = reader.end_time - 1 if reader.message_count else 0
-            self.custom_data: dict[str, str] = dict(reader.storage.metadata.custom or {})
+    topics: dict[str, str]
+    message_count: int = 0
+    start_ns: int = 0
+    end_ns: int = 0
+    custom_data: dict[str, str] = field(default_factory=dict)
+    damage: str = ""
+    messages: Callable[[frozenset[str]], Iterator[RawMessage]] = lambda wanted: iter(())
 
-    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
-        """Messages of these topics, in recorded order."""
-        with Reader(self._path) as reader:
+
+def _whole(path: Path) -> Storage:
+    """An undamaged bag (folder with metadata.yaml) or storage file."""
+
+    def messages(wanted: frozenset[str]) -> Iterator[RawMessage]:
+        with Reader(path) as reader:
             connections = [connection for connection in reader.connections if connection.topic in wanted]
             if not connections:
                 return
@@ -204,37 +204,24 @@ class WholeStorage:
         if missing > 0:  # the reader skips over broken records in silence
             raise BagError(f"{missing} messages are missing")
 
+    with Reader(path) as reader:
+        topics = {connection.topic: connection.msgtype for connection in reader.connections}
+        count, custom = reader.message_count, dict(reader.storage.metadata.custom or {})
+        start_ns, end_ns = (reader.start_time, reader.end_time - 1) if count else (0, 0)
+        return Storage(topics, count, start_ns, end_ns, custom, messages=messages)
 
-class DamagedMcap:
+
+def _damaged_mcap(path: Path) -> Storage:
     """The readable part of an MCAP file whose end is missing: all records before the first broken one."""
 
-    custom_data: dict[str, str] = {}
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.topics: dict[str, str] = {}
-        self.message_count = self.start_ns = self.end_ns = 0
-        for topic, type_name, time_ns, _ in self._records():
-            self.topics[topic] = type_name
-            self.start_ns = min(time_ns, self.start_ns) if self.message_count else time_ns
-            self.end_ns = max(time_ns, self.end_ns)
-            self.message_count += 1
-        self.damage = f"{path} is cut off: {self.message_count} messages could be read"
-        if self.message_count:
-            self.damage += f", the last {(self.end_ns - self.start_ns) * 1e-9:.3f} s after the first"
-
-    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
-        """Messages of these topics, in recorded order."""
-        return (message for message in self._records() if message[0] in wanted)
-
-    def _records(self) -> Iterator[RawMessage]:
+    def records() -> Iterator[RawMessage]:
         schemas: dict[int, str] = {}
         channels: dict[int, tuple[str, str]] = {}
-        with self._path.open("rb") as stream:
-            records = StreamReader(stream, record_size_limit=1 << 30).records
+        with path.open("rb") as stream:
+            found = StreamReader(stream, record_size_limit=1 << 30).records
             while True:
                 try:
-                    record = next(records)
+                    record = next(found)
                 except Exception:  # of many kinds: from here on the file is broken
                     return
                 if isinstance(record, Schema):
@@ -242,30 +229,21 @@ class DamagedMcap:
                 elif isinstance(record, Channel):
                     channels[record.id] = record.topic, schemas.get(record.schema_id, "")
                 elif isinstance(record, Message) and record.channel_id in channels:
-                    topic, type_name = channels[record.channel_id]
-                    yield topic, type_name, record.log_time, record.data
+                    yield (*channels[record.channel_id], record.log_time, record.data)
+
+    storage, times = Storage({}), list[int]()
+    for topic, type_name, time_ns, _ in records():
+        storage.topics[topic] = type_name
+        times.append(time_ns)
+    storage.messages = lambda wanted: (message for message in records() if message[0] in wanted)
+    storage.damage = f"{path} is cut off: {len(times)} messages could be read"
+    if times:
+        storage.message_count, storage.start_ns, storage.end_ns = len(times), min(times), max(times)
+        storage.damage += f", the last {(storage.end_ns - storage.start_ns) * 1e-9:.3f} s after the first"
+    return storage
 
 
-class Unreadable:
-    """A file of which nothing can be read."""
-
-    message_count = start_ns = end_ns = 0
-
-    def __init__(self, damage: str) -> None:
-        self.topics: dict[str, str] = {}
-        self.custom_data: dict[str, str] = {}
-        self.damage = damage
-
-    def messages(self, wanted: frozenset[str]) -> Iterator[RawMessage]:
-        """None."""
-        return iter(())
-
-
-Storage = WholeStorage | DamagedMcap | Unreadable
-"""What holds messages; all of them have the attributes of :class:`WholeStorage`."""
-
-
-def open_storages(path: Path) -> list[Storage]:
+def _open_storages(path: Path) -> list[Storage]:
     """Open a bag.
 
     Parameters
@@ -286,10 +264,10 @@ def open_storages(path: Path) -> list[Storage]:
     if path.is_file() and path.suffix not in _SUFFIXES:
         raise BagError(f"{path} is not a rosbag2: expected its folder, or a file ending in {' or '.join(_SUFFIXES)}")
     try:
-        return [WholeStorage(path)]
+        return [_whole(path)]
     except Exception as error:  # the reader lets many kinds of errors through for damaged files
         reason = _reason(error)
-    if missing := missing_files(path):
+    if missing := _missing_files(path):
         raise BagError(
             f"the bag {path} lacks {choices(missing)}, which its metadata.yaml names: copy them into the folder, or "
             "read the files that are there one by one"
@@ -306,7 +284,7 @@ def open_storages(path: Path) -> list[Storage]:
     return storages
 
 
-def missing_files(path: Path) -> list[str]:
+def _missing_files(path: Path) -> list[str]:
     """Storage files that the metadata of a bag name and that are not there; none where it cannot be read."""
     try:
         information = read_yaml(path / "metadata.yaml")["rosbag2_bagfile_information"]
@@ -325,11 +303,11 @@ def storage_files(folder: Path) -> list[Path]:
 
 def _open_file(path: Path) -> Storage:
     try:
-        return WholeStorage(path)
+        return _whole(path)
     except Exception as error:  # as above
         if path.suffix == ".mcap":
-            return DamagedMcap(path)
-        return Unreadable(f"{path} is damaged and cannot be read: {_reason(error)}")
+            return _damaged_mcap(path)
+        return Storage({}, damage=f"{path} is damaged and cannot be read: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
@@ -341,51 +319,3 @@ def _reason(error: Exception) -> str:
 def jazzy_typestore() -> Typestore:
     """Definitions of all messages of ROS 2 Jazzy."""
     return get_typestore(Stores.ROS2_JAZZY)
-
-
-class BagMessageTypes:
-    """Makes and serializes messages with rosbags.
-
-    Attributes
-    ----------
-    typestore : definitions of the messages
-    """
-
-    def __init__(self) -> None:
-        self.typestore = jazzy_typestore()
-        self._defaults: dict[str, dict[str, Any]] = {}
-
-    def make(self, type_name: str, /, **fields: Any) -> Any:
-        """Create a message; absent fields get their defaults."""
-        defaults = self._defaults.get(type_name)
-        if defaults is None:
-            defaults = self._defaults[type_name] = self._default_fields(type_name)
-        absent = {name: copy.deepcopy(value) for name, value in defaults.items() if name not in fields}
-        return self.typestore.types[type_name](**fields, **absent)
-
-    def floats(self, values: FloatArray) -> FloatArray:
-        """Convert an array (m,) to what a ``float64[]`` field takes."""
-        return np.ascontiguousarray(values, dtype=np.float64)
-
-    def serialize(self, message: Any) -> bytes | memoryview:
-        """CDR bytes of a message."""
-        return self.typestore.serialize_cdr(message, message.__msgtype__)
-
-    def _default_fields(self, type_name: str) -> dict[str, Any]:
-        _, fields = self.typestore.fielddefs[type_name]
-        return {name: self._default(*description) for name, description in fields}
-
-    def _default(self, kind: Nodetype, detail: Any) -> Any:
-        if kind == Nodetype.NAME:
-            return self.make(detail)
-        if kind == Nodetype.BASE:
-            return _ZEROS.get(detail[0], 0)
-        (element_kind, element), length = detail
-        if element_kind == Nodetype.BASE and element[0] not in ("string", "wstring"):
-            return np.zeros(length if kind == Nodetype.ARRAY else 0, dtype=_DTYPES.get(element[0], element[0]))
-        count = length if kind == Nodetype.ARRAY else 0
-        return [self._default(element_kind, element) for _ in range(count)]
-
-
-_ZEROS = {"string": "", "wstring": "", "bool": False, "float32": 0.0, "float64": 0.0}
-_DTYPES = {"octet": "uint8", "byte": "uint8", "char": "uint8"}

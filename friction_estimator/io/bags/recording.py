@@ -18,8 +18,7 @@ from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder
+from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder, RunDescription
 from friction_estimator.messages.topics import FRICTION
 from friction_estimator.types import FloatArray, IntArray
 

@@ -21,9 +21,9 @@ from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
-from friction_estimator.messages.description import RunDescription
-from friction_estimator.messages.inputs import InputReader
 from friction_estimator.messages.outputs import OutputMessages
+from friction_estimator.messages.recording import RunDescription
+from friction_estimator.messages.sensors import InputReader
 from friction_estimator.types import FrictionEstimate, JointSample
 
 Progress = Callable[[int, int], None]

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -18,9 +17,8 @@ from rosbags.typesys.base import TypesysError
 
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointTrajectory
-from friction_estimator.io.bags.reader import BagMessageTypes
-from friction_estimator.messages.cdr import NANOSECONDS
-from friction_estimator.types import FloatArray
+from friction_estimator.io.bags.reader import jazzy_typestore
+from friction_estimator.messages.cdr import NANOSECONDS, CdrWriter
 
 _PLUGINS = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 STORAGES = tuple(_PLUGINS)
@@ -56,7 +54,6 @@ class BagWriter:
         if storage not in _PLUGINS:
             raise BagError(f"unknown storage {storage!r}; choose one of {choices(_PLUGINS)}")
         self.path = Path(path).expanduser()
-        self.types = BagMessageTypes()
         self.message_count = 0
         self._overwrite = overwrite
         self._custom_data = dict(custom_data or {})
@@ -101,18 +98,7 @@ class BagWriter:
             shutil.rmtree(old, ignore_errors=True)  # a link is left alone
         self._workshop = Path(tempfile.mkdtemp(end, begin, parent))
 
-    def write(self, topic: str, time_ns: int, message: Any) -> None:
-        """Write a message made by :attr:`types`.
-
-        Parameters
-        ----------
-        topic : a leading slash is added when it has none
-        time_ns : time of recording [ns]
-        message : any message of rosbags
-        """
-        self.write_raw(topic, message.__msgtype__, time_ns, self.types.serialize(message))
-
-    def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | memoryview) -> None:
+    def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | bytearray | memoryview) -> None:
         """Write a serialized message."""
         if self._writer is None:
             raise BagError(f"the bag {self.path} is not open")
@@ -133,7 +119,7 @@ class BagWriter:
     def _connect(self, writer: Writer, topic: str, type_name: str) -> Connection:
         name = "/" + topic.lstrip("/")
         try:
-            connection = writer.add_connection(name, type_name, typestore=self.types.typestore)
+            connection = writer.add_connection(name, type_name, typestore=jazzy_typestore())
         except (KeyError, TypesysError, WriterError) as error:
             raise BagError(f"cannot write topic {name} of type {type_name}: {error}") from None
         self._connections[topic, type_name] = connection
@@ -179,23 +165,16 @@ def write_trajectory_bag(
     BagError
         When something else exists at the path, or it cannot be written.
     """
+    message = CdrWriter()
+    message.header("")
+    message.strings(trajectory.joint_names)
+    message.pack("I", 4, trajectory.time.size)
+    signals = trajectory.position, trajectory.velocity, trajectory.acceleration
+    for time, *arrays in zip(trajectory.time.tolist(), *(values.tolist() for values in signals), strict=True):
+        for numbers in (*arrays, ()):  # no effort
+            message.pack("I", 4, len(numbers))
+            if numbers:
+                message.pack(f"{len(numbers)}d", 8, *numbers)
+        message.pack("iI", 4, *divmod(round(time * NANOSECONDS), NANOSECONDS))
     with BagWriter(path, overwrite=overwrite) as writer:
-        types = writer.types
-        signals = trajectory.time, trajectory.position, trajectory.velocity, trajectory.acceleration
-        points = [_point(types, *sample) for sample in zip(*signals, strict=True)]
-        header = types.make("std_msgs/msg/Header")
-        message = types.make(TRAJECTORY, header=header, joint_names=list(trajectory.joint_names), points=points)
-        writer.write(topic, 0, message)
-
-
-def _point(
-    types: BagMessageTypes, time: float, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
-) -> object:
-    seconds, nanoseconds = divmod(round(float(time) * NANOSECONDS), NANOSECONDS)
-    return types.make(
-        "trajectory_msgs/msg/JointTrajectoryPoint",
-        positions=types.floats(position),
-        velocities=types.floats(velocity),
-        accelerations=types.floats(acceleration),
-        time_from_start=types.make("builtin_interfaces/msg/Duration", sec=seconds, nanosec=nanoseconds),
-    )
+        writer.write_raw(topic, TRAJECTORY, 0, message.buffer)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.shared.bag_messages import write_message
 from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.messages import topics
-from friction_estimator.messages.simulated import SensorMessages, TruthMessages
+from friction_estimator.messages.sensors import SensorMessages, TruthMessages
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GroundTruth, ImuSample, JointSample, WrenchSample
 
@@ -44,12 +44,10 @@ def messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
         stamp, angle = START + step * MS, 6.0 * step * 1e-3 + phase
         joints = JointSample(stamp, 0.1 * np.sin(angle), 0.6 * np.cos(angle), rng.normal(size=n))
         imu = ImuSample(stamp, 0.01 * rng.normal(size=3), np.array([0.0, 0.0, 9.81]))
-        recorded.append(("joint_states", stamp, decode(sensors.joint_state(joints), topics.JOINT_STATE)))
-        recorded.append(("imu/data", stamp, decode(sensors.imu(imu), topics.IMU)))
-        for foot, name in enumerate(("l_foot", "r_foot")):
-            wrench = np.array([0.0, 0.0, 540.0 + rng.normal(), 0.0, 0.0, 0.0])
-            raw = sensors.wrench(WrenchSample(stamp, foot, wrench))
-            recorded.append((f"{name}/wrench", stamp, decode(raw, topics.WRENCH)))
+        wrenches = (np.array([0.0, 0.0, 540.0 + rng.normal(), 0.0, 0.0, 0.0]) for _ in range(2))
+        feet = (WrenchSample(stamp, foot, wrench) for foot, wrench in enumerate(wrenches))
+        built = sensors.build([joints, imu, *feet])
+        recorded += [(topic.name, stamp, decode(raw, topic.type)) for topic, raw in built]
         truth = GroundTruth(
             stamp, 0.5 * joints.velocity, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
             np.zeros((2, 6)), np.array([True, True]), np.zeros(n), np.zeros(3),
@@ -65,7 +63,7 @@ def write_bag(tmp_path: Path) -> Callable[..., Path]:
     def write(name: str, messages: Iterable[tuple[str, int, Any]], storage: str = "mcap") -> Path:
         with BagWriter(tmp_path / name, storage) as writer:
             for topic, time_ns, message in messages:
-                writer.write(topic, time_ns, message)
+                write_message(writer, topic, time_ns, message)
         return tmp_path / name
 
     return write

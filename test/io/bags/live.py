@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.shared.bag_messages import BagMessageTypes
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.bags.reader import BagMessageTypes
-from friction_estimator.messages.inputs import InputReader
+from friction_estimator.messages.sensors import InputReader
 from friction_estimator.types import FrictionEstimate
 
 

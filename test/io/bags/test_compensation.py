@@ -16,7 +16,7 @@ from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
-from friction_estimator.messages.simulated import SensorMessages
+from friction_estimator.messages.sensors import SensorMessages
 from friction_estimator.types import JointSample
 from test.io.bags.live import by_hand
 
@@ -48,7 +48,8 @@ def commanded(messages: Recorded, robot: Robot, joint_names: tuple[str, ...]) ->
     for topic, time_ns, message in messages:
         if topic == "joint_states" and time_ns % 10_000_000 == 0:
             wanted = JointSample(time_ns, np.zeros(12), np.full(12, 0.5), np.zeros(12))
-            recorded.append(("joint_commands", time_ns, decode(sensors.joint_state(wanted), topics.JOINT_STATE)))
+            _, raw = sensors.message(wanted)
+            recorded.append(("joint_commands", time_ns, decode(raw, topics.JOINT_STATE)))
         recorded.append((topic, time_ns, message))
     return recorded
 

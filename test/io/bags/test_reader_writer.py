@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
+from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from friction_estimator.errors import BagError
-from friction_estimator.io.bags.reader import BagMessageTypes, BagReader
+from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 
 Recorded = list[tuple[str, int, Any]]
@@ -61,7 +62,7 @@ def test_bags_are_written_as_rosbag2_record_names_them(messages: Recorded, write
 
 def test_custom_data_is_kept(tmp_path: Path, messages: Recorded, storage: str) -> None:
     with BagWriter(tmp_path / "bag", storage, {"key": "value"}) as writer:
-        writer.write(*messages[0])
+        write_message(writer, *messages[0])
     assert BagReader(tmp_path / "bag").custom_data == {"key": "value"}
 
 
@@ -232,7 +233,7 @@ def test_topics_of_unknown_types_do_not_disturb(tmp_path: Path, messages: Record
 def test_an_existing_bag_is_not_replaced_unless_allowed(tmp_path: Path, messages: Recorded) -> None:
     for overwrite in (False, True):
         with BagWriter(tmp_path / "bag", overwrite=overwrite) as writer:
-            writer.write(*messages[0])
+            write_message(writer, *messages[0])
     with pytest.raises(BagError, match="exists already"):
         BagWriter(tmp_path / "bag")
     (tmp_path / "precious").mkdir()
@@ -242,14 +243,14 @@ def test_an_existing_bag_is_not_replaced_unless_allowed(tmp_path: Path, messages
 
 def test_a_failed_run_leaves_nothing(tmp_path: Path, messages: Recorded, storage: str) -> None:
     with pytest.raises(RuntimeError), BagWriter(tmp_path / "bag", storage) as writer:
-        writer.write(*messages[0])
+        write_message(writer, *messages[0])
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_run_leaves_a_readable_bag(tmp_path: Path, messages: Recorded, storage: str) -> None:
     with pytest.raises(KeyboardInterrupt), BagWriter(tmp_path / "bag", storage) as writer:
-        writer.write(*messages[0])
+        write_message(writer, *messages[0])
         raise KeyboardInterrupt
     assert BagReader(tmp_path / "bag").message_count == 1
 
@@ -258,7 +259,7 @@ def test_a_killed_run_is_not_in_the_way(tmp_path: Path, messages: Recorded) -> N
     killed = BagWriter(tmp_path / "bag")
     killed.__enter__()
     with BagWriter(tmp_path / "bag") as writer:
-        writer.write(*messages[0])
+        write_message(writer, *messages[0])
     assert [path.name for path in tmp_path.iterdir()] == ["bag"]
 
 

@@ -15,7 +15,7 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
-from friction_estimator.messages.description import RunDescription
+from friction_estimator.messages.recording import RunDescription
 
 Recorded = list[tuple[str, int, Any]]
 WriteBag = Callable[..., Path]

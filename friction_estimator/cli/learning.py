@@ -1,4 +1,4 @@
-"""``train DATA... -o MODEL``: networks that learn the error of the momentum observer (MOB-Net)."""
+"""``train DATA... -o MODEL`` and ``evaluate MODEL DATA...``: MOB-Net, and the errors of its external torque."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import argparse
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
+from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
+    add_shared_options,
+    print_table,
     progress_bar,
     random_seed,
     robot_of,
@@ -15,14 +20,21 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.network import Model, RobotIdentity
-from friction_estimator.learning.recording import SignalRecording, load_signals, read_bag, training_doubts
-from friction_estimator.tables import Column, Table, make_table, number, terminal_table
+from friction_estimator.learning.network import Model, RobotIdentity, load_model
+from friction_estimator.learning.recording import (
+    ExternalTorqueErrors,
+    SignalRecording,
+    evaluate,
+    load_signals,
+    read_bag,
+    training_doubts,
+)
+from friction_estimator.tables import Column, Table, make_table, number, percent
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``train`` to its parser."""
-    add_data_arguments(parser)
+def train_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``train``."""
+    _add_data_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
     parser.add_argument("--epochs", type=whole_number(1), help="passes over the data, at most")
     parser.add_argument("--hidden", type=whole_number(1), help="hidden units of each limb's network")
@@ -36,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="drop an interrupted training instead of continuing it")
 
 
-def add_data_arguments(parser: argparse.ArgumentParser) -> None:
-    """The data that two verbs read."""
+def _add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         type=Path,
@@ -46,10 +57,10 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "folders with such files",
     )
     add_robot_arguments(parser)
-    parser.add_argument("--namespace", default="", help="namespace of the topics in bags")
+    add_shared_options(parser, "namespace")
 
 
-def recordings_of(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
+def _recordings(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
     """All recordings; those of bags also with the external torque of the friction stage, where it is wanted.
 
     Raises
@@ -70,10 +81,8 @@ def recordings_of(arguments: argparse.Namespace, robot: Robot, with_observer: bo
     return recordings
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run_train(arguments: argparse.Namespace) -> None:
     """Read, train and write."""
-    from rich.console import Console
-
     from friction_estimator.learning.training import PAPER, Epoch, TrainingSettings, train
 
     if arguments.onnx:  # a missing library is named before the work
@@ -84,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.hidden:
         settings = dataclasses.replace(settings, leg_hidden=arguments.hidden, other_hidden=arguments.hidden)
     robot = robot_of(arguments)
-    recordings = recordings_of(arguments, robot)
+    recordings = _recordings(arguments, robot)
     for text in training_doubts(recordings, robot):
         warn(text)
     checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
@@ -105,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     checkpoint.unlink(missing_ok=True)
     if arguments.onnx:
         write_onnx(model, arguments.onnx)
-    Console().print(terminal_table(result_table(model)))
+    print_table(result_table(model))
     print(f"{arguments.output}: trained with {model.training['samples']} samples")
 
 
@@ -123,3 +132,41 @@ def result_table(model: Model) -> Table:
         for one, network in zip(model.training["results"], model.networks, strict=True)
     )  # fmt: skip
     return make_table("Modules of MOB-Net, and errors in the validation data", columns, rows)
+
+
+def evaluate_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``evaluate``."""
+    parser.add_argument("model", type=Path, help="model that train wrote")
+    _add_data_options(parser)
+
+
+def run_evaluate(arguments: argparse.Namespace) -> None:
+    """Read, estimate and print."""
+    robot = robot_of(arguments)
+    model = load_model(arguments.model, robot)
+    compiled.prepare()
+    errors = evaluate(model, _recordings(arguments, robot, with_observer=True))
+    print_table(error_table(errors))
+    print(f"{errors.samples} samples")
+
+
+def error_table(errors: ExternalTorqueErrors) -> Table:
+    """Root mean square errors of each row, and their means over all joints, over limbs and over rows of the base."""
+    columns: tuple[str | Column, ...] = (
+        "row",
+        Column("RMS"),
+        *(Column(name, group="RMSE") for name in errors.rms),
+        *(Column(name, group="within 1.96 sigma") for name in errors.coverage),
+    )
+    figures = (errors.truth_rms, *errors.rms.values(), *errors.coverage.values())
+    values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
+    base = sum(name.startswith("base ") for name in errors.rows)
+    every = np.arange(len(errors.rows))
+    groups = {"joints": every[base:], "base forces": every[: base // 2], "base moments": every[base // 2 : base]}
+    groups |= {f"joints {name}": part for name, part in errors.limbs.items()}
+    for name, part in groups.items():
+        if part.size:
+            values.append((f"mean of the {name}", [float(figure[part].mean()) for figure in figures]))
+    parts = len(errors.coverage)
+    rows = ((name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values)
+    return make_table("External torque [N m, N]: size and errors", columns, rows)

@@ -1,4 +1,4 @@
-"""Serialized sensor messages, from a subscription or a bag, to samples."""
+"""Serialized sensor messages to samples, from a subscription or a bag; those of a simulated robot, and its truth."""
 
 from __future__ import annotations
 
@@ -12,15 +12,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.config import Config, FootConfig, ImuConfig
 from friction_estimator.errors import InputError, choices
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import BODY, NANOSECONDS, CdrScanner
-from friction_estimator.types import CommandSample, FloatArray, ImuSample, JointSample, WrenchSample
+from friction_estimator.messages.cdr import (
+    BODY,
+    NANOSECONDS,
+    CdrScanner,
+    JointStateTemplate,
+    StampedTemplate,
+    serialize_string,
+)
+from friction_estimator.messages.outputs import ODOMETRY, OutputSchedule, odometry_numbers
+from friction_estimator.messages.topics import Topic, When
+from friction_estimator.types import (
+    CommandSample,
+    FloatArray,
+    GroundTruth,
+    ImuSample,
+    JointSample,
+    Reading,
+    WrenchSample,
+)
 
 _COVARIANCE_REST = "64x"
 _IMU_NUMBERS = f"104x 4d {_COVARIANCE_REST} 4d {_COVARIANCE_REST}"
 """Orientation with covariance; angular velocity, first of its covariance; acceleration, first of its covariance."""
+
+
+_NO_ORIENTATION = np.array([0.0, 0.0, 0.0, 1.0, -1.0] + 8 * [0.0])
+"""Quaternion and covariance of an IMU that does not measure its orientation."""
+_UNKNOWN_COVARIANCE = np.zeros(9)
 
 
 class InputReader:
@@ -281,3 +304,83 @@ def _stamp(topic: str, sec: int, nanosec: int) -> int:
 
 def _malformed(topic: str, type_name: str, raw: bytes, reason: Any) -> InputError:
     return InputError(f"{topic}: {len(raw)} bytes are not a serialized {type_name}: {reason}")
+
+
+class SensorMessages:
+    """Serializes the input messages of one robot.
+
+    Parameters
+    ----------
+    config : frames and signs
+    joint_names : (n) order of the joint samples
+
+    Attributes
+    ----------
+    topics : topics of the messages of :meth:`build`
+    """
+
+    def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
+        self.topics = topics.sensor_topics(config)
+        self._joints = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
+        self._imu = StampedTemplate((13, 3, 9, 3, 9), config.imu.frame)
+        self._wrenches = [StampedTemplate((6,), foot.frame) for foot in config.feet]
+        self._flip = [foot.flip for foot in config.feet]
+
+    def build(self, readings: Sequence[Reading]) -> list[tuple[Topic, bytes]]:
+        """Messages of these samples in their order, as (topic, serialized message)."""
+        return [self.message(reading) for reading in readings]
+
+    def message(self, reading: Reading) -> tuple[Topic, bytes]:
+        """Topic and bytes of a sample: a JointState, an Imu without orientation or a WrenchStamped in the sole frame.
+
+        The wrench is negated for sensors with a flipped sign.
+        """
+        stamp_ns = reading.stamp_ns
+        if isinstance(reading, JointSample):
+            raw = self._joints.serialize(stamp_ns, reading.position, np.asarray(reading.velocity), reading.effort)
+            return self.topics[0], raw
+        if isinstance(reading, ImuSample):
+            rate, force = reading.angular_velocity, reading.specific_force
+            unknown = _UNKNOWN_COVARIANCE
+            return self.topics[1], self._imu.serialize(stamp_ns, _NO_ORIENTATION, rate, unknown, force, unknown)
+        wrench = -reading.wrench if self._flip[reading.foot] else reading.wrench
+        return self.topics[2 + reading.foot], self._wrenches[reading.foot].serialize(stamp_ns, wrench)
+
+
+class TruthMessages:
+    """Serializes the ground truth of one simulated robot.
+
+    Parameters
+    ----------
+    config : feet and slow rate
+    joint_names : (n) order of the friction torques
+
+    Attributes
+    ----------
+    topics : topics of the messages that :meth:`build` can return
+    """
+
+    def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
+        feet = config.feet
+        self.topics = topics.truth_topics(config)
+        names = tuple(foot.support_name for foot in feet)
+        self._phase_name = ContactPhaseDetector(1.0, names).name
+        self._schedule = OutputSchedule(config.output.slow_rate)
+        self._torque = JointStateTemplate(topics.BASE_FRAME, joint_names)
+        self._odometry = StampedTemplate(ODOMETRY, topics.ODOM_FRAME, topics.BASE_FRAME)
+        self._wrenches = [(topics.true_wrench(foot.name), StampedTemplate((6,), foot.frame)) for foot in feet]
+
+    def build(self, truth: GroundTruth) -> list[tuple[Topic, bytes]]:
+        """Messages that are due with this sample, as (topic, serialized message)."""
+        stamp_ns = truth.stamp_ns
+        due = self._schedule.due(stamp_ns, truth.contact.tobytes())
+        built = [(topics.TRUE_FRICTION, self._torque.serialize(stamp_ns, truth.friction))]
+        if When.CHANGE in due:
+            built.append((topics.TRUE_CONTACT_PHASE, serialize_string(self._phase_name(truth.contact))))
+        if When.SLOW in due:
+            base = self._odometry.serialize(stamp_ns, *odometry_numbers(truth))
+            built.append((topics.TRUE_EXTERNAL_TORQUE, self._torque.serialize(stamp_ns, truth.external_torque)))
+            built.append((topics.TRUE_BASE_STATE, base))
+            for (topic, template), wrench in zip(self._wrenches, truth.wrenches, strict=True):
+                built.append((topic, template.serialize(stamp_ns, wrench)))
+        return built

@@ -1,22 +1,45 @@
-"""``parameters``: every parameter of the YAML with its default, unit and range, as Markdown tables."""
+"""``compile``: the numerical kernels, before anything waits for them; ``parameters``: a table of all parameters."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
+import pkgutil
 from collections.abc import Iterable
 
+import friction_estimator
+from friction_estimator import compiled
 from friction_estimator.config import ParameterField, parameter_fields
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 
+ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning", "collision")
+"""Packages that may have kernels."""
 _EXAMPLE_FOOT = "FOOT"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No options."""
+def run_compile(arguments: argparse.Namespace) -> None:
+    """Import all kernels, then compile those that no earlier run has left in the cache."""
+    if not compiled.COMPILED:
+        print(f"nothing to compile: {compiled.NOT_COMPILED}, and the kernels run as plain Python")
+        return
+    for module in pkgutil.walk_packages(friction_estimator.__path__, "friction_estimator."):
+        if module.name.split(".")[1] in ROOMS:
+            _import(module.name)
+    compiled.prepare()
+    print("the numerical kernels are ready")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("friction_estimator"):
+            raise
+        # a library that this room needs, and this installation has no use for
+
+
+def run_parameters(arguments: argparse.Namespace) -> None:
     """Print the tables."""
     print(parameter_tables())
 

@@ -1,0 +1,246 @@
+"""Verbs for a new robot: ``init`` writes its YAML, ``plan`` a motion; ``benchmark`` tests its computer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from friction_estimator import compiled
+from friction_estimator.api.plan import plan_excitation, plan_files, write_plan
+from friction_estimator.cli.arguments import (
+    add_robot_arguments,
+    add_shared_options,
+    finite,
+    names_of,
+    print_table,
+    progress_bar,
+    random_seed,
+    robot_of,
+    warn,
+)
+from friction_estimator.errors import BagError, ConfigError, InputError
+from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.identification.excitation import ExcitationOptions
+from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.replay import input_handlers, input_topics, replay
+from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
+from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.new_robot import guess_robot
+from friction_estimator.io.robot import Robot, as_robot, read_urdf
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.tables import Column, make_table, number
+from friction_estimator.types import FrictionEstimate
+
+_CHECKED = 10.0
+"""Length of the part of the bag that is estimated to check the YAML [s]."""
+_WARM_UP = 2.0
+"""First part of a bag, whose messages are used without a pause and are not timed [s]."""
+_WALK = 12.0
+"""Duration of the simulated walk [s]."""
+_DEFAULTS = ExcitationOptions()
+
+
+def init_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``init``."""
+    parser.add_argument("urdf", type=Path, help="URDF of the robot")
+    parser.add_argument(
+        "--bag", type=Path, help="rosbag2 of the robot: topics and frames are taken from it, and the YAML is checked"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="ROBOT.yaml", help="file to write; when not given, named like the URDF"
+    )
+    add_shared_options(parser, "namespace", "overwrite")
+    parser.add_argument("--yes", action="store_true", help="write the file without a question")
+
+
+def run_init(arguments: argparse.Namespace) -> None:
+    """Guess, ask, write, check."""
+    urdf: Path = arguments.urdf.expanduser().resolve()
+    output: Path = arguments.output or Path(f"{urdf.stem}.yaml")
+    if output.exists() and not arguments.overwrite:
+        raise ConfigError(f"{output} exists already: choose another name, or replace it (--overwrite)")
+    bag = None if arguments.bag is None else BagReader(arguments.bag, arguments.namespace, _CHECKED)
+    name = urdf.name if urdf.parent == output.resolve().parent else str(urdf)
+    text = guess_robot(read_urdf(urdf), name, bag).yaml(output.stem)
+    print(text)
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"no terminal to ask on: give --yes to write {output}")
+        if input(f"write {output}? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise ConfigError(f"{output} is not written")
+    write_atomically(output, text)
+    robot = as_robot(output)
+    joints = RobotModel(robot.config, robot.urdf_xml).joint_names
+    print(f"{output}: friction of {len(joints)} joints")
+    if bag is not None:
+        _check(robot, bag)
+
+
+def _check(robot: Robot, bag: BagReader) -> None:
+    """Estimate the first seconds of the bag; print the findings, and the friction at their end."""
+    newest: list[FrictionEstimate] = []
+
+    def keep(estimate: FrictionEstimate) -> None:
+        newest[:] = [estimate]
+
+    with progress_bar(f"estimating the first {_CHECKED:g} s") as progress:
+        summary = replay(
+            bag, None, robot.config, robot.urdf_xml, on_estimate=keep, namespace=bag.namespace, progress=progress
+        )
+    columns = ("joint", Column("friction", "N m"), Column("sigma", "N m"))
+    rows = zip(summary.joint_names, newest[0].friction.tolist(), newest[0].sigma.tolist(), strict=True)
+    cells = ((joint, number(friction), number(sigma)) for joint, friction, sigma in rows)
+    title = f"Newest of {summary.estimates} estimates from {bag.path.name}"
+    print_table(make_table(title, columns, cells))
+    for finding in summary.warnings:
+        warn(finding)
+
+
+def benchmark_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``benchmark``."""
+    parser.add_argument("bag", type=Path, nargs="?", help="rosbag2 of the robot; without it a walk is simulated")
+    add_robot_arguments(parser)
+    add_shared_options(parser, "observer", "namespace")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run_benchmark(arguments: argparse.Namespace) -> None:
+    """Play the bag in real time into an estimator, and print what an estimate costs."""
+    from friction_estimator.api.simulate import simulate  # MuJoCo is needed here only
+
+    robot = robot_of(arguments, observer=arguments.observer)
+    with tempfile.TemporaryDirectory(prefix="friction_estimator_benchmark_") as folder:
+        bag = arguments.bag
+        if bag is None:
+            bag = Path(folder) / "walk"
+            with progress_bar("simulating") as progress:
+                simulate(robot, duration=_WALK, progress=progress).save(bag)
+        estimator = Estimator(robot.config, robot.urdf_xml)
+        figures = _measure(estimator, BagReader(bag, arguments.namespace))
+    if arguments.json:
+        print(json.dumps({"robot": robot.name, "observer": robot.config.observer, **figures}, indent=2))
+        return
+    title = f"{robot.name}, {len(estimator.joint_names)} joints, observer {robot.config.observer}"
+    rows = ((name, number(value)) for name, value in figures.items())
+    print_table(make_table(title, ("", Column("measured")), rows))
+    period = 1e3 / figures["joint states [Hz]"]
+    late = figures["delay, p99 [ms]"] > period
+    print(
+        f"99 % of the estimates are ready {figures['delay, p99 [ms]']:.2f} ms after their joint state, "
+        f"{'more' if late else 'less'} than its period of {period:.2f} ms: this computer "
+        f"{'does not hold' if late else 'holds'} the rate. A node needs further time for its messages; `/diagnostics` "
+        "shows it, status `load`."
+    )
+
+
+def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
+    """Rate, CPU time and delay of the estimates, by name with unit.
+
+    Between two messages the process sleeps as that of a robot does: the caches are then as cold as there.
+    """
+    inputs, _ = input_topics(reader, estimator.config)
+    handlers = input_handlers(estimator, inputs, estimator.add_joints)
+    compiled.prepare()
+    estimates: list[FrictionEstimate] = []
+    costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0
+    for message in reader.messages(handlers):
+        at = 1e-9 * (message.time_ns - reader.start_ns) - _WARM_UP
+        if at >= 0.0:
+            begun = begun or time.perf_counter() - at
+            time.sleep(max(0.0, begun + at - time.perf_counter()))
+        before, estimates = time.thread_time(), []
+        with suppress(InputError):  # counted and left out by node and replay as well
+            estimates = handlers[message.topic](message.raw)
+        cost += time.thread_time() - before
+        if at < 0.0:
+            cost = 0.0
+        elif estimates:
+            costs.append(cost / len(estimates))
+            delays.append(time.perf_counter() - begun - at)
+            cost, last = 0.0, at
+    if not costs:
+        raise BagError(f"{reader.path} gives no estimate later than {_WARM_UP:g} s: give a longer bag of walking")
+    rate = len(costs) / max(last, 1e-9)
+    return {
+        "joint states [Hz]": rate,
+        "CPU time of an estimate, median [us]": 1e6 * float(np.median(costs)),
+        "CPU time of an estimate, p99 [us]": 1e6 * float(np.quantile(costs, 0.99)),
+        "share of one core [%]": 100.0 * rate * float(np.mean(costs)),
+        "delay, median [ms]": 1e3 * float(np.median(delays)),
+        "delay, p99 [ms]": 1e3 * float(np.quantile(delays, 0.99)),
+        "delay, largest [ms]": 1e3 * max(delays),
+    }
+
+
+def plan_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plan``."""
+    parser.add_argument("robot", help="URDF of something with a fixed base, or name or YAML of such a robot")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="writes OUT.csv, and the bag OUT with a trajectory_msgs/JointTrajectory",
+    )
+    parser.add_argument(
+        "--joints",
+        type=names_of,
+        metavar="NAME,...",
+        help="joints that move; when not given, all that carry a noticeable mass",
+    )
+    parser.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="duration of the series [s]")
+    parser.add_argument("--bandwidth", type=finite, default=_DEFAULTS.bandwidth, help="highest frequency of it [Hz]")
+    parser.add_argument("--harmonics", type=int, default=_DEFAULTS.harmonics, help="number of its frequencies")
+    parser.add_argument("--starts", type=int, default=_DEFAULTS.seeds, help="number of starts of the search")
+    parser.add_argument("--seed", type=random_seed, default=_DEFAULTS.seed, help="random seed of these starts")
+    parser.add_argument("--margin", type=finite, default=_DEFAULTS.margin, help="fraction of every limit that is used")
+    parser.add_argument(
+        "--max-velocity", type=finite, help="velocity limit of all joints, below those of the URDF [rad/s]"
+    )
+    parser.add_argument(
+        "--max-acceleration", type=finite, help="acceleration limit of all joints; a URDF has none [rad/s^2]"
+    )
+    parser.add_argument("--known-inertia", action="store_true", help="only friction will be identified")
+    parser.add_argument("--topic", default=TRAJECTORY_TOPIC, help="topic of the trajectory in the bag")
+    add_shared_options(parser, "overwrite")
+
+
+def run_plan(arguments: argparse.Namespace) -> None:
+    """Plan, write, print."""
+    bag, table = plan_files(arguments.output, arguments.overwrite)
+    with progress_bar("planning") as progress:
+        plan = plan_excitation(
+            arguments.robot,
+            joints=arguments.joints,
+            max_velocity=arguments.max_velocity,
+            max_acceleration=arguments.max_acceleration,
+            progress=progress,
+            duration=arguments.duration,
+            bandwidth=arguments.bandwidth,
+            harmonics=arguments.harmonics,
+            seeds=arguments.starts,
+            seed=arguments.seed,
+            margin=arguments.margin,
+            known_inertia=arguments.known_inertia,
+        )
+    write_plan(arguments.output, plan, topic=arguments.topic, overwrite=arguments.overwrite)
+    shrunk = np.exp(plan.planned.log_sigma - plan.random.log_sigma)
+    print(f"- joints that move: {', '.join(plan.joint_names)}; --joints chooses others, and the rest stands at zero")
+    for text in plan.choices:
+        print(f"- {text}")
+    print(f"- {len(plan.parameters)} parameters can be identified")
+    start = ", ".join(f"{name} {value:.4f}" for name, value in zip(plan.joint_names, plan.position[0], strict=True))
+    print(f"- move to the start first: {start}")
+    print(f"duration          {plan.time[-1]:.2f} s")
+    print(f"condition number  {plan.planned.condition:.1f}, random motion {plan.random.condition:.1f}")
+    print(f"error bars        {shrunk:.2f} of those of random motion (geometric mean)")
+    print(f"csv               {table}")
+    print(f"bag               {bag}")
