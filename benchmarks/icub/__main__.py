@@ -3,8 +3,20 @@
     python -m benchmarks.icub FOLDER [--figure SVG] [--velocities]
 
 FOLDER holds ``model.urdf`` and the MATLAB v7.3 files of Ramadoss et al. 2022 (see docs/results/base_state.md). The
-study needs h5py (``pip install h5py``). It prints tables as Markdown and takes one minute. The recordings have no joint
-torques.
+study needs h5py (``pip install h5py``). It prints tables as Markdown and takes one minute. The recordings have joints
+at 100 Hz, the IMU on the root link and the normal force of each foot, but no joint torques: no friction is estimated.
+
+- The samples go through `Estimator.add_joints`, `add_imu` and `add_wrench` with their recorded stamps. The five other
+  numbers of a wrench are zero, so the centre of pressure is taken at the sole origin.
+- Over the first second the mean yaw and position are those of the truth. Roll and pitch are not aligned: they hold the
+  offset of the Vicon marker frame (up to 0.6 deg). No time is shifted.
+- The true velocity is that of the base origin in world axes, by a second-order Savitzky-Golay filter over 9 samples of
+  the Vicon position. The noise of Vicon is part of every velocity error.
+- The distance travelled is the horizontal length of the Vicon path over steps of 0.45 s, lateral sway included.
+- The reference of the contact (`reference_contact`) shares its force sensors with the detector: it shows delay and
+  chatter, not whether a sole really rests.
+- Baselines: the gyroscope integrated from the true attitude without bias correction; the legs alone (`walked`); the
+  published filter `lipm`.
 """
 
 from __future__ import annotations
