@@ -292,6 +292,18 @@ class MeasuredFriction(NamedTuple):
     available: Flags
 
 
+class Change(NamedTuple):
+    """A change in mid-run: block of the filters' states, joint or foot (-1: the robot), and size of the change.
+
+    ``second`` is the second most likely change, and by which factor; empty while this one is not sure.
+    """
+
+    kind: str
+    place: int
+    size: float
+    second: str
+
+
 @dataclass(slots=True)
 class SensorCalibration:
     """Constant errors of the sensors, as identified so far.
@@ -303,13 +315,13 @@ class SensorCalibration:
     wrench_delay : (2, k) of each foot's wrenches after the motor torques [s]
     accelerometer_bias : (2, 3) of the specific force in base axes [m/s^2]
     effort_gain : (2, n) relative error of the motor torques
-    position_offset : (2, n) of the encoders since the start [rad or m]
+    change : what has changed in mid-run
     """
 
     wrench_delay: FloatArray
     accelerometer_bias: FloatArray
     effort_gain: FloatArray
-    position_offset: FloatArray
+    change: Change | None
 
 
 @dataclass(slots=True)

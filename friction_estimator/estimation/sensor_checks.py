@@ -23,13 +23,22 @@ from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Chec
 from friction_estimator.estimation.sensor_evidence import (
     LEAST_SPEED,
     PERIOD,
+    SCALED,
     Evidence,
     EvidenceChecks,
     EvidenceCollector,
 )
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorCalibration, SensorFrame
+from friction_estimator.types import (
+    GRAVITY,
+    BoolArray,
+    Dynamics,
+    FloatArray,
+    IntArray,
+    SensorCalibration,
+    SensorFrame,
+)
 
 LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
@@ -140,6 +149,7 @@ class SensorChecks:
         self._collector, self._relations = EvidenceCollector(robot, flat), EvidenceChecks(config, robot)
         self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
         self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
+        self._changing, self._factor = "", np.full(len(robot.joint_names), np.nan)
         self._right_ns: dict[tuple[Kind, str], int] = {}
         self.wrong_for = math.inf
         self._coupled: BoolArray = np.eye(len(robot.joint_names), dtype=bool)
@@ -148,8 +158,7 @@ class SensorChecks:
     def reset(self) -> None:
         """Drop all frames; findings stay until their check is right."""
         self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST)  # long before any stamp
-        self._frames = self._restarts = self._contradicting = 0
-        self._late = [0] * len(self._sensors)
+        self._counters: IntArray = np.zeros(3 + len(self._sensors), dtype=np.int64)
         self._delays: list[list[float]] = []
         self._collector.reset()
         self._blocks.clear()
@@ -177,19 +186,16 @@ class SensorChecks:
         self._coupled = dynamics.mass_matrix[-self._coupled.shape[0] :, -self._coupled.shape[0] :] != 0.0
         self._delays.append(self._synchronizer.delays())
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
-        frames, restarts = health.frames - self._frames, health.restarts - self._restarts
-        contradicting = health.contradicting - self._contradicting
+        counters = np.array([health.frames, health.restarts, health.contradicting, *self._synchronizer.late()])
+        frames, restarts, contradicting, *late = (counters - self._counters).tolist()
         if 0.0 <= since < _LONGEST and (since < _BLOCK or frames <= 1):
             return
         if _BLOCK <= since < _LONGEST:
             self._conclude_all()
-            late = [now - before for now, before in zip(self._synchronizer.late(), self._late, strict=True)]
             self._blocks.append(self._collector.block)
-            counters = frames, restarts, contradicting
-            self._pending = self._checks(_Second(frame, since, *counters, np.array(self._delays), late))
-        self._begin_ns, self._frames, self._restarts = frame.stamp_ns, health.frames, health.restarts
-        self._contradicting = health.contradicting
-        self._late, self._delays = self._synchronizer.late(), []
+            delays = np.array(self._delays)
+            self._pending = self._checks(_Second(frame, since, frames, restarts, contradicting, delays, late))
+        self._begin_ns, self._counters, self._delays = frame.stamp_ns, counters, []
         self._collector.begin()
 
     def _conclude(self) -> None:
@@ -238,7 +244,7 @@ class SensorChecks:
         if findings.is_wrong(self._joints):
             return
         if not self._floating:
-            yield relations.torques(self._evidence(4))
+            yield relations.torques(self._evidence(4), self._factor)
             return
         yield relations.gravity(two)
         if (Kind.FORCE_UNIT, self._imu) not in findings.held:
@@ -250,13 +256,13 @@ class SensorChecks:
         yield relations.feet_and_weight(two, findings.held)
         if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
-        if (Kind.POSITION_OFFSET, self._joints) in findings.held:  # a leg in a wrong posture turns the foot forces
+        if self._changing != "position_offset":  # a leg in a wrong posture turns the foot forces
+            yield relations.heading(four)
+        elif (Kind.HEADING, self._imu) in findings.held:
             yield iter((Check(Kind.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
-        else:
-            yield relations.heading(four)
         if not findings.is_wrong(self._imu):
-            yield relations.torques(four)
+            yield relations.torques(four, self._factor)
 
     def _evidence(self, blocks: int) -> Evidence:
         """What the newest blocks show."""
@@ -317,60 +323,75 @@ class SensorChecks:
             yield Check(Kind.LATE, topic, text if share > _LATE else "")
 
     def _calibrated(self, second: _Second) -> Iterator[Check]:
-        """Delays and an IMU mounting that the friction stage has found and that no longer change."""
+        """What has changed in mid-run; else errors that the filters have identified and that no longer change."""
         found, before = self._calibration(), self._calibration_before
         self._calibration_before = found
         if found is None or before is None:
             return
-        of_joints = self._surest_joint(found, before)
-        yield from of_joints
-        named = any(check.text for check in of_joints)
-        right = not (named or self.readings_are_wrong)  # what is wrong with a joint explains other errors, too
+        self._factor = np.full(len(self._robot.joint_names), np.nan)
+        self._changing, errors, second_cause = "", list[tuple[str, int, float]](), ""
+        if (change := found.change) is not None:  # one that is not sure yet passes for other errors
+            self._changing, second_cause = change.kind, f". Second in likelihood, {change.second}"
+            errors = [(change.kind, change.place, change.size)] if change.second else []
+        elif not self.readings_are_wrong and self._health.innovation_excess <= 1.0:
+            errors = list(self._identified(second, found, before))
+        checks = [check for error in errors if (check := self._error(*error)) is not None]
+        yield from (check._replace(text=check.text + second_cause) for check in checks)
+        of_joints = ((kind, self._joints) for kind in (Kind.EFFORT_GAIN, Kind.POSITION_OFFSET, Kind.DELAY))
+        for key in (*of_joints, *((Kind.DELAY, foot.wrench_topic) for foot in self._feet), (Kind.TILT, self._imu)):
+            if key not in [(check.kind, check.place) for check in checks]:
+                yield Check(*key, "")
+
+    def _identified(
+        self, second: _Second, found: SensorCalibration, before: SensorCalibration
+    ) -> Iterator[tuple[str, int, float]]:
+        """Kind, joint or foot, and size of errors of sensors that are certain; of torque gains the surest one."""
+        (gain, sigma), past = found.effort_gain, before.effort_gain[0]
+        sure = _is_sure(gain, sigma, past)
+        if sure.any():
+            joint = int(np.divide(np.abs(gain), sigma, out=np.zeros_like(gain), where=sure).argmax())
+            yield "effort_gain", joint, float(gain[joint])
         (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
         readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
         least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
-        sure = right & (np.abs(delay) > least) & _is_sure(delay, sigma, past)
-        torques = bool(sure.size and sure.all() and (delay < 0.0).all())
-        age = f"{-1e3 * delay.mean():.1f} ms older than the foot wrenches at the same stamp" if torques else ""
-        text = f"{self._joints}: the motor torques are {age}. {OUTCOME}; correct the stamps in the driver"
-        yield Check(Kind.DELAY, self._joints, text if torques else "")
-        for foot, config in enumerate(self._feet):
-            ms = 1e3 * float(delay[foot])
-            age = f"{abs(ms):.1f} ms {'older' if ms > 0.0 else 'newer'} than the motor torques at the same stamp"
-            remedy = f"correct the stamps, or set feet.{config.name}.delay"
-            text = f"{config.wrench_topic}: the wrenches are {age}. {OUTCOME}; {remedy}"
-            shown = sure[foot] and not (delay < -_DELAY).all()  # then the torques are older
-            yield Check(Kind.DELAY, config.wrench_topic, text if shown else "")
+        sure = (np.abs(delay) > least) & _is_sure(delay, sigma, past)
+        if sure.size and sure.all() and (delay < -_DELAY).all():
+            yield "torque_delay", -1, -float(delay.mean())
+        else:
+            yield from (("wrench_delay", foot, float(delay[foot])) for foot in np.flatnonzero(sure).tolist())
         tilt, sigma, past = (math.hypot(*row[:2]) for row in (*found.accelerometer_bias, before.accelerometer_bias[0]))
-        tilted = right and tilt > GRAVITY * _TILTED and bool(_is_sure(np.array(tilt), np.array(sigma), np.array(past)))
-        angle = f"{math.degrees(tilt / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
-        text = f"the IMU is tilted by {angle}, or its accelerometer has a bias of {tilt:.2g} m/s^2. {OUTCOME}"
-        text = f"{self._imu}: {text}; correct the frame in the URDF" if tilted else ""
-        yield Check(Kind.TILT, self._imu, text)
+        if _is_sure(np.array(tilt), np.array(sigma), np.array(past)):
+            yield "accelerometer_bias", -1, tilt
 
-    def _surest_joint(self, found: SensorCalibration, before: SensorCalibration) -> list[Check]:
-        """The error of a torque or position that the data show best, once it explains them: others follow from it.
-
-        The heading of the IMU is one of these others: a leg whose posture is wrong turns the foot forces.
-        """
-        value, sigma = np.stack((found.effort_gain, found.position_offset), axis=1)
-        past = np.stack((before.effort_gain[0], before.position_offset[0]))
-        sure = _is_sure(value, sigma, past) & (np.abs(value) > [[_GAIN], [_SLIP]])
-        sure &= all(kind is Kind.HEADING for kind, _ in self._findings.wrong)
-        certainty = np.divide(np.abs(value), sigma, out=np.zeros_like(value), where=sure)
-        best, joint = divmod(int(certainty.argmax()), certainty.shape[1])
-        gain, slip = 1.0 / (1.0 - value[0, joint]), value[1, joint]
-        texts = (
-            f"effort of joint {JOINTS} is {gain:.2f} times its torque. {OUTCOME}; correct the gain",
-            f"encoder of joint {JOINTS} has slipped by {slip:.2g} rad. {OUTCOME}; set its zero",
-        )
-        checks, explained = [], self._health.innovation_excess <= 1.0
-        for row, kind in enumerate((Kind.EFFORT_GAIN, Kind.POSITION_OFFSET)):
-            named = (kind, self._joints) in self._findings.held
-            shown = row == best and sure[row, joint] and (explained or named)
-            text = f"{self._joints}: the {texts[row]}" if shown else ""
-            checks.append(Check(kind, self._joints, text, np.arange(certainty.shape[1]) == joint))
-        return checks
+    def _error(self, kind: str, place: int, size: float) -> Check | None:
+        """Finding about an error of this size, of a joint or foot; None where it is small, or found by other checks."""
+        topic, remedy, least, joints = self._joints, "correct the stamps in the driver", _DELAY, None
+        if kind == "torque_delay":
+            finding, what = (
+                Kind.DELAY,
+                f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp",
+            )
+        elif kind == "wrench_delay":
+            foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
+            finding, what = Kind.DELAY, f"wrenches are {age} than the motor torques at the same stamp"
+            topic, remedy = foot.wrench_topic, f"correct the stamps, or set feet.{foot.name}.delay"
+        elif kind == "accelerometer_bias":
+            angle = (
+                f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
+            )
+            finding, what = Kind.TILT, f"IMU is tilted by {angle}, or its accelerometer has a bias of {size:.2g} m/s^2"
+            topic, remedy, least = self._imu, "correct the frame in the URDF", GRAVITY * _TILTED
+        else:
+            joints = np.arange(len(self._robot.joint_names)) == place
+            finding, what = Kind.POSITION_OFFSET, f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
+            remedy, least = "set its zero", _SLIP
+            if kind == "effort_gain":
+                self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
+                if not 1.0 / SCALED <= factor <= SCALED:
+                    return None  # a wrong sign or unit, see EvidenceChecks.torques
+                finding, what = Kind.EFFORT_GAIN, f"effort of joint {JOINTS} is {factor:.2f} times its torque"
+                remedy, least = "correct the gain", _GAIN
+        return Check(finding, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints) if abs(size) > least else None
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -388,28 +409,23 @@ class SensorChecks:
                 clear = _is_motion(evidence.speed) & (expected > _TRAVELLED * _BLOCKS / blocks)
                 joints = np.concatenate((clear, np.tile(moved > _TRAVELLED, 2)))
                 stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
-        rest = "has not changed for a second although the robot moves: it is stuck; check the driver"
-        for kind, name, first in (
-            (Kind.STUCK_POSITION, "position", 0),
-            (Kind.STUCK_VELOCITY, "velocity", n),
-            (Kind.STUCK_EFFORT, "effort", 2 * n),
-        ):
-            where = stuck[first : first + n]
-            if where.any():
-                cause = "it is stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "it is stuck"
-                what = f"the {name} of joint {JOINTS} has not changed for a second"
-                text = f"{self._joints}: {what} although the joint moves: {cause}; check the driver"
-                yield Check(kind, self._joints, text, where)
-            elif not same[first : first + n].any():
-                yield Check(kind, self._joints, "")
-        inertial = (Kind.STUCK_RATE, "angular velocity"), (Kind.STUCK_FORCE, "specific force")
-        for row, (kind, name) in enumerate(inertial, 3 * n):
-            if stuck[row] or not same[row]:
-                yield Check(kind, self._imu, f"{self._imu}: the {name} of the IMU {rest}" if stuck[row] else "")
+        named = [
+            (Kind.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
+            (Kind.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
+            (Kind.STUCK_EFFORT, self._joints, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
+            (Kind.STUCK_RATE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
+            (Kind.STUCK_FORCE, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
+        ]
         for row, foot in enumerate(self._feet, 3 * n + 2):
-            if stuck[row] or not same[row]:
-                text = f"{foot.wrench_topic}: the wrench of the foot sensor {foot.name!r} {rest}"
-                yield Check(Kind.STUCK_WRENCH, foot.wrench_topic, text if stuck[row] else "")
+            what = f"the wrench of the foot sensor {foot.name!r}"
+            named.append((Kind.STUCK_WRENCH, foot.wrench_topic, what, slice(row, row + 1)))
+        for kind, topic, what, rows in named:
+            hit = stuck[rows] if rows.stop <= 3 * n else None
+            moves = "the robot moves" if hit is None else "the joint moves"
+            cause = "it is stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "it is stuck"
+            text = f"{topic}: {what} has not changed for a second although {moves}: {cause}; check the driver"
+            if stuck[rows].any() or not same[rows].any():
+                yield Check(kind, topic, text if stuck[rows].any() else "", hit)
 
 
 def _is_sure(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:

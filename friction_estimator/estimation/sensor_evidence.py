@@ -34,7 +34,7 @@ _ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
 """Directions within the first angle agree: slopes and tilted feet are less steep. Beyond the second one they do not."""
 _EQUAL = 1.4
 """Two forces or torques agree within this factor: payload, gains and friction change them by less."""
-_SCALED = 2.0
+SCALED = 2.0
 """Beyond this factor a torque or velocity has another unit or gear ratio."""
 _SURE = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
@@ -227,7 +227,7 @@ class EvidenceChecks:
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
         slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
-        scaled = moves & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        scaled = moves & (correlation > _SURE) & ((slope > SCALED) | (slope < 1.0 / SCALED))
         if not moves.any():
             return
         what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
@@ -246,9 +246,9 @@ class EvidenceChecks:
         remedy = ""
         if 1.0 / _EQUAL < size < _EQUAL:
             remedy = "is it in g? Publish it in m/s^2"
-        elif size < GRAVITY / _SCALED:
+        elif size < GRAVITY / SCALED:
             remedy = "is gravity removed? Publish what the accelerometer reads, in m/s^2"
-        elif mean > GRAVITY * _SCALED:
+        elif mean > GRAVITY * SCALED:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
         yield Check(Kind.FORCE_UNIT, self._imu, text if remedy else "")
@@ -291,7 +291,7 @@ class EvidenceChecks:
         text, what = "", f"{self._imu}: the angular velocity is"
         if correlation < 0.0:
             text = f"{what} opposite to that of the standing legs: change its sign, or set imu.frame"
-        elif slope > _SCALED:
+        elif slope > SCALED:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
         yield Check(Kind.RATE_UNIT, self._imu, text)
@@ -319,7 +319,7 @@ class EvidenceChecks:
                 )
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
                 yield Check(Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else "")
-            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / _SCALED and not sure[foot]
+            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / SCALED and not sure[foot]
             if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
                 yield Check(Kind.NO_WRENCH, config.wrench_topic, text if empty else "")
@@ -345,10 +345,11 @@ class EvidenceChecks:
         )
         yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
 
-    def torques(self, sums: Evidence) -> Iterator[Check]:
+    def torques(self, sums: Evidence, changed: FloatArray) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
 
-        With a floating base these are the joints of legs that stand.
+        With a floating base these are the joints of legs that stand. Torques that have changed in mid-run by a known
+        factor, ``changed`` (n,), are judged by that one; NaN: not known.
         """
         product, needed, measured, count = sums.torque
         correlation, slope = _compare(product, needed, measured)
@@ -357,8 +358,11 @@ class EvidenceChecks:
         if self._robot.base_dofs:
             stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
             shown &= self._robot.limb[stands].any(axis=0)
+        known = np.isfinite(changed)
+        shown, slope = shown | known, np.where(known, changed, slope)
+        correlation = np.where(known, np.sign(changed), correlation)
         flipped = shown & (correlation < -_SURE)
-        scaled = shown & (correlation > _SURE) & ((slope > _SCALED) | (slope < 1.0 / _SCALED))
+        scaled = shown & (correlation > _SURE) & ((slope > SCALED) | (slope < 1.0 / SCALED))
         if shown.any():
             what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
             text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"

@@ -15,6 +15,7 @@ import numpy as np
 
 from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.estimation.kalman.changes import ChangeComparison
 from friction_estimator.estimation.kalman.limb_estimates import (
     LimbEstimates,
     empty_estimates,
@@ -123,6 +124,7 @@ class LimbBank:
         for limb in self.limbs:
             layout = lay_out(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
+        self._changes = ChangeComparison(self.limbs, self.filters, self._names, robot.foot_names)
         self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
@@ -139,8 +141,7 @@ class LimbBank:
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
         self._open_estimates(packed(empty_estimates(*self._shape)))
-        self._failed: dict[int, str] = {}
-        self._used: set[int] = set()
+        self._failed, self._used = dict[int, str](), set[int]()
         self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
@@ -244,6 +245,7 @@ class LimbBank:
             elif index not in failed:
                 limb_filter.checkpoint(time)
         self._share_offset()
+        self._changes.step(time)
         if failed:
             raise FloatingPointError("; ".join(f"{text} ({self._joints_of(index)})" for index, text in failed.items()))
 
@@ -257,21 +259,19 @@ class LimbBank:
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
-        n, _, k, _ = self._shape
-        delay, gain, slip = np.full((2, k), np.nan), np.full((2, n), np.nan), np.full((2, n), np.nan)
+        delay, gain = np.full((2, self._shape[2]), np.nan), np.full((2, self._shape[0]), np.nan)
         weight, weighted = np.zeros(3), np.zeros(3)
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             layout, variance = limb_filter.layout, np.diagonal(limb_filter.covariance)
             known = np.stack((limb_filter.state, np.sqrt(variance)))
-            delay[:, limb.feet] = known[:, layout.wrench_delay]
-            gain[:, limb.joints], slip[:, limb.joints] = known[:, layout.effort_gain], known[:, layout.position_offset]
+            delay[:, limb.feet], gain[:, limb.joints] = known[:, layout.wrench_delay], known[:, layout.effort_gain]
             bias = variance[layout.accelerometer_bias]
             if (bias > 0.0).all():
                 weight += 1.0 / bias
                 weighted += limb_filter.state[layout.accelerometer_bias] / bias
         variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
-        return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, slip)
+        return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, self._changes.found)
 
     def calibration(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Errors of model and torque sensor of every joint, :data:`CALIBRATION`: (n, c) and covariance (n, c, c).

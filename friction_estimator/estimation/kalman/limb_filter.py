@@ -19,6 +19,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     decay_model_error,
     step_limb,
 )
+from friction_estimator.estimation.kalman.limb_evidence import LimbEvidence
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.records import allocate, buffer_of, pack, view
@@ -99,6 +100,7 @@ class LimbFilter:
     layout, table : of the state, and constants
     memory, now, window : what was learned, what the newest window shows, and this window
     buffers : of memory, now, table and window
+    evidence : what the newest seconds show of law and calibration
     windows : number of windows used for identification
     running : False until :meth:`begin`
     """
@@ -121,6 +123,7 @@ class LimbFilter:
         window = LimbWindow(0.0, *[np.zeros(shape) for shape in (m, (m, size), (m, m), m, (m, m), m, m, m, m)])
         window_buffer, self.window = pack(window)
         self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
+        self.evidence = LimbEvidence(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan
         self.forget()
@@ -155,6 +158,14 @@ class LimbFilter:
         newest = len(self._checkpoints) - 1  # up to one period old
         return self._checkpoints[int(max(newest - age / _COPY_PERIOD, 0.0))]
 
+    def settled_before(self, age: float) -> LimbMemory | None:
+        """What was learned at least this time ago [s]; None for a filter that is not certain of its sensors yet.
+
+        That is one which has not learned for as long as its checkpoints reach.
+        """
+        checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _COPIES else None
+        return None if checkpoint is None else view(LimbMemory, checkpoint[0])
+
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
         """Go back to a checkpoint, or to the prior where there is no sound one; True for the checkpoint."""
         self.forget()
@@ -188,6 +199,7 @@ class LimbFilter:
     def reset(self) -> None:
         """Momentum and model error are unknown again; law and calibration stay."""
         self.running = False
+        self.evidence.interrupt()
         self._impacts = ImpactDetector(self._joints)
         self._is_first = True
         self.now.consistency[:], self.now.stick_variance[:] = np.nan, 0.0
@@ -207,6 +219,7 @@ class LimbFilter:
         before = self.memory.model_error_variance + self.now.stick_variance
         decay_model_error(*self.buffers[:2], before, duration)
         self.running = False
+        self.evidence.interrupt()
 
     def step(self, window: LimbWindow | FloatArray, frozen: bool, touching: bool) -> bool:
         """Use one window; False where it is not finite, and changes nothing.
@@ -219,19 +232,22 @@ class LimbFilter:
         """
         (memory, now, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
         buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
+        window = view(LimbWindow, buffer)
         if self._is_first:
-            variance = view(LimbWindow, buffer).rest_variance
+            variance = window.rest_variance
             if np.isfinite(variance).all():
                 self._is_first = False  # motors at rest have been so: their friction may be any already
                 self.now.stick_variance[:] = UNIFORM_VARIANCE * variance * self.now.free_at_rest
                 self._diagonal(self.layout.model_error)[:] += self.now.stick_variance
         distance = step_limb(memory, now, buffer, table, frozen, gate, *adapting)
         if math.isnan(distance):
+            self.evidence.interrupt()
             return False
+        self.evidence.add(window, self.memory.model_error_variance + self.now.stick_variance)
         if distance <= gate:
             self._impacts.clear()
         else:
-            window, innovation = view(LimbWindow, buffer), self.now.innovation
+            innovation = self.now.innovation
             self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
             if not touching and self._impacts.is_change:
                 self._inflate_covariance(window, self._impacts.force, frozen)
@@ -293,11 +309,8 @@ class LimbFilter:
             self._inflate_calibration()
 
     def _inflate_calibration(self) -> None:
-        """Forget what was known of the errors of sensors and links: they may have changed as well as friction.
-
-        A filter that has not learned for as long as its checkpoints reach is not certain of them yet.
-        """
-        if len(self._checkpoints) == _COPIES:
+        """Forget what was known of the errors of sensors and links: they may have changed as well as friction."""
+        if self.settled_before(0.0) is not None:
             rows = self.layout.calibration
             self.covariance[rows] = self.covariance[:, rows] = 0.0
             self.covariance[rows, rows] = self.layout.changed_covariance()

@@ -1,0 +1,155 @@
+"""What has changed in mid-run: the error of one sensor, joint or foot that explains the newest seconds best.
+
+Errors of sensors and links are states of the limbs' filters, each with its column in the balance of momentum. A change
+adds ``a ~ N(0, S)`` to some states. With a, all other states and the size of the noise integrated out, the N numbers of
+the newest seconds, with the weighted square Q, are more likely with the change than without any by
+
+    log odds = (nu + N) / 2 log((nu + Q) / (nu + Q - d^T (S^-1 + J)^-1 d)) - log det(1 + S J) / 2
+
+with the information J and the product d of the changed states (:meth:`LimbEvidence.balance`). It is the generalised
+likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely before data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from friction_estimator.estimation.kalman.limb_evidence import SECONDS, Balance
+from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import SLIP, Limb
+from friction_estimator.types import Change, FloatArray
+
+_DEGREES = 10.0
+"""Degrees of freedom of the prior of the noise's size, around one."""
+_CERTAIN = 20.0
+"""Log odds from which a change is likely: walks without any have less than 2, random robots less for every sensor."""
+_OVER = -1.0
+"""Log odds in the newest second below which a change is over."""
+_SPANS = 1, SECONDS
+"""Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
+_LONGEST = 5
+"""Comparisons with the same state of before, while something else than a sensor has changed: the filters learn that."""
+_CAUSES = {
+    "position_offset": ("joint", SLIP, 0.0, "the encoder of {!r}"),
+    "effort_gain": ("joint", 1.0, 0.0, "the torque gain of {!r}"),
+    "effort_offset": ("joint", 0.0, 10.0, "the torque offset of {!r}"),
+    "law": ("joint", 0.0, 1.0, "the friction of {!r}"),
+    "links": ("joint", 0.0, 5.0, "the mass moved by {!r}"),
+    "foot_bias": ("foot", 0.0, 15.0, "the offset of {!r}"),
+    "foot_gain": ("foot", 1.0, 0.0, "the gain of {!r}"),
+    "wrench_delay": ("foot", 0.01, 0.0, "the delay of {!r}"),
+    "accelerometer_bias": ("robot", 1.0, 0.0, "the accelerometer"),
+    "torque_delay": ("robot", 0.01, 0.0, "the delay of all motor torques"),
+}
+"""Changes by their block of the state: whose states change together, those of the robot in all limbs; the standard
+deviation of the size, in its unit plus in standard deviations of the prior; and words."""
+_Odds = tuple[float, str, str, int, float]
+"""Log odds against no change, cause in words, block of the state, joint or foot, and size of the change."""
+_OF_SENSORS = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
+"""Changes that findings name; the others are of the robot, or of wrenches, which other checks name."""
+
+
+class ChangeComparison:
+    """Compares all changes once a second with what the filters had learned before, a part of the work in each window.
+
+    Parameters
+    ----------
+    limbs, filters : of the robot
+    joint_names, foot_names : of the robot
+
+    Attributes
+    ----------
+    found : most likely change; None where none is likely
+    """
+
+    def __init__(
+        self,
+        limbs: Sequence[Limb],
+        filters: Sequence[LimbFilter],
+        joint_names: Sequence[str],
+        foot_names: Sequence[str],
+    ) -> None:
+        self._limbs, self._filters = limbs, filters
+        self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
+        self._second = 0.0
+        self._work: Iterator[None] = iter(())
+        self._forget()
+
+    def _forget(self) -> None:
+        self._before: list[tuple[FloatArray, FloatArray]] = []
+        self._compared, self._likely = 0, ""
+        self.found: Change | None = None
+
+    def step(self, time: float) -> None:
+        """All limbs have had the window with this end [s]."""
+        next(self._work, None)
+        if not 0.0 <= time - self._second < 1.0:
+            self._second, self._work = time, self._compare()
+            for one in self._filters:
+                one.evidence.begin_second()
+
+    def _compare(self) -> Iterator[None]:
+        """Balances limb by limb, then the odds; what was learned before stays the same while a change is likely."""
+        settled = [memory for one in self._filters if (memory := one.settled_before(SECONDS)) is not None]
+        if len(settled) < len(self._filters):
+            self._forget()
+            return
+        before, found = self._before or [(memory.state, memory.covariance) for memory in settled], list[_Odds]()
+        for seconds in _SPANS:
+            balances = []
+            for one, learned in zip(self._filters, before, strict=True):
+                balances.append(one.evidence.balance(*learned, seconds))
+                yield
+            found += self._odds(balances)
+        ranked = sorted(found, reverse=True)
+        log_odds, cause, kind, place, size = ranked[0]
+        newest = next(one[0] for one in found if one[1] == cause)  # of the shortest span
+        of_sensor = kind in _OF_SENSORS
+        if not log_odds > _CERTAIN or newest < _OVER or not (of_sensor or self._compared < _LONGEST):
+            self._forget()
+            return
+        second = ""
+        if of_sensor and cause == self._likely:
+            rival = next(one for one in ranked if one[1] != cause)
+            second = f"by a factor of {math.exp(rival[0] - log_odds):.1g}: {rival[1]}"
+        self.found = Change(kind, place, size, second)
+        self._before, self._likely, self._compared = before, cause, self._compared + 1
+
+    def _odds(self, balances: Sequence[Balance]) -> Iterator[_Odds]:
+        """All changes with their log odds against none."""
+        numbers = _DEGREES + sum(one.numbers for one in balances)
+        square = _DEGREES + sum(one.square for one in balances)
+        for kind, (scope, std, multiple, words) in _CAUSES.items():
+            limbs = zip(self._limbs, self._filters, balances, strict=True)
+            shares = [
+                _share(*limb, kind, scope, std, multiple) for limb in limbs if scope != "foot" or limb[0].feet.size
+            ]
+            if not shares:
+                continue
+            places, J, d, scale = (np.concatenate(part) for part in zip(*shares, strict=True))
+            if scope == "robot":
+                places, J, d = places[:1], J.sum(axis=0, keepdims=True), d.sum(axis=0, keepdims=True)
+            A = np.eye(d.shape[1]) + J
+            mean = np.linalg.solve(A, d[:, :, None])[:, :, 0]
+            left = np.maximum(square - (d * mean).sum(axis=1), _DEGREES)
+            log_odds = 0.5 * (numbers * np.log(square / left) - np.linalg.slogdet(A)[1])
+            size = mean * scale[: len(mean)]
+            sizes = size[:, 0] if size.shape[1] == 1 else np.linalg.norm(size, axis=1)
+            for place, odds, value in zip(places.tolist(), log_odds.tolist(), sizes.tolist(), strict=True):
+                yield odds, words.format(self._names[scope][place]), kind, place, value
+
+
+def _share(
+    limb: Limb, one: LimbFilter, balance: Balance, kind: str, scope: str, std: float, multiple: float
+) -> tuple[FloatArray, ...]:
+    """Joints or feet (c,), information (c, w, w) and product (c, w) of changes of a kind, and their scale (c, w)."""
+    places = {"joint": limb.joints, "foot": limb.feet, "robot": np.full(1, -1)}[scope]
+    block: slice = getattr(one.layout, kind)
+    states = np.arange(block.start, block.stop).reshape(places.size, -1)
+    scale = std + multiple * one.layout.prior_std[states]
+    states = states - one.layout.law.start
+    J = balance.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
+    return places, J, balance.product[states] * scale, scale
