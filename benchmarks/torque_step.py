@@ -7,10 +7,10 @@
 After section 5.1, Fig. 6 and Tables 10 and 11 of Lim et al. 2024: an external torque of 30 N m acts on the hip pitch
 joint of the swinging leg for 0.1 s. FTS-e2e is their baseline: the same networks, trained with the same data and
 settings, whose output is the external torque itself, as the foot sensors measure it. It is trained with ``walks`` where
-its file does not exist. ``--without`` names models of walks without random torques. Prints, as Markdown, one figure for
-each training: errors and coverage of that joint from 0.1 s before to 0.2 s after the begin of the torque, and of all
-joints in the rest of the walks. The truth passes the low-pass of the momentum observer, as in the paper. Takes two
-minutes, and as long as ``train`` for the training.
+its file does not exist. Sigma is that of the networks alone. ``--without`` names models of walks without random
+torques. Prints, as Markdown, one figure for each training: errors and coverage of that joint from 0.1 s before to 0.2 s
+after the begin of the torque, and of all joints in the rest of the walks. The truth passes the low-pass of the momentum
+observer, as in the paper. Takes two minutes, and as long as ``train`` for the training.
 """
 
 from __future__ import annotations
