@@ -4,6 +4,18 @@
 
 Fills the tables of docs/results/compensation.md, controller by controller, and draws its figure. The whole study takes
 20 minutes on two cores; one controller, one method and one walk take one minute.
+
+RSE is eq. 70, ``sqrt((c_des - c)^2)`` of each axis, averaged over a walk that stops at 10.1 s, and over walks with
+different step lengths; the gain is by how much it shrinks. Sensors are those of `paper_std`, every estimator starts from
+its prior as in the paper, and the torque made from a sample acts one millisecond later.
+
+- CoM in the world is the published measure. No plan is corrected for where a foot has settled, so this error adds up
+  from step to step and is largely random, even in the mean over walks.
+- CoM over the feet is the same error relative to the feet that carry the robot: the part that the joints cause.
+- Joints: mean error of all joint positions.
+- "measured" and "desired" are values of `compensation.velocity`; "exact law" is the injected friction at the measured
+  velocity; eq. 69 passes the friction of `fbse` through a low-pass of 1 to 4 rad/s (`published_torque_loop`).
+- The published gains of eq. 68 get the feed-forward torque of our plan: without it the walk falls after 3 s.
 """
 
 from __future__ import annotations
