@@ -6,8 +6,8 @@ Fills the tables of docs/results/compensation.md, controller by controller, and 
 20 minutes on two cores; one controller, one method and one walk take one minute.
 
 RSE is eq. 70, ``sqrt((c_des - c)^2)`` of each axis, averaged over a walk that stops at 10.1 s, and over walks with
-different step lengths; the gain is by how much it shrinks. Sensors are those of `paper_std`, every estimator starts from
-its prior as in the paper, and the torque made from a sample acts one millisecond later.
+different step lengths; the gain is by how much it shrinks. Sensors are those of `paper_std`, every estimator starts
+from its prior as in the paper, and the torque made from a sample acts one millisecond later.
 
 - CoM in the world is the published measure. No plan is corrected for where a foot has settled, so this error adds up
   from step to step and is largely random, even in the mean over walks.
