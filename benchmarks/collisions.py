@@ -1,7 +1,7 @@
 """How soon does the external torque of MOB-Net, or of another source, show that a walking biped is hit?
 
     python -m benchmarks.collisions MODEL... [--end-to-end MODEL...] [--pushes 60] [--minutes 10] [--walks FOLDER]
-        [-o docs/design/collisions.md]
+        [-o docs/results/collisions.md]
 
 After section 5.3 and Table 9 of Lim et al. 2024: pushes on foot, ankle and knee of the swinging leg, from the front and
 from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100 ms, at random moments of the swing. The
@@ -11,7 +11,8 @@ Markdown: detected pushes of each kind with their mean delay from several moment
 fewer with the length of the walk that shows the thresholds, and the error of the identified wrench; with networks of
 several trainings one figure for each. The other sources are the momentum observer alone, with a friction model, and
 behind a band-pass, the Kalman observer, which identifies the friction in a walk before, MOB-Net fused with the latter,
-and FTS-e2e. Takes an hour; walks that are in the folder already are not simulated again.
+and FTS-e2e without the torque of the ground. Takes an hour; walks that are in the folder already are not simulated
+again.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--minutes", type=longer_than(0.0), default=10.0, help="walking for the thresholds, and for false alarms"
     )
     parser.add_argument("--walks", type=Path, default=Path("collision_walks"), help="folder of the simulated walks")
-    add_page(parser, DOCS / "design" / "collisions.md", *PLACES, optional=True)
+    add_page(parser, DOCS / "results" / "collisions.md", *PLACES, optional=True)
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
     models = [[load_model(path, robot) for path in paths] for paths in (options.models, options.end_to_end)]
