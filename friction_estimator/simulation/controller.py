@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.compiled import kernel
-from friction_estimator.records import record
 from friction_estimator.simulation.biped import ANKLE_PITCH, ANKLE_ROLL, Biped
 from friction_estimator.simulation.footsteps import yaw_rotation
 from friction_estimator.simulation.walk_plan import PostureMotion, WalkPlan, WalkSamples
-from friction_estimator.types import FloatArray, IndexTable, Matrix, Vector
+from friction_estimator.types import FloatArray
 
 _CHECK_PERIOD = 0.02  # between the poses whose reach is checked before the walk [s]
 _OTHER_DAMPING = 0.7  # damping ratio of the joints outside the legs
 _MAX_DECAY = 1.0  # part of a free joint's velocity that damping may take in one period; from 2 on it is unstable
 
 
-@record
-class ReferenceBlock(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReferenceBlock:
     """References at B successive control periods, joints in pinocchio order.
 
     Attributes
@@ -34,31 +31,13 @@ class ReferenceBlock(NamedTuple):
     com : (B, 3) centre of mass in the world [m]
     """
 
-    base: Matrix
-    base_yaw: Vector
-    position: Matrix
-    velocity: Matrix
-    torque: Matrix
-    load_share: Matrix
-    com: Matrix
-
-
-@record
-class ControlTable(NamedTuple):
-    """Constants of the controller.
-
-    Attributes
-    ----------
-    gains : (3, m) proportional and derivative gain, and the effort limit
-    ankles, ankle_signs : (2, 2) joints of roll and pitch of each ankle, and their signs
-    tilt, tilt_rate : torque of the ankles against tilt and its rate [N m/rad, N m s/rad]
-    """
-
-    gains: Matrix
-    ankles: IndexTable
-    ankle_signs: Matrix
-    tilt: float
-    tilt_rate: float
+    base: FloatArray
+    base_yaw: FloatArray
+    position: FloatArray
+    velocity: FloatArray
+    torque: FloatArray
+    load_share: FloatArray
+    com: FloatArray
 
 
 class ReferenceGenerator:
@@ -113,8 +92,7 @@ class ReferenceGenerator:
         share = samples.load_share[inner]
         torque = self._feedforward(q[inner], v, a, share, samples.soles[:, inner], rotation)
         com = np.array([pin.centerOfMass(self._biped.model, self._data, row) for row in q[inner]])
-        position, velocity = joints[inner].copy(), v[:, 6:].copy()
-        return ReferenceBlock(samples.base[inner], yaw[inner].copy(), position, velocity, torque.copy(), share, com)
+        return ReferenceBlock(samples.base[inner], yaw[inner], joints[inner], v[:, 6:], torque, share, com)
 
     def _configurations(self, time: FloatArray) -> tuple[WalkSamples, FloatArray]:
         """Samples of the plan and pinocchio configurations (N, nq); joints outside the legs keep or change posture."""
@@ -204,13 +182,10 @@ class JointController:
             kp[leg.columns] = unit * np.array(gains.leg)
             kd[leg.columns] = kp[leg.columns] * gains.damping_time
         kd = np.minimum(kd, _MAX_DECAY * free / period)
-        self._table = ControlTable(
-            gains=np.stack([kp, kd, biped.effort_limit]),
-            ankles=np.array([leg.columns[[ANKLE_ROLL, ANKLE_PITCH]] for leg in biped.legs], dtype=np.int64),
-            ankle_signs=np.array([leg.signs[[ANKLE_ROLL, ANKLE_PITCH]] for leg in biped.legs], dtype=np.float64),
-            tilt=unit * gains.tilt,
-            tilt_rate=unit * gains.tilt * gains.tilt_damping_time,
-        )
+        self._kp, self._kd, self._limit = kp, kd, biped.effort_limit
+        ankles = [ANKLE_ROLL, ANKLE_PITCH]
+        self._ankles = [(leg.columns[ankles].tolist(), leg.signs[ankles].tolist()) for leg in biped.legs]
+        self._tilt, self._tilt_rate = unit * gains.tilt, unit * gains.tilt * gains.tilt_damping_time
 
     def torque(
         self,
@@ -236,29 +211,12 @@ class JointController:
         -------
         (m,) [N m]
         """
-        return _torque(*self._table, *block, k, position, velocity, base_quaternion, base_rate, feedforward)
-
-
-@kernel("(ControlTable) (ReferenceBlock) i8 V V V V V")
-def _torque(
-    table: ControlTable,
-    reference: ReferenceBlock,
-    k: int,
-    position: FloatArray,
-    velocity: FloatArray,
-    base_quaternion: FloatArray,
-    base_rate: FloatArray,
-    feedforward: FloatArray,
-) -> FloatArray:
-    """PD and feed-forward torques, plus those of the standing ankles against roll and pitch of the base (m,) [N m]."""
-    kp, kd, limit = table.gains[0], table.gains[1], table.gains[2]
-    tau = kp * (reference.position[k] - position) + kd * (reference.velocity[k] - velocity) + reference.torque[k]
-    tau += feedforward
-    w, x, y, z = base_quaternion[0], base_quaternion[1], base_quaternion[2], base_quaternion[3]
-    roll = table.tilt * 2.0 * (w * x + y * z) + table.tilt_rate * base_rate[0]
-    pitch = table.tilt * 2.0 * (w * y - x * z) + table.tilt_rate * base_rate[1]
-    for leg in range(table.ankles.shape[0]):
-        share = reference.load_share[k, leg]
-        tau[table.ankles[leg, 0]] += table.ankle_signs[leg, 0] * share * roll
-        tau[table.ankles[leg, 1]] += table.ankle_signs[leg, 1] * share * pitch
-    return np.minimum(np.maximum(tau, -limit), limit)
+        tau = self._kp * (block.position[k] - position) + self._kd * (block.velocity[k] - velocity) + block.torque[k]
+        tau += feedforward
+        w, x, y, z = base_quaternion.tolist()
+        roll = self._tilt * 2.0 * (w * x + y * z) + self._tilt_rate * float(base_rate[0])
+        pitch = self._tilt * 2.0 * (w * y - x * z) + self._tilt_rate * float(base_rate[1])
+        for (joints, signs), share in zip(self._ankles, block.load_share[k].tolist(), strict=True):
+            tau[joints[0]] += signs[0] * share * roll
+            tau[joints[1]] += signs[1] * share * pitch
+        return np.minimum(np.maximum(tau, -self._limit), self._limit)

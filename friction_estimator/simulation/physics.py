@@ -202,8 +202,8 @@ class Physics:
         self.data = mujoco.MjData(self.model)
         self._qpos, self._qvel, self._applied = self.data.qpos, self.data.qvel, self.data.qfrc_applied
         joints = [self.model.joint(name) for name in biped.joint_names]
-        self._q = as_slice([joint.qposadr[0] for joint in joints])
-        self._v = as_slice([joint.dofadr[0] for joint in joints])
+        self._q = np.array([joint.qposadr[0] for joint in joints])
+        self._v = np.array([joint.dofadr[0] for joint in joints])
         self.model.dof_armature[self._v] = biped.model.armature[6:]
         soles: IntArray = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
         weld = self.model.body_weldid
@@ -250,12 +250,12 @@ class Physics:
     @property
     def position(self) -> FloatArray:
         """Joint positions (m,) [rad]."""
-        return self._qpos[self._q].copy()
+        return self._qpos[self._q]
 
     @property
     def velocity(self) -> FloatArray:
         """Joint velocities (m,) [rad/s]."""
-        return self._qvel[self._v].copy()
+        return self._qvel[self._v]
 
     @property
     def base_pose(self) -> FloatArray:
@@ -336,14 +336,6 @@ class Physics:
         """
         signals = _signals(*self._readout, position, velocity, effort, columns)
         return signals, signals[3 * columns.size + 6 :].reshape(-1, 6)
-
-
-def as_slice(indices: Sequence[int] | IntArray) -> slice | IntArray:
-    """Indices of an array, as a slice where they are consecutive, because slices are faster in NumPy."""
-    first = int(indices[0])
-    if list(indices) == list(range(first, first + len(indices))):
-        return slice(first, first + len(indices))
-    return np.array(indices)
 
 
 @record

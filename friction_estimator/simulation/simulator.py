@@ -22,7 +22,7 @@ from friction_estimator.simulation.controller import (
 )
 from friction_estimator.simulation.footsteps import FloorSchedule, FootPose
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.simulation.physics import Physics, as_slice, drop_meshes
+from friction_estimator.simulation.physics import Physics, drop_meshes
 from friction_estimator.simulation.scenario import Scenario
 from friction_estimator.simulation.sensors import NoiseLevel, SensorModel
 from friction_estimator.simulation.walk_plan import WalkPlan
@@ -134,8 +134,7 @@ class Simulator:
         self._floors = FloorSchedule(scenario.ground, plan.footsteps)
         self.joint_names: tuple[str, ...] = config.robot.joints or self._biped.joint_names
         self.leg_joint_names = tuple(self._biped.legs[side].joint_names for side in np.argsort(self._biped.feet))
-        self._joint_indices: IntArray = np.array([self._biped.column(name) for name in self.joint_names])
-        self._columns = as_slice(self._joint_indices)
+        self._columns: IntArray = np.array([self._biped.column(name) for name in self.joint_names])
         self._no_torque: FloatArray = np.zeros(len(self._biped.joint_names))
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
         self._count = 0
@@ -245,7 +244,7 @@ class Simulator:
         friction = self._friction.torque(position, velocity, effort, step)
         physics.advance(effort - friction)
         friction = friction + physics.stiction
-        exact, wrenches = physics.signals(position, velocity, effort, self._joint_indices)
+        exact, wrenches = physics.signals(position, velocity, effort, self._columns)
         truth = GroundTruth(
             self._start_ns + self._count * PERIOD_NS, friction[columns], pose[:3], physics.base_rotation, twist[:3],
             twist[3:], wrenches, wrenches[:, 2] > 0.0, physics.external_torque[columns], physics.com_in_world,
