@@ -4,7 +4,8 @@
 
 FOLDER holds a press of one leg of github.com/machines-in-motion/mim_estimation (BSD-3, demos/2019-07-04_16-25-06) as
 ``press_1khz.npz`` (``time``, ``position/<joint>``, ``effort/<joint>``, ``foot_force/x, y, z``) and ``teststand.urdf``.
-A least-squares fit made by hand shows what is usual. Prints a table as Markdown. Takes a minute.
+A hand moves the leg of 0.2 kg for 23 s; the foot pulls in 39 % of the samples. A least-squares fit of F_c, F_v and a
+constant made by hand shows what is usual. Prints a table as Markdown. Takes a minute.
 """
 
 from __future__ import annotations

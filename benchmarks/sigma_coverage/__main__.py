@@ -2,9 +2,11 @@
 
     python -m benchmarks.sigma_coverage [--seeds 6]
 
-Prints how often F_c and F_v of truth lie within two standard deviations, as Markdown. Every recording is fitted with
-the law `coulomb_viscous`. Where friction has another shape, truth is the law nearest to it. Takes three
-minutes; ``--seeds 1`` takes one minute.
+Prints how often F_c and F_v of truth lie within two standard deviations, as Markdown, and sigma relative to the true
+values of the two joints (5 and 2 N m, 3 and 1 N m s/rad). Every row has 30 recordings of an arm with five kinds of
+motion and 0.5 N m of noise. In the second table both joints follow one sine (0.3 to 1 Hz, 0.4 and 0.7 rad, 10 and 30 s
+at 100 and 1000 Hz). Every recording is fitted with the law `coulomb_viscous`. Where friction has another shape, truth
+is the law nearest to it. Takes three minutes; ``--seeds 1`` takes one minute.
 """
 
 from __future__ import annotations
