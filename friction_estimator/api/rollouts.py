@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from friction_estimator.errors import ConfigError, InputError, SimulationError, choices
+from friction_estimator.identification.inverse_dynamics.delay import USUAL_DELAY
 from friction_estimator.identification.inverse_dynamics.options import (
     InverseDynamicsOptions,
     friction_motors,
     live_laws,
 )
-from friction_estimator.identification.inverse_dynamics.refinement import USUAL_DELAY
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
 from friction_estimator.identification.prediction import TorquePrediction

@@ -57,7 +57,7 @@ METHODS: dict[str, IdentificationMethod] = {
     method.name: method
     for method in (
         IdentificationMethod(
-            motor.METHOD,
+            friction_curve.DRIVE_METHOD,
             motor.MotorOptions,
             motor.accepts,
             motor.run,

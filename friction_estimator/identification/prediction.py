@@ -12,18 +12,18 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.curves.drive import DriveRecording
-from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, SampleOptions, curve_samples
+from friction_estimator.identification.curves.drive import DriveRecording, curve_motions
+from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, curve_samples
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.estimated_friction import usable_rows
+from friction_estimator.identification.inverse_dynamics.delay import shift_torque
+from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
     FrictionColumns,
     friction_sites,
     load_velocity_sites,
 )
-from friction_estimator.identification.inverse_dynamics.observation import Observation, comparison_limits, observe
-from friction_estimator.identification.inverse_dynamics.refinement import shift_torque
-from friction_estimator.identification.joint_log import JointLog, Motion, Treatment, at_motors
+from friction_estimator.identification.inverse_dynamics.observation import Observation, observe
+from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.identification.result import Identification, JointLaw, JointScore
@@ -162,8 +162,7 @@ class KnownRigidBody:
 
 def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: TorquePrediction) -> tuple[Observation, ...]:
     """Both sides of all motions, torques moved by their delays."""
-    limits = comparison_limits(motions, prediction.treatment.band_hz)
-    observations = observe(motions, body, limits, prediction.motors)
+    observations = observe(motions, body, prediction.motors, prediction.treatment.band_hz)
     held = shift_torque(observations, prediction.hold, command=True)
     return shift_torque(held, prediction.delay, prediction.late_command)
 
@@ -200,8 +199,8 @@ def rows_of_live_law(
     motors = Transmission.of(coupling, model.joint_names)
     if not set(motors.names) <= set(friction.joint_names):
         motors = Transmission.of(None, model.joint_names)
-    limits, parts = comparison_limits(motions), []
-    for one in observe(motions, KnownRigidBody(model, inertia, coupling), limits, motors):
+    parts = []
+    for one in observe(motions, KnownRigidBody(model, inertia, coupling), motors):
         lost = friction_of_laws(friction, motors.names, one.motion.velocity, one.load)
         usable = one.motion.velocity[one.filter.kept] != 0.0
         parts.append(_rows(motors.names, one, lost, usable, np.full(len(motors.names), np.inf)))
@@ -269,16 +268,10 @@ class CurvePrediction:
         InputError
             When the recordings lack the joint.
         """
-        if self.drive is not None:
-            motions = self.drive.motions(logs, self.treatment, FOLDS)
-        else:
-            joints = (self.joint,) if self.coupling is None else self.coupling.joint_names
-            group = Transmission.of(self.coupling, joints)
-            made = to_motions([log.select(joints) for log in logs], self.treatment, FOLDS)
-            motions = [at_motors(motion, group) for motion in made]
+        motions = curve_motions(logs, self.joint, self.treatment, FOLDS, self.coupling, self.drive)
         columns = (OFFSET,) if self.drive is None else self.drive.columns
-        options = SampleOptions(self.delay, self.dead_zone, self.max_sigma, columns)
-        return self.predicted(curve_samples(motions, self.joint, options)), motions
+        samples = curve_samples(motions, self.joint, columns, self.delay, self.dead_zone, self.max_sigma)
+        return self.predicted(samples), motions
 
     def predicted(self, samples: CurveSamples) -> Rows:
         """Measured and predicted friction of these samples."""

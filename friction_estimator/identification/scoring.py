@@ -7,9 +7,9 @@ al. 1984), and what changes among all within one standard error is part of the u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -135,11 +135,10 @@ class Scores:
     Attributes
     ----------
     squares : (n, b) sums over the rows of every joint and block of time
-    count, power : (n, b) number of rows, and sums of the squared measurements; the same for all candidates
+    power : (n, b) sums of the squared measurements; the same for all candidates
     """
 
     squares: FloatArray
-    count: FloatArray
     power: FloatArray
 
     def log_error(self, blocks: BoolArray) -> float:
@@ -150,33 +149,29 @@ class Scores:
         return float(0.5 * np.mean(np.log(share))) if seen.any() else 0.0
 
 
-def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0, shrinkage: bool = False
-) -> tuple[int, tuple[int, ...], tuple[Candidate, ...]]:
+Choice = tuple[int, tuple[int, ...], tuple[Candidate, ...]]
+"""Number of the chosen candidate, numbers of all that predict as well as the best one, and all with their errors."""
+
+
+def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], shrinkage: bool = False) -> Choice:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
     Parameters
     ----------
     decision, settings : words for the table
-    slack : difference of the logarithms of the errors that counts as none, even where it is certain
     shrinkage : candidates are strengths of a prior: the standard error is that of the smallest error itself (Breiman et
         al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far smaller among such neighbours,
         would let the luck of one of many decide; False: that of the difference
-
-    Returns
-    -------
-    chosen, rivals, table : its number, numbers of all that predict as well as the best one, and all with their errors
     """
     blocks = scores[0].squares.shape[1]
     everything = np.ones(blocks, dtype=bool)
     whole = np.array([one.log_error(everything) for one in scores])
-    seen = np.flatnonzero(scores[0].count.sum(axis=0) > 0)
+    seen = np.flatnonzero(scores[0].power.sum(axis=0) > 0.0)
     without = np.array([[one.log_error(np.arange(blocks) != block) for block in seen] for one in scores])
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    if shrinkage:
-        slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
+    slack = float(np.sqrt(seen.size - 1) * np.std(without[best])) if shrinkage else 0.0
     rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(
@@ -200,23 +195,22 @@ def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     def summed(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(place, values, joints * _PIECES).reshape(joints, _PIECES), dtype=float)
 
-    return Scores(summed(size**2), summed(np.ones_like(error)), summed(problem.y**2))
+    return Scores(summed(size**2), summed(problem.y**2))
 
 
-@dataclass(frozen=True, slots=True)
-class FoldWeights:
-    """Weights of rows by fits of all folds but one: those of all rows would have seen the fold that they predict.
+class FoldedProblem:
+    """Normal equations of a problem without each fold, and of all rows: many candidates cost a small solution each.
 
-    Attributes
+    Parameters
     ----------
+    problem : with the columns of all candidates
     fold : (r,) of `linear_problem.folds_of`
-    without : (k, r) of the fit without each fold, zero in that fold
-    whole : (r,) of the fit of all rows
+    weights : (k + 1, r) of fits of all folds but one, zero in that fold, and of the fit of all rows: the latter would
+        have seen the fold that they predict
     """
 
-    fold: IntArray
-    without: FloatArray
-    whole: FloatArray
+    def __init__(self, problem: LinearProblem, fold: IntArray, weights: FloatArray) -> None:
+        self.problem, self.fold, self._weights = problem, fold, weights
 
     @classmethod
     def of(
@@ -226,35 +220,32 @@ class FoldWeights:
         prior: Prior,
         fold: IntArray,
         whole: FloatArray | None = None,
-    ) -> FoldWeights:
+    ) -> FoldedProblem:
         """Of a problem with these folds (r,), whose weights of all rows (r,) may be known."""
-        without = np.zeros((int(fold.max()) + 1, fold.size))
-        for number, weights in enumerate(without):
+        weights = np.zeros((int(fold.max()) + 2, fold.size))
+        for number, own in enumerate(weights[:-1]):
             seen = fold != number
-            weights[seen] = solve_values(select_rows(problem, seen), solver, prior).weights
-        return cls(fold, without, solve_values(problem, solver, prior).weights if whole is None else whole)
+            own[seen] = solve_values(select_rows(problem, seen), solver, prior).weights
+        weights[-1] = solve_values(problem, solver, prior).weights if whole is None else whole
+        return cls(problem, fold, weights)
 
-    def at(self, rows: IntArray) -> FoldWeights:
-        """Of these rows."""
-        return FoldWeights(self.fold[rows], self.without[:, rows], self.whole[rows])
+    def like(self, problem: LinearProblem, rows: IntArray | slice = slice(None)) -> FoldedProblem:
+        """Another problem, with the folds and weights of these rows of this one."""
+        return FoldedProblem(problem, self.fold[rows], self._weights[:, rows])
 
-
-class FoldedProblem:
-    """Normal equations of a problem without each fold, and of all rows: many candidates cost a small solution each.
-
-    Parameters
-    ----------
-    problem : with the columns of all candidates
-    weights : of its rows
-    """
-
-    def __init__(self, problem: LinearProblem, weights: FoldWeights) -> None:
-        self.problem, self._fold = problem, weights.fold
-        self._normal = [NormalEquations.of(problem, one) for one in (*weights.without, weights.whole)]
+    @cached_property
+    def _normal(self) -> list[NormalEquations]:
+        return [NormalEquations.of(self.problem, one) for one in self._weights]
 
     def values(self, columns: IntArray, prior: Prior, without: int = -1) -> FloatArray:
-        """Parameters (q,) of these columns from all data, or from all folds but one."""
-        return self._normal[without].select(columns).values(self.problem.nonnegative[columns], prior)
+        """Parameters (q,) of these of the columns (p) from all data, or from all folds but one.
+
+        Parameters
+        ----------
+        prior : of all columns (p)
+        """
+        own = self._normal[without].select(columns)
+        return own.values(self.problem.nonnegative[columns], prior.select(columns))
 
     def held_out_error(
         self, columns: IntArray, prior: Prior, rows: LinearProblem | None = None, fold: IntArray | None = None
@@ -265,12 +256,44 @@ class FoldedProblem:
         ----------
         rows, fold : of another problem with the same columns, (r,); None: the rows of the fit
         """
-        problem, folds = self.problem if rows is None else rows, self._fold if fold is None else fold
+        problem, folds = self.problem if rows is None else rows, self.fold if fold is None else fold
         error = np.empty_like(problem.y)
-        for number in range(len(self._normal) - 1):
+        for number in range(len(self._weights) - 1):
             these = folds == number
             error[these] = problem.y[these] - problem.W[np.ix_(these, columns)] @ self.values(columns, prior, number)
         return error
+
+    def choose(
+        self,
+        decision: str,
+        settings: Sequence[str],
+        tried: Sequence[tuple[IntArray, Prior]],
+        rows: BoolArray | None = None,
+        shrinkage: bool = False,
+    ) -> Choice:
+        """:func:`choose` among columns with a prior of all columns, by their errors at these rows (r,) or all."""
+        own = slice(None) if rows is None else rows
+        same = self.problem if rows is None else select_rows(self.problem, rows)
+        scores = [scores_of(self.held_out_error(*one)[own], same) for one in tried]
+        return choose(decision, settings, scores, shrinkage)
+
+    def choose_columns(
+        self, columns: IntArray, prior: Prior, optional: Mapping[int, str]
+    ) -> tuple[list[int], tuple[Candidate, ...]]:
+        """Which optional ones of some columns do not predict their own rows better than none, and all candidates.
+
+        Parameters
+        ----------
+        prior : of all columns (p)
+        optional : names of the columns that may be left out, one by one
+        """
+        left_out, table = list[int](), list[Candidate]()
+        for place, name in optional.items():
+            tried = [(columns[columns != place], prior), (columns, prior)]
+            chosen, _, found = self.choose(name, ("none", "identified"), tried, self.problem.W[:, place] != 0.0)
+            table += found
+            left_out += [place] if chosen == 0 else []
+        return left_out, tuple(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,74 +329,35 @@ class NumberedRows:
         return found
 
 
-class Comparison:
-    """Candidates that make different rows of the same recordings: fitted to their own, scored at those that all have.
+def compared(
+    reference: NumberedRows,
+    candidates: Iterable[tuple[NumberedRows, NumberedRows]],
+    solver: SolverOptions,
+    folds: int,
+) -> tuple[list[Scores], list[FloatArray]]:
+    """Scores and parameters (p,) of candidates that make different rows of the same recordings.
 
     Parameters
     ----------
     reference : whose weights and folds count for all
-    solver, folds : how they are found
-
-    Attributes
-    ----------
-    values : parameters (p,) of every candidate
+    candidates : rows that each is fitted to, and those of its errors; scored at those that all have
+    solver, folds : how weights and folds are found
     """
-
-    def __init__(self, reference: NumberedRows, solver: SolverOptions, folds: int) -> None:
-        self._reference = reference
-        self._weights = FoldWeights.of(reference.problem, solver, reference.prior, folds_of(reference.problem, folds))
-        self._errors, self._rows = list[FloatArray](), list[NumberedRows]()
-        self.values = list[FloatArray]()
-
-    def add(self, made: NumberedRows, judged: NumberedRows | None = None) -> None:
-        """Another candidate; ``judged`` are the rows of its errors, None: those of its fit."""
-        near, rows = self._reference.nearest(made), made if judged is None else judged
-        folded = FoldedProblem(made.problem, self._weights.at(near))
-        columns, fold = np.arange(made.problem.W.shape[1]), self._weights.fold[self._reference.nearest(rows)]
-        self._errors.append(folded.held_out_error(columns, made.prior, rows.problem, fold))
-        self.values.append(folded.values(columns, made.prior))
-        self._rows.append(replace(rows, problem=replace(rows.problem, W=rows.problem.W[:, :0])))
-
-    @property
-    def scores(self) -> list[Scores]:
-        """Of all candidates."""
-        scored = [one.number if one.scored is None else one.number[one.scored] for one in self._rows]
-        shared = reduce(np.intersect1d, scored)
-        places = [np.searchsorted(one.number, shared) for one in self._rows]
-        same = select_rows(self._rows[0].problem, places[0])
-        return [scores_of(error[place], same) for error, place in zip(self._errors, places, strict=True)]
+    base = FoldedProblem.of(reference.problem, solver, reference.prior, folds_of(reference.problem, folds))
+    errors, judged, values = list[FloatArray](), list[NumberedRows](), list[FloatArray]()
+    for made, rows in candidates:
+        folded, columns = base.like(made.problem, reference.nearest(made)), np.arange(made.problem.W.shape[1])
+        errors.append(folded.held_out_error(columns, made.prior, rows.problem, base.fold[reference.nearest(rows)]))
+        values.append(folded.values(columns, made.prior))
+        judged.append(replace(rows, problem=replace(rows.problem, W=rows.problem.W[:, :0])))
+    scored = [one.number if one.scored is None else one.number[one.scored] for one in judged]
+    shared = reduce(np.intersect1d, scored)
+    places = [np.searchsorted(one.number, shared) for one in judged]
+    same = select_rows(judged[0].problem, places[0])
+    return [scores_of(error[place], same) for error, place in zip(errors, places, strict=True)], values
 
 
-def choose_columns(
-    problem: LinearProblem,
-    error: Callable[[IntArray], FloatArray],
-    places: IntArray,
-    optional: Mapping[int, str],
-) -> tuple[list[int], tuple[Candidate, ...]]:
-    """Which optional columns predict their own rows better than none, one by one.
-
-    Parameters
-    ----------
-    error : held-out error (r,) of the problem with some of its columns
-    places : all columns
-    optional : names of those that may be left out
-
-    Returns
-    -------
-    left_out, table : columns, and all that was compared
-    """
-    left_out, table, everything = list[int](), list[Candidate](), error(places) if optional else np.zeros(0)
-    for place, name in optional.items():
-        rows = problem.W[:, place] != 0.0
-        own = select_rows(problem, rows)
-        scores = [scores_of(one[rows], own) for one in (error(places[places != place]), everything)]
-        chosen, _, found = choose(name, ("none", "identified"), scores)
-        table += found
-        left_out += [place] if chosen == 0 else []
-    return left_out, tuple(table)
-
-
-def choice_covariance(chosen: FloatArray, rivals: Sequence[FloatArray]) -> FloatArray:
-    """Covariance (p, p) of what changes among parameters (p,) of models that predict as well."""
-    apart = np.array([rival - chosen for rival in rivals]).reshape(-1, chosen.size)
+def choice_covariance(values: Sequence[FloatArray], chosen: int, rivals: Sequence[int]) -> FloatArray:
+    """Covariance (p, p) of what changes among parameters (p,) of candidates that predict as well as the chosen one."""
+    apart = np.array([values[k] - values[chosen] for k in rivals if k != chosen]).reshape(-1, values[chosen].size)
     return np.asarray(apart.T @ apart / max(len(apart), 1))

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.hamon.models import published_problem
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.estimated_friction import (
+from friction_estimator.identification.inverse_dynamics.estimated_parameters import (
     live_parameters,
     with_motor_torque_as_load,
 )
@@ -88,7 +88,7 @@ def test_the_stribeck_velocity_is_found():
     speeds = np.quantile(np.abs(move(20)[1]), 0.95, axis=0)
     assert min(found) < STRIBECK * 1.3 and max(found) > STRIBECK / 1.3
     assert found[0] / speeds[0] == pytest.approx(found[1] / speeds[1], rel=0.2)
-    live = live_parameters(solution, ("load_velocity",) * 2)
+    live = live_parameters(solution)
     np.testing.assert_allclose(live.values[:, -1], found, rtol=0.01)
     assert ((0.0 < parameters_sigma(live)[:, -1]) & (parameters_sigma(live)[:, -1] < 0.4 * np.array(found))).all()
 

@@ -16,7 +16,7 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.scoring import FoldedProblem, FoldWeights, choose, pushes, scores_of
+from friction_estimator.identification.scoring import FoldedProblem, choose, pushes, scores_of
 from friction_estimator.identification.uncertainty import solve
 
 
@@ -38,14 +38,14 @@ def nothing_known(columns: int) -> Prior:
 
 def folded_problem(made: LinearProblem, solver: SolverOptions = ORDINARY) -> FoldedProblem:
     prior = nothing_known(made.W.shape[1])
-    return FoldedProblem(made, FoldWeights.of(made, solver, prior, folds_of(made)))
+    return FoldedProblem.of(made, solver, prior, folds_of(made))
 
 
 def chosen(made: LinearProblem) -> int:
     folded = folded_problem(made, DEFAULT_SOLVER)
     candidates = [np.arange(count) for count in (1, 2, 3)]
-    errors = [folded.held_out_error(columns, nothing_known(columns.size)) for columns in candidates]
-    number, rivals, table = choose("columns", ("1", "2", "3"), [scores_of(error, made) for error in errors])
+    tried = [(columns, nothing_known(3)) for columns in candidates]
+    number, rivals, table = folded.choose("columns", ("1", "2", "3"), tried)
     assert [candidate.chosen for candidate in table].index(True) == number == rivals[0]
     return number
 

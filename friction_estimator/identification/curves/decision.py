@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -10,31 +10,30 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
-from friction_estimator.identification.curves.drive import least_certain_speed
+from friction_estimator.identification.curves.drive import DriveRecording, curve_motions, least_certain_speed
 from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
 from friction_estimator.identification.curves.problem import (
     OFFSET,
     Column,
     CurveSamples,
-    SampleOptions,
     curve_samples,
     further_of,
     time_rows,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of
-from friction_estimator.identification.recording import zero_phase as filters
-from friction_estimator.identification.recording.sampling import usual_period
-from friction_estimator.identification.recording.zero_phase import LADDER, usual_treatment, velocity_is_complete
+from friction_estimator.identification.recording.zero_phase import (
+    tried_cutoffs,
+    usual_treatment,
+    velocity_is_complete,
+)
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.scoring import (
-    Comparison,
     FoldedProblem,
-    FoldWeights,
     NumberedRows,
     Scores,
     choose,
-    choose_columns,
+    compared,
     scores_of,
 )
 from friction_estimator.laws import FrictionLaw, Role, law_names, make_law
@@ -95,92 +94,87 @@ class CurveSource:
     ----------
     joint : its name, or that of the motor
     law : any of the registry
+    options : of the method
     columns : of the torque beyond friction
     optional : columns that are identified where they predict better
-    unfiltered : velocities as recorded are a candidate
     automatic : the law is chosen
+    coupling : of the motor with others that move the same joints
+    drive : how friction follows from the torque behind the transmission; None: it was measured
     """
 
     joint: str
     law: FrictionLaw
+    options: FrictionCurveOptions
     columns: tuple[Column, ...] = (OFFSET,)
     optional: frozenset[Column] = frozenset()
-    unfiltered: bool = True
     automatic: bool = False
+    coupling: Coupling | None = None
+    drive: DriveRecording | None = None
 
-    def samples(self, motions: Sequence[Motion], options: FrictionCurveOptions, delay: float) -> CurveSamples:
+    def motions(self, logs: Sequence[JointLog], treatment: Treatment) -> list[Motion]:
+        """Of the joint, or the motors that move it with others, with the input ``friction``."""
+        return curve_motions(logs, self.joint, treatment, self.options.folds, self.coupling, self.drive)
+
+    def samples(self, motions: Sequence[Motion], delay: float) -> CurveSamples:
         """Of friction that comes this late [s]."""
-        zone = self.dead_zone(motions, options)
-        return curve_samples(motions, self.joint, SampleOptions(delay, zone, options.max_sigma, self.columns))
+        return curve_samples(motions, self.joint, self.columns, delay, self.dead_zone(motions), self.options.max_sigma)
 
-    def dead_zone(self, motions: Sequence[Motion], options: FrictionCurveOptions) -> float:
+    def dead_zone(self, motions: Sequence[Motion]) -> float:
         """Speed below which samples do not count [rad/s]: as given, or up to which the joint may be at rest."""
-        if options.dead_zone is not None:
-            return options.dead_zone
+        if self.options.dead_zone is not None:
+            return self.options.dead_zone
         place = motions[0].joint_names.index(self.joint)
         return max(
             least_certain_speed(one.velocity[:, place], one.stretch, one.period, one.cutoff_hz) for one in motions
         )
 
-    def rows(self, motions: Sequence[Motion], options: FrictionCurveOptions, delay: float) -> NumberedRows:
+    def rows(self, motions: Sequence[Motion], delay: float) -> NumberedRows:
         """Numbered by samples of the period of the first motion."""
-        samples, law = self.samples(motions, options, delay), make_law(_ANY_SHAPE) if self.automatic else self.law
+        samples, law = self.samples(motions, delay), make_law(_ANY_SHAPE) if self.automatic else self.law
         return curve_rows(law, samples, min(motion.period for motion in motions))
 
 
 def choose_treatment(
-    logs: Sequence[JointLog],
-    made: Callable[[Treatment], list[Motion]],
-    source: CurveSource,
-    options: FrictionCurveOptions,
+    logs: Sequence[JointLog], source: CurveSource
 ) -> tuple[Treatment | None, list[Treatment], tuple[Candidate, ...]]:
     """The velocity that friction is a function of: as recorded, filtered, or differentiated.
-
-    Parameters
-    ----------
-    made : motions of the logs after a treatment, with the input ``friction``
 
     Returns
     -------
     chosen, rivals, table : the treatment (None: the joint stands still), others that predict as well, and all that was
         compared
     """
-    candidates = _treatments(logs, options, source.unfiltered)
-    problems: Sequence[NumberedRows]
-    kept: Sequence[Treatment]
-    problems, kept, failure = [], [], None
+    candidates, found, failure = _treatments(logs, source), list[tuple[NumberedRows, Treatment]](), None
     for candidate in candidates:
         try:
-            rows = source.rows(made(candidate), options, options.delay or 0.0)
+            rows = source.rows(source.motions(logs, candidate), source.options.delay or 0.0)
         except InputError as error:  # gaps leave this filter nothing; another candidate has samples
             failure = error
             continue
         if rows.problem.y.size:
-            problems, kept = [*problems, rows], [*kept, candidate]
-    if not kept and failure is not None:
+            found.append((rows, candidate))
+    if not found and failure is not None:
         raise failure
-    if kept:
-        problems, kept = zip(*((problems[k], kept[k]) for k in _comparable(problems)), strict=True)
+    found = [found[k] for k in _comparable([rows for rows, _ in found])]
+    kept = [treatment for _, treatment in found]
     if len(kept) < 2:
         return next(iter([*kept, *candidates]), None), [], ()
-    chosen, rivals, table = choose("velocity", [str(one) for one in kept], _scores(problems, options))
+    scores = _scores([rows for rows, _ in found], source.options)
+    chosen, rivals, table = choose("velocity", [str(one) for one in kept], scores)
     return kept[chosen], [kept[k] for k in rivals if k != chosen], table
 
 
-def _treatments(logs: Sequence[JointLog], options: FrictionCurveOptions, unfiltered: bool) -> list[Treatment]:
+def _treatments(logs: Sequence[JointLog], source: CurveSource) -> list[Treatment]:
     """All candidates, the simplest first: as recorded, then ever more filtered; none for a joint that stands still."""
-    complete = all(velocity_is_complete(log) for log in logs)
-    recorded = [Treatment(np.inf, np.inf, True)] if complete and unfiltered else []
+    complete, given = all(velocity_is_complete(log) for log in logs), source.options.cutoff_hz
+    recorded = [Treatment(np.inf, np.inf, True)] if complete and source.drive is None else []
     try:
         band = usual_treatment(logs).band_hz
     except InputError:
         return recorded
-    highest = min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
-    cutoffs = sorted({min(factor * band, highest) for factor in LADDER}, reverse=True)
-    if options.cutoff_hz is not None:
-        recorded, cutoffs = [], [options.cutoff_hz]
-    sources = (True, False) if complete else (False,)
-    return [*recorded, *(Treatment(cutoff, band, source) for cutoff in cutoffs for source in sources)]
+    cutoffs, sources = tried_cutoffs(logs, band, given)[::-1], (True, False) if complete else (False,)
+    filtered = [Treatment(cutoff, band, measured) for cutoff in cutoffs for measured in sources]
+    return [*(recorded if given is None else []), *filtered]
 
 
 _SCALES = (0.2, 0.05, 0.012)
@@ -214,62 +208,54 @@ def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> Number
         few &= samples.usable
     own = replace(samples, usable=None).select(few)
     linear = time_rows(own, np.hstack((_basis(law, own), further_of(own))))
-    return NumberedRows(linear, _nothing(linear.W.shape[1]), number[few], scored=samples.scored[few])
+    nothing = Prior.of_std(np.full(linear.W.shape[1], np.inf))
+    return NumberedRows(linear, nothing, number[few], scored=samples.scored[few])
 
 
 _APART = 2**46
 """Between the numbers of samples of two recordings, whose stamps may count from 1970 on."""
 
 
-def _nothing(columns: int) -> Prior:
-    """Nothing is known before the data."""
-    return Prior.of_std(np.full(columns, np.inf))
-
-
 def _comparable(problems: Sequence[NumberedRows]) -> list[int]:
     """Candidates that have most of the rows of the one with most: of the others, gaps leave too little."""
-    most = max(problems, key=lambda one: one.number.size).number
+    most = max((one.number for one in problems), key=len, default=np.zeros(0))
     return [k for k, one in enumerate(problems) if np.intersect1d(one.number, most).size >= _SHOWN * most.size]
 
 
 def _scores(problems: Sequence[NumberedRows], options: FrictionCurveOptions) -> list[Scores]:
     """Of all candidates, compared at the rows that they share."""
     largest = max(problems, key=lambda one: one.problem.y.size)
-    found = Comparison(largest, _solver(options), options.folds)
-    for one in problems:
-        found.add(one)
-    return found.scores
+    return compared(largest, zip(problems, problems, strict=True), _solver(options), options.folds)[0]
 
 
 def _solver(options: FrictionCurveOptions) -> SolverOptions:
     return SolverOptions(robust=options.fit.robust, bounded=False)
 
 
-def choose_delay(
-    motions: Sequence[Motion], source: CurveSource, options: FrictionCurveOptions
-) -> tuple[float, str, tuple[Candidate, ...]]:
+def choose_delay(motions: Sequence[Motion], source: CurveSource) -> tuple[float, str, tuple[Candidate, ...]]:
     """How late the friction is [s], why, and what was compared: none, or the best one up to 0.3 s."""
-    if options.delay is not None:
-        return options.delay, f"friction is taken as {options.delay:g} s late, as given", ()
-    options = replace(options, dead_zone=source.dead_zone(motions, options))
-    period = min(motion.period for motion in motions)
+    if source.options.delay is not None:
+        return source.options.delay, f"friction is taken as {source.options.delay:g} s late, as given", ()
+    options = replace(source.options, dead_zone=source.dead_zone(motions))
+    source, period = replace(source, options=options), min(motion.period for motion in motions)
     step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
     step = period * np.ceil(step / period - 1e-9)
     delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
-    tried = [source.rows(motions, options, delay) for delay in delays]
+    tried = [source.rows(motions, delay) for delay in delays]
     kept = _comparable(tried)
     shared = reduce(np.intersect1d, (tried[k].number for k in kept))
     if kept[0] or len(kept) < 2 or not shared.size or np.unique(tried[0].problem.segment).size < 2:
         return 0.0, "friction is taken at the stamp of its velocity: too few samples show a lateness", ()
-    tried, delays = [tried[k] for k in kept], delays[kept]
-    scores, table = _scores(tried, options), tuple[Candidate, ...]()
-    best = _best(scores, np.ones(scores[0].squares.shape[1], dtype=bool))
+    scores, table = _scores([tried[k] for k in kept], options), tuple[Candidate, ...]()
+    blocks = np.arange(scores[0].squares.shape[1])
+    best = _best(scores, blocks >= 0)
     if best:
-        pair = [scores[0], _searched(scores)]
-        chosen, _, table = choose("lateness", ("none", f"{delays[best]:.3g} s"), pair)
+        # the best of many would look better than it is: every block of time has the one that is best in all others
+        squares = [scores[_best(scores, blocks != block)].squares[:, block] for block in blocks]
+        pair, delay = [scores[0], replace(scores[0], squares=np.column_stack(squares))], float(delays[kept[best]])
+        chosen, _, table = choose("lateness", ("none", f"{delay:.3g} s"), pair)
         if chosen:
-            late = f"friction is taken as {delays[best]:.3g} s late: then it is predicted best"
-            return float(delays[best]), late, table
+            return delay, f"friction is taken as {delay:.3g} s late: then it is predicted best", table
     return 0.0, "friction is taken at the stamp of its velocity: no lateness predicts it better", table
 
 
@@ -278,51 +264,34 @@ def _best(scores: Sequence[Scores], blocks: BoolArray) -> int:
     return int(np.argmin([one.log_error(blocks) for one in scores]))
 
 
-def _searched(scores: Sequence[Scores]) -> Scores:
-    """Of the search for the best candidate: every block of time has the one that is best in all others.
-
-    The best of many candidates would look better than it is, because it was chosen by the same errors.
-    """
-    blocks = np.arange(scores[0].squares.shape[1])
-    squares = [scores[_best(scores, blocks != block)].squares[:, block] for block in blocks]
-    return replace(scores[0], squares=np.column_stack(squares))
-
-
-def choose_parameters(
-    samples: CurveSamples, source: CurveSource, options: FrictionCurveOptions
-) -> tuple[CurveSamples, tuple[Candidate, ...]]:
+def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[CurveSamples, tuple[Candidate, ...]]:
     """The samples with the further columns that predict friction better than none, one by one, and all candidates."""
     seen = (further_of(samples.used) != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
-    problem = curve_rows(source.law, samples, 1.0).problem
-    first = problem.W.shape[1] - len(samples.columns)
+    made, solver = curve_rows(source.law, samples, 1.0), _solver(source.options)
+    first = made.problem.W.shape[1] - len(samples.columns)
     places = enumerate(samples.columns, start=first)
     optional = {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}
-    if not optional or np.unique(problem.segment).size < 2:
+    if not optional or np.unique(made.problem.segment).size < 2:
         return samples, ()
-    columns = np.arange(problem.W.shape[1])
-    fold, prior = folds_of(problem, options.folds), _nothing(columns.size)
-    folded = FoldedProblem(problem, FoldWeights.of(problem, _solver(options), prior, fold))
-    left_out, table = choose_columns(
-        problem, lambda tried: folded.held_out_error(tried, _nothing(tried.size)), columns, optional
-    )
+    folded = FoldedProblem.of(made.problem, solver, made.prior, folds_of(made.problem, source.options.folds))
+    left_out, table = folded.choose_columns(np.arange(made.problem.W.shape[1]), made.prior, optional)
     return samples.without([samples.columns[k - first] for k in left_out]), table
 
 
-def choose_law(joint: str, samples: CurveSamples, options: FrictionCurveOptions) -> tuple[str, tuple[Candidate, ...]]:
+def choose_law(samples: CurveSamples, source: CurveSource) -> tuple[str, tuple[Candidate, ...]]:
     """The law of the registry that predicts the friction of one joint best, and the candidates.
 
     Laws with fewest parameters come first; those that need the load are candidates where it was recorded.
     """
     names = [name for name in law_names() if samples.load is not None or not make_law(name).depends_on_load]
     names.sort(key=lambda name: (name != START_LAW, len(make_law(name).parameters)))
-    fit, scores = replace(options.fit, starts=min(options.fit.starts, _STARTS)), []
+    options, scores = source.options, []
+    fit = replace(options.fit, starts=min(options.fit.starts, _STARTS))
     for name in names:
         law = make_law(name)
         own = samples.without((OFFSET,)) if law.has_offset else samples
-        found = fit_curve(law, own, fit)
-        scores.append(
-            scores_of(held_out_curve_error(found, own, fit, options.folds), time_rows(own, own.velocity[:, None]))
-        )
-    chosen, _, table = choose(f"{joint}/law", names, scores)
+        error = held_out_curve_error(fit_curve(law, own, fit), own, fit, options.folds)
+        scores.append(scores_of(error, time_rows(own, own.velocity[:, None])))
+    chosen, _, table = choose(f"{source.joint}/law", names, scores)
     return names[chosen], table

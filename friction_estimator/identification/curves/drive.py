@@ -15,8 +15,9 @@ from scipy.ndimage import maximum_filter1d
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.curves.problem import COLUMN, Column
-from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SLIDES, JointLog, Motion, Treatment
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SLIDES, JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 STOP_NOISE = 4.0
@@ -308,3 +309,25 @@ def _names(text: str, log: JointLog) -> bool:
     """Whether a text is the name of a log, or ends as the path of its file does."""
     own, path = PurePath(log.name).parts, PurePath(text)
     return own in (path.parts[-len(own) :], (*path.parent.parts, path.stem)[-len(own) :])
+
+
+def curve_motions(
+    logs: Sequence[JointLog],
+    joint: str,
+    treatment: Treatment,
+    folds: int,
+    coupling: Coupling | None = None,
+    drive: DriveRecording | None = None,
+) -> list[Motion]:
+    """Motions with the friction of a joint, or of the motors that move it together, as the input ``friction``.
+
+    Parameters
+    ----------
+    coupling : of the motor with others that move the same joints
+    drive : how friction follows from the torque behind the transmission; None: it was measured
+    """
+    if drive is not None:
+        return drive.motions(logs, treatment, folds)
+    joints = (joint,) if coupling is None else coupling.joint_names
+    group = Transmission.of(coupling, joints)
+    return [at_motors(motion, group) for motion in to_motions([log.select(joints) for log in logs], treatment, folds)]

@@ -23,7 +23,7 @@ from friction_estimator.identification.linear_problem import (
     solve_values,
 )
 from friction_estimator.identification.result import VAGUE, JointLaw
-from friction_estimator.identification.scoring import FoldedProblem, FoldWeights
+from friction_estimator.identification.scoring import FoldedProblem
 from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.types import BoolArray, FloatArray
@@ -152,8 +152,9 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
     """
     problem, made = CurveShape(fit.law, samples).linearised(fit.values), fit.linear
     fold = folds_of(problem, folds)
-    weights = FoldWeights.of(made.problem, options.solver, fit.prior, fold[samples.every(_POLISHED)], made.weights)
-    return FoldedProblem(made.problem, weights).held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
+    own = fold[samples.every(_POLISHED)]
+    folded = FoldedProblem.of(made.problem, options.solver, fit.prior, own, made.weights)
+    return folded.held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
 
 
 def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> FloatArray:

@@ -26,9 +26,13 @@ from friction_estimator.identification.curves.drive import (
     without_drive,
 )
 from friction_estimator.identification.curves.fit import CurveOptions
-from friction_estimator.identification.curves.friction_curve import Curves, JointCurve
+from friction_estimator.identification.curves.friction_curve import (
+    JointCurve,
+    collected,
+    identified_curve,
+)
 from friction_estimator.identification.curves.problem import further_of, torque_of
-from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
@@ -36,8 +40,6 @@ from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, ASYMMETRIC_STRIBECK_SCALED, STRIBECK_VELOCITY
-
-METHOD = "motor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def identify_motor(
         When the logs lack a signal, or motors hardly slide.
     """
     if not logs:
-        raise InputError(f"the method {METHOD!r} needs logs of joints that are moved, from outside or by their motors")
+        raise InputError("the method 'motor' needs logs of joints that are moved, from outside or by their motors")
     check_names(options, coupling)
     law, fit = motor_law(options)
     logs, notes = without_drive([log.select(coupling.joint_names) for log in logs], options.free)
@@ -215,24 +217,18 @@ def identify_motor(
     own = FrictionCurveOptions(
         options.law, fit=fit, delay=options.delay, dead_zone=0.0, folds=options.folds, cutoff_hz=options.cutoff_hz
     )
-    curves = Curves(METHOD, own, "torque", recording)
     offset = {FREE_OFFSET if free else DRIVE_OFFSET} if offset_shows(law) and options.offset is not False else set()
     columns = {*offset, *([recording.gain_column] if driven else [])}
     columns |= {DRIVE_OFFSET, DAMPING} if free and driven else set()
     optional = frozenset({DAMPING} | (set() if options.offset else offset))
-    for number, motor in enumerate(coupling.motor_names):
-        part = recording.of(motor)
+    curves = list[JointCurve | str]()
+    for motor in coupling.motor_names:
         own_columns = columns | ({INERTIA} if options.identify_inertia and motor not in options.inertia else set())
-        kept = tuple(one for one in part.columns if one in own_columns)
-        automatic = options.law == AUTOMATIC
-        source = CurveSource(motor, law, kept, optional, unfiltered=False, automatic=automatic)
-
-        def made(treatment: Treatment, part: DriveRecording = part) -> list[Motion]:
-            return part.motions(logs, treatment, options.folds)
-
-        curves.add_treated([*free, *driven], made, source)
+        kept, part = tuple(one for one in recording.columns if one in own_columns), recording.of(motor)
+        source = CurveSource(motor, law, own, kept, optional, options.law == AUTOMATIC, drive=part)
+        curves.append(identified_curve([*free, *driven], source))
         if progress is not None:
-            progress(number + 1, len(coupling.motor_names))
+            progress(len(curves), len(coupling.motor_names))
     found = _with_drives(curves, recording, bool(free), bool(driven))
     return replace(found, provenance=replace(found.provenance, choices=(*notes, *found.provenance.choices)))
 
@@ -247,9 +243,12 @@ _LEAST_SHARE = 0.01
 """Share of the torque that the drive must explain, where friction is unknown in all logs."""
 
 
-def _with_drives(curves: Curves, recording: DriveRecording, free: bool, driven: bool) -> Identification:
+def _with_drives(
+    curves: Sequence[JointCurve | str], recording: DriveRecording, free: bool, driven: bool
+) -> Identification:
     """The result with drive gains, what they mean, and findings about them."""
-    found, gained = curves.identification, curves.curves if driven else []
+    found, fitted = collected(curves), [one for one in curves if isinstance(one, JointCurve)]
+    gained = fitted if driven else []
     for curve in gained:
         _check_drive(curve, recording.drive, free)
     unit = recording.gain_column.unit
@@ -257,7 +256,7 @@ def _with_drives(curves: Curves, recording: DriveRecording, free: bool, driven: 
         one.joint: DriveGain(one.further.get(DRIVE_OFFSET.name, 0.0), one.further[DRIVE_GAIN], unit) for one in gained
     }
     findings = [finding for curve in gained for finding in _about_drive(curve, recording)]
-    provenance = replace(found.provenance, choices=(*found.provenance.choices, *_meaning(curves, recording, free)))
+    provenance = replace(found.provenance, choices=(*found.provenance.choices, *_meaning(fitted, recording, free)))
     verdicts = (*sentences([one for one in findings if one.weight >= 1.0]), *found.verdicts)
     rest = sentences([one for one in findings if one.weight < 1.0])
     return replace(found, drives=drives, verdicts=(*verdicts, *rest), provenance=provenance)
@@ -317,7 +316,7 @@ def _about_drive(curve: JointCurve, recording: DriveRecording) -> list[Finding]:
     return [*found, Finding(0.2 + (left > _WEAK), text)]
 
 
-def _meaning(curves: Curves, recording: DriveRecording, free: bool) -> list[str]:
+def _meaning(curves: Sequence[JointCurve], recording: DriveRecording, free: bool) -> list[str]:
     """The meaning of the numbers, one sentence each."""
     notes = ["friction with PWM = 0 has the back EMF in its viscous part (Guedelha et al. 2017, eq. 17)"] * free
     for joints, motors in recording.coupling.groups:
@@ -326,7 +325,7 @@ def _meaning(curves: Curves, recording: DriveRecording, free: bool) -> list[str]
                 f"{', '.join(joints)} are moved together by {', '.join(motors)}: their friction is given by the name "
                 "of the motor, at the output of its gearbox"
             )
-    for curve in curves.curves:
+    for curve in curves:
         used, count = curve.samples.used, curve.samples.velocity.size
         notes.append(
             f"{curve.joint}: {100 * used.velocity.size / max(count, 1):.0f} % of the samples slide, at "

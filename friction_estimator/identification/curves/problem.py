@@ -288,30 +288,27 @@ def gradient_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> 
     return np.hstack((own, further_of(samples)))
 
 
-@dataclass(frozen=True, slots=True)
-class SampleOptions:
-    """Which samples of measured friction count.
-
-    Attributes
-    ----------
-    delay : by which friction is late: it belongs to a velocity that is this much earlier [s]
-    dead_zone : slower samples are not used [rad/s]
-    max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is not used [N m]
-    columns : beyond friction: a constant, or inputs of the motions
-    """
-
-    delay: float = 0.0
-    dead_zone: float = 0.0
-    max_sigma: float = np.inf
-    columns: tuple[Column, ...] = (OFFSET,)
+COLUMN = "column/"
+"""Begin of the names of inputs that are columns."""
 
 
-def curve_samples(motions: Sequence[Motion], joint: str, options: SampleOptions) -> CurveSamples:
+def curve_samples(
+    motions: Sequence[Motion],
+    joint: str,
+    columns: tuple[Column, ...] = (OFFSET,),
+    delay: float = 0.0,
+    dead_zone: float = 0.0,
+    max_sigma: float = np.inf,
+) -> CurveSamples:
     """Measured friction of one joint over the velocity and effort that it belongs to.
 
     Parameters
     ----------
     motions : of the joint and maybe others, with ``inputs["friction"]`` [N m], NaN where nothing was measured
+    columns : beyond friction: a constant, or inputs of the motions
+    delay : by which friction is late: it belongs to a velocity that is this much earlier; gaps are not crossed [s]
+    dead_zone : slower samples are not usable [rad/s]
+    max_sigma : friction less certain than that, by ``inputs["friction_sigma"]``, is left out [N m]
 
     Raises
     ------
@@ -321,28 +318,37 @@ def curve_samples(motions: Sequence[Motion], joint: str, options: SampleOptions)
     parts: dict[str, list[Any]] = {}
     segments = 0
     for number, motion in enumerate(motions):
-        late, early = _shifted(motion, options.delay)
-        k = motion.joint_names.index(joint)
-        friction, velocity = _friction(motion)[late, k], motion.velocity[early, k]
+        if FRICTION not in motion.inputs:
+            raise InputError(
+                f"{motion.name} has no measured friction: replay a bag first (topic joint_friction), or name a column "
+                "friction/JOINT; the columns other than position, velocity and effort are "
+                f"{choices(motion.inputs)}"
+            )
+        steps = round(delay / motion.period)
+        late = np.arange(steps, motion.time.size)
+        apart = motion.time[late] - motion.time[late - steps]
+        late = late[np.abs(apart - steps * motion.period) < 0.5 * motion.period]
+        early, k = late - steps, motion.joint_names.index(joint)
+        velocity, friction = motion.velocity[early, k], motion.inputs[FRICTION][late, k]
         driven = bool(DRIVEN in motion.inputs and motion.inputs[DRIVEN].any())
         sigma, slides = (
             motion.inputs.get(kind, np.full_like(motion.velocity, other))[:, k]
             for kind, other in ((SIGMA, 0.0), (SLIDES, 1.0))
         )
         further = [np.ones_like(motion.velocity) if one == OFFSET else motion.inputs[COLUMN + one.name]
-                   for one in options.columns]  # fmt: skip
+                   for one in columns]  # fmt: skip
         signals = {
             "velocity": velocity,
             "friction": friction,
             "load": np.full(velocity.shape, np.nan) if motion.effort is None else motion.effort[early, k],
-            "usable": (np.abs(velocity) >= options.dead_zone) & (slides[early] > 0.0),
+            "usable": (np.abs(velocity) >= dead_zone) & (slides[early] > 0.0),
             "segment": segments + motion.segment[early],
             "recording": np.full(early.size, number, dtype=np.intp),
             "time": motion.time[late],
             "group": np.full(early.size, driven, dtype=np.intp),
             "further": np.column_stack([np.zeros((early.size, 0)), *(column[early, k] for column in further)]),
         }
-        measured = np.isfinite(friction) & np.isfinite(velocity) & (sigma[late] <= options.max_sigma)
+        measured = np.isfinite(friction) & np.isfinite(velocity) & (sigma[late] <= max_sigma)
         measured &= motion.velocity[:, k].any()
         for name, signal in signals.items():
             parts.setdefault(name, []).append(signal[measured])
@@ -350,26 +356,4 @@ def curve_samples(motions: Sequence[Motion], joint: str, options: SampleOptions)
     joined: dict[str, Any] = {name: np.concatenate(part) for name, part in parts.items()}
     used = joined["load"][joined["usable"]]
     load = None if np.isnan(used).any() else np.nan_to_num(joined.pop("load"))
-    return CurveSamples(columns=options.columns, **{**joined, "load": load})
-
-
-def _friction(motion: Motion) -> FloatArray:
-    if FRICTION not in motion.inputs:
-        raise InputError(
-            f"{motion.name} has no measured friction: replay a bag first (topic joint_friction), or name a column "
-            f"friction/JOINT; the columns other than position, velocity and effort are {choices(motion.inputs)}"
-        )
-    return motion.inputs[FRICTION]
-
-
-COLUMN = "column/"
-"""Begin of the names of inputs that are columns."""
-
-
-def _shifted(motion: Motion, delay: float) -> tuple[IntArray, IntArray]:
-    """Rows whose friction counts, and the earlier rows it belongs to; gaps in time are not crossed."""
-    rows = round(delay / motion.period)
-    late = np.arange(rows, motion.time.size)
-    early = late - rows
-    together = np.abs(motion.time[late] - motion.time[early] - rows * motion.period) < 0.5 * motion.period
-    return late[together], early[together]
+    return CurveSamples(columns=columns, **{**joined, "load": load})

@@ -1,4 +1,4 @@
-"""What inverse dynamics decides by held-out errors: treatment of the recordings, then offsets and the delay."""
+"""What inverse dynamics decides by held-out errors: treatment, laws (``law: auto``), offsets, prior and delay."""
 
 from __future__ import annotations
 
@@ -11,58 +11,87 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.estimated_friction import STANDSTILL, usable_rows
-from friction_estimator.identification.inverse_dynamics.estimation import (
-    Estimate,
-    TorqueModel,
-    model_prior,
-    reference_speeds,
-)
-from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation, observe, thinning
-from friction_estimator.identification.inverse_dynamics.options import (
-    MEASURED,
-    VELOCITIES,
-    InverseDynamicsOptions,
-    friction_motors,
-    friction_of_options,
-)
-from friction_estimator.identification.inverse_dynamics.refinement import (
+from friction_estimator.identification.inverse_dynamics.delay import (
     delay_column,
     delay_prior,
+    delay_variance,
     measured_slope,
+    shift_torque,
     with_delay,
 )
+from friction_estimator.identification.inverse_dynamics.estimation import (
+    STANDSTILL,
+    USUAL_URDF_SIGMA,
+    Estimate,
+    TorqueModel,
+    estimate,
+    model_prior,
+    moving_rows,
+    reference_speeds,
+    search_stribeck_velocity,
+    usable_rows,
+)
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, friction_sites
+from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation, thinning
+from friction_estimator.identification.inverse_dynamics.options import (
+    COMMAND,
+    LATE,
+    MEASURED,
+    TORQUE,
+    VELOCITIES,
+    InverseDynamicsOptions,
+    coupled_choices,
+    friction_of_options,
+    observations_of,
+)
 from friction_estimator.identification.joint_log import JointLog, Treatment
-from friction_estimator.identification.linear_problem import NormalEquations, Prior, folds_of
-from friction_estimator.identification.recording import zero_phase as filters
+from friction_estimator.identification.linear_problem import (
+    LinearProblem,
+    NormalEquations,
+    Prior,
+    folds_of,
+    with_columns,
+)
 from friction_estimator.identification.recording.sampling import FLAT, usual_period
 from friction_estimator.identification.recording.zero_phase import (
-    LADDER,
+    highest_cutoff,
     to_motions,
+    tried_cutoffs,
     usual_treatment,
     velocity_is_complete,
 )
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (
-    Comparison,
     FoldedProblem,
-    FoldWeights,
     NumberedRows,
+    Scores,
     choice_covariance,
     choose,
-    choose_columns,
-    scores_of,
+    compared,
 )
-from friction_estimator.laws import Role
+from friction_estimator.laws import Role, linear_law_names, make_linear_law
+from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
+from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-URDF_SIGMAS = (0.1, 0.3, 1.0, 3.0, 30.0)
+URDF_SIGMAS = (0.1, 0.3, USUAL_URDF_SIGMA, 3.0, 30.0)
 """Relative standard deviations of the URDF's inertial parameters; the last one leaves the decision to the data."""
-USUAL_URDF_SIGMA = 1.0
-"""The same while nothing is chosen yet."""
 TREATMENT_LAW = "coulomb_viscous"
 """The law with which treatments are compared: any shape of friction needs the same velocity."""
+SHARES = (1.0, 0.5, 0.3)
+"""Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
+_KEPT = 4
+"""Treatments whose rows are kept: the next comparison begins with some of them."""
+_ROWS_A_COLUMN = 5
+"""Rows that a band must leave, in columns: fewer decide nothing."""
+_ROUNDS = 4
+"""Rounds, at most, in which the laws of all joints, or the delay, are chosen anew."""
+_SETTLED = 1e-6
+"""Change of a delay that no longer counts [s]."""
+
+Rows = Callable[[Treatment], NumberedRows]
+"""Rows of all recordings after a treatment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +103,7 @@ class TreatmentChoice:
     treatment : of all recordings
     table : all candidates
     names : (p) parameters of the model of the comparison
-    spread : (p, p) covariance of what changes among the treatments that predict as well
+    spread : (p, p) covariance of what changes among the treatments that predict as well; None: there was no choice
     """
 
     treatment: Treatment
@@ -83,15 +112,24 @@ class TreatmentChoice:
     spread: FloatArray | None = None
 
 
-SHARES = (1.0, 0.5, 0.3)
-"""Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
-_KEPT = 4
-"""Treatments whose rows are kept: the next comparison begins with some of them."""
-_ROWS_A_COLUMN = 5
-"""Rows that a band must leave, in columns: fewer decide nothing."""
+def choose_treatment(
+    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions
+) -> TreatmentChoice:
+    """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb.
 
-Rows = Callable[[Treatment], NumberedRows]
-"""Rows of all recordings after a treatment."""
+    Candidates that change the motion within the band come last.
+    """
+    plain = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
+    rows = lru_cache(maxsize=_KEPT)(lambda treatment: _treated_rows(logs, model, plain, treatment))
+    band, table = _choose_band(logs, rows, plain)
+    cutoffs = tried_cutoffs(logs, band, options.cutoff_hz)
+    cutoffs.sort(key=lambda cutoff: cutoff if cutoff >= FLAT * band else math.inf)
+    candidates = [Treatment(cutoff, band, source) for cutoff in cutoffs for source in _sources(logs, options)]
+    if len(candidates) == 1:
+        return TreatmentChoice(candidates[0], table)
+    scores, values, names = _compared(rows, plain, candidates, band)
+    chosen, rivals, motions = choose("motion", [str(one) for one in candidates], scores)
+    return TreatmentChoice(candidates[chosen], (*table, *motions), names, choice_covariance(values, chosen, rivals))
 
 
 def _choose_band(
@@ -102,20 +140,18 @@ def _choose_band(
     A wide band shows more of friction's steps, and more of what is in no model: vibrations, a base that moves. Bands
     are compared by the errors in the narrowest one.
     """
-    usual = usual_treatment(logs, options.parallel_hz).band_hz
-    if options.parallel_hz is not None:
-        return usual, ()
-    bands = [share * usual for share in SHARES]
-    usable = [band for band in bands if _is_enough(rows, Treatment(min(FLAT * band, _highest(logs)), band))]
+    usual, highest = usual_treatment(logs, options.parallel_hz).band_hz, highest_cutoff(logs)
+    bands = [] if options.parallel_hz else [share * usual for share in SHARES]
+    usable = [band for band in bands if _is_enough(rows, Treatment(min(FLAT * band, highest), band))]
     if len(usable) < 2:
         return usual, ()
     tried = [
-        Treatment(options.cutoff_hz or min(FLAT * band, _highest(logs)), band, source)
+        Treatment(options.cutoff_hz or min(FLAT * band, highest), band, source)
         for band in usable
         for source in _sources(logs, options)
     ]
-    found, _ = _compared(rows, options, tried, usable[-1])
-    chosen, _, table = choose("band", [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried], found.scores)
+    scores, _, _ = _compared(rows, options, tried, usable[-1])
+    chosen, _, table = choose("band", [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried], scores)
     return tried[chosen].band_hz, table
 
 
@@ -126,15 +162,6 @@ def _is_enough(rows: Rows, treatment: Treatment) -> bool:
     except InputError:  # nothing is left between the edges
         return False
     return made.problem.y.size > _ROWS_A_COLUMN * made.problem.W.shape[1]
-
-
-def _treatments(logs: Sequence[JointLog], band_hz: float, options: InverseDynamicsOptions) -> list[Treatment]:
-    """All candidates of the motion; those that change it within the band come last, the lowest cut-off at the end."""
-    cutoffs = sorted({min(factor * band_hz, _highest(logs)) for factor in LADDER})
-    cutoffs.sort(key=lambda cutoff: cutoff if cutoff >= FLAT * band_hz else math.inf)
-    if options.cutoff_hz is not None:
-        cutoffs = [options.cutoff_hz]
-    return [Treatment(cutoff, band_hz, source) for cutoff in cutoffs for source in _sources(logs, options)]
 
 
 def _sources(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple[bool, ...]:
@@ -149,172 +176,213 @@ def _sources(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple
     return (options.velocity == MEASURED,)
 
 
-def _highest(logs: Sequence[JointLog]) -> float:
-    return min(0.5 * filters.FULL_BAND / usual_period(log.time) for log in logs)
-
-
-def choose_treatment(
-    logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions
-) -> TreatmentChoice:
-    """Band, then velocity source and cut-off that predict best, for all recordings and joints of a limb."""
-    compared = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
-    rows = lru_cache(maxsize=_KEPT)(lambda treatment: treated_rows(logs, model, compared, treatment))
-    band, table = _choose_band(logs, rows, compared)
-    candidates = _treatments(logs, band, options)
-    if len(candidates) == 1:
-        return TreatmentChoice(candidates[0], table)
-    found, names = _compared(rows, compared, candidates, band)
-    chosen, rivals, motions = choose("motion", [str(one) for one in candidates], found.scores)
-    spread = choice_covariance(found.values[chosen], [found.values[k] for k in rivals if k != chosen])
-    return TreatmentChoice(candidates[chosen], (*table, *motions), names, spread)
-
-
 def _compared(
     rows: Rows, options: InverseDynamicsOptions, candidates: Sequence[Treatment], band_hz: float
-) -> tuple[Comparison, tuple[str, ...]]:
-    """Every candidate, fitted to all its rows and compared in one band; and the names of the parameters."""
+) -> tuple[list[Scores], list[FloatArray], tuple[str, ...]]:
+    """Every candidate, fitted to all its rows and scored in one band: scores, parameters, and their names."""
     reference = rows(max(candidates, key=lambda one: one.band_hz))
-    found = Comparison(reference, options.solver, options.folds)
-    for candidate in candidates:
-        same = candidate.band_hz == band_hz
-        judged = None if same else rows(replace(candidate, band_hz=band_hz))
-        found.add(rows(candidate), judged)
-    return found, reference.problem.names
+    pairs = ((rows(one), rows(replace(one, band_hz=band_hz))) for one in candidates)
+    return *compared(reference, pairs, options.solver, options.folds), reference.problem.names
 
 
-def treated_rows(
+def _treated_rows(
     logs: Sequence[JointLog], model: FixedBaseModel, options: InverseDynamicsOptions, treatment: Treatment
 ) -> NumberedRows:
-    """Rows of all recordings after one treatment, with a delay, and with the URDF as a weak prior.
-
-    Raises
-    ------
-    InputError
-        When no joint moves.
-    """
+    """Rows of all recordings after one treatment, with a delay, and with the URDF as a weak prior."""
     grain = thinning(max(usual_period(log.time) for log in logs), treatment.band_hz, COARSE_RATE)
     motions = to_motions(logs, treatment, options.folds, grain=grain)
-    motors = friction_motors(options, model.joint_names)
-    body = RigidBody(model, options.body, options.coupling)
-    observations = observe(motions, body, [treatment.band_hz] * len(motions), motors, COARSE_RATE)
-    friction = friction_of_options(motors.names, observations, options)
-    torque = TorqueModel(body, friction)
-    usable = usable_rows(observations, friction, STANDSTILL * reference_speeds(observations, friction))
-    if not any(mask.any() for mask in usable):
-        raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
-    problem = torque.problem(observations, [np.zeros_like(one.load) for one in observations], usable)
-    prior = model_prior(torque, observations, USUAL_URDF_SIGMA).joined(delay_prior())
-    problem = with_delay(problem, measured_slope(observations, usable))
-    return NumberedRows(problem, prior, _row_times(logs, observations, usable), len(motors.names))
-
-
-def _row_times(logs: Sequence[JointLog], observations: Sequence[Observation], usable: Sequence[BoolArray]) -> IntArray:
-    """Number (r,) of the sample and joint of every usable row, rising over all recordings."""
+    body, observations = observations_of(motions, model, options, COARSE_RATE)
+    torque = TorqueModel(body, friction_of_options(observations, options))
+    problem, prior, usable = _late_problem(torque, observations)
     parts, before = [], 0
     for log, one, mask in zip(logs, observations, usable, strict=True):
         period, n = usual_period(log.time), mask.shape[1]
         sample = np.rint((one.motion.time[one.filter.kept] - log.time[0]) / period).astype(np.intp)
         parts.append(before + (sample[:, None] * n + np.arange(n))[mask])
         before += (int((log.time[-1] - log.time[0]) / period) + 2) * n
-    return np.concatenate(parts)
+    return NumberedRows(problem, prior, np.concatenate(parts), len(observations[0].motion.joint_names))
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """What was chosen of the model.
+def _late_problem(
+    model: TorqueModel, observations: Sequence[Observation]
+) -> tuple[LinearProblem, Prior, list[BoolArray]]:
+    """Rows without load, with a delay, the URDF as a weak prior, and which samples are rows."""
+    usable = usable_rows(observations, model.friction, STANDSTILL * reference_speeds(observations, model.friction))
+    problem = model.problem(observations, [np.zeros_like(one.load) for one in observations], usable)
+    prior = model_prior(model, observations, USUAL_URDF_SIGMA).joined(delay_prior())
+    return with_delay(problem, measured_slope(observations, usable)), prior, usable
 
-    Attributes
-    ----------
-    urdf_sigma : relative standard deviation of the URDF's inertial parameters
-    left_out : (p,) constant torques, and changes with the position, that are not estimated
-    delay : by which torques are late, zero where none predicts better [s]
-    table : all candidates
-    spread : (p, p) covariance of what changes among candidates that predict as well
-    delay_variance : the same of the delay [s^2]
+
+def choose_laws(
+    body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[InverseDynamicsOptions, tuple[Candidate, ...]]:
+    """The options with a law for every joint that ``joint_laws`` does not name, and the candidates.
+
+    Candidates are the linear laws that need no load, the one with fewest parameters first. Each is tried joint by
+    joint, with the laws chosen so far at all others, until no choice changes.
     """
-
-    urdf_sigma: float
-    left_out: BoolArray
-    delay: float
-    table: tuple[Candidate, ...]
-    spread: FloatArray
-    delay_variance: float
-
-
-def choose_model(solution: Estimate, options: InverseDynamicsOptions) -> ModelChoice:
-    """Optional columns, strength of the URDF's prior, and delay that predict best, one after the other.
-
-    Parameters
-    ----------
-    solution : with all columns; torques not moved yet
-    """
-    model, q = solution.model, solution.kept.size
-    problem = with_delay(solution.fit.problem, delay_column(solution))
-    folded = FoldedProblem(problem, fold_weights(solution, options))
-    left_out, column_table = _choose_columns(solution, folded, options)
-    kept = np.flatnonzero(~left_out[solution.kept])
-    both = kept if options.delay is not None else np.append(kept, q)
-    sigmas = (URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
-    priors = [
-        model_prior(model, solution.observations, one).select(solution.kept).joined(delay_prior()) for one in sigmas
+    names = observations[0].motion.joint_names
+    laws = [law for law in linear_law_names() if not make_linear_law(law).depends_on_load]
+    laws.sort(key=lambda law: (law != START_LAW, len(make_linear_law(law).parameters)))
+    n, sizes = len(names), [len(make_linear_law(law).parameters) for law in laws]
+    models = [TorqueModel(body, FrictionColumns(names, friction_sites(names, (law,) * n))) for law in laws]
+    problem, prior, usable = _late_problem(models[0], observations)
+    none, common, starts = [np.zeros_like(one.load) for one in observations], np.arange(problem.W.shape[1]), [0]
+    folded = FoldedProblem.of(problem, options.solver, prior, folds_of(problem, options.folds))
+    if options.offset is False:
+        common = np.delete(common, np.flatnonzero(offset_columns(models[0])))
+    for model, size in zip(models[1:], sizes[1:], strict=True):
+        starts.append(problem.W.shape[1])
+        places = np.arange(n * size)
+        columns = model.problem(observations, none, usable).W[:, places]
+        problem = with_columns(problem, columns, [""] * places.size, "")
+        prior = prior.joined(model_prior(model, observations, np.inf).select(places))
+    folded = folded.like(problem)
+    site = [
+        [start + joint * size + np.arange(size) for start, size in zip(starts, sizes, strict=True)]
+        for joint in range(n)
     ]
-
-    def compared(
-        decision: str, words: Sequence[str], tried: Sequence[tuple[IntArray, Prior]], shrinkage: bool
-    ) -> tuple[int, FloatArray, FloatArray, tuple[Candidate, ...]]:
-        """Number of the best columns with a prior, their values (q + 1,), covariance of the choice, and table."""
-        values = np.zeros((len(tried), q + 1))
-        for value, (columns, prior) in zip(values, tried, strict=True):
-            value[columns] = folded.values(columns, prior.select(columns))
-        errors = (folded.held_out_error(columns, prior.select(columns)) for columns, prior in tried)
-        chosen, rivals, table = choose(decision, words, [scores_of(error, problem) for error in errors], 0.0, shrinkage)
-        apart = choice_covariance(values[chosen], [values[k] for k in rivals if k != chosen])
-        return chosen, values[chosen], apart, table
-
-    words = ["" if np.isinf(one) else f"URDF +- {100.0 * one:.0f} %" for one in sigmas]
-    k, _, apart, table = compared("bodies", words, [(both, prior) for prior in priors], shrinkage=True)
-    late = [(kept, priors[k])] if both is kept else [(kept, priors[k]), (both, priors[k])]
-    _, values, more, delay_table = compared("delay", ("none", "estimated")[: len(late)], late, shrinkage=False)
-    apart = apart + more
-    spread = np.zeros((len(model.names), len(model.names)))
-    spread[np.ix_(solution.kept, solution.kept)] = apart[:q, :q]
-    delay, tables = float(values[q]) + (options.delay or 0.0), (*column_table, *table, *delay_table)
-    return ModelChoice(sigmas[k], left_out, delay, tables, spread, float(apart[q, q]))
+    common = common[common >= n * sizes[0]]
+    open_joints = [joint for joint in chosen_joints(options.joint_laws, names) if (problem.joint == joint).any()]
+    chosen, tables = [0] * n, dict[int, tuple[Candidate, ...]]()
+    for _ in range(_ROUNDS):  # a wrong law of one joint shifts the bodies, and with them the friction of others
+        before = list(chosen)
+        for joint in open_joints:
+            others = [site[other][chosen[other]] for other in range(n) if other != joint]
+            tried = [(np.concatenate([*others, own, common]), prior) for own in site[joint]]
+            chosen[joint], _, tables[joint] = folded.choose(f"{names[joint]}/law", laws, tried, problem.joint == joint)
+        if chosen == before:
+            break
+    entries = tuple(f"{names[joint]}={laws[chosen[joint]]}" for joint in open_joints)
+    table = tuple(candidate for joint in open_joints for candidate in tables[joint])
+    return replace(options, law=START_LAW, joint_laws=(*entries, *options.joint_laws)), table
 
 
-def remaining_delay(solution: Estimate) -> float:
+def decided(
+    body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> tuple[Estimate, list[str]]:
+    """All parameters, with offsets and a delay as they predict best, and what was chosen, in sentences.
+
+    Torques are moved to when they act. Whether the feedback of a drive is as late as its command hardly shows: it
+    changes viscous friction by kp, and the inertia by kd, times the delay, and what is of second order in the delay,
+    which other errors hide. Errors do not decide it: the simplest timing is taken, and what all explanations differ by
+    is in the covariance.
+    """
+    tried = [_timed(body, observations, options, *timing) for timing in _timings(observations, options)]
+    (solution, notes), others = tried[0], [one for one, _ in tried[1:]]
+    apart = choice_covariance([one.values for one, _ in tried], 0, range(len(tried)))
+    spread = apart if solution.spread is None else solution.spread + apart
+    delays = [one.delay for one in others]
+    if options.hold is None and solution.of_drive:
+        # a drive that computes as rarely as was recorded holds its torque: half a period later than it is
+        half = 0.5 * max(one.sampling for one in observations)
+        delays += [one.delay - half for one in (solution, *others) if not one.hold]
+    late = float(np.mean(np.square(np.array(delays) - solution.delay))) if delays else 0.0
+    return replace(solution, spread=spread, delay_variance=solution.delay_variance + late), notes
+
+
+def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
+    """What of a drive may be late, and by how much commands are that it holds [s], the simplest first."""
+    if observations[0].commanded is None:
+        return [(TORQUE, 0.0)]
+    period = max(one.sampling for one in observations)
+    holds = (0.0, 0.5 * period) if options.hold is None else (0.5 * period * options.hold,)
+    late = LATE if options.late is None else (options.late,)
+    return [(part, hold) for part in late for hold in (holds[:1] if part == COMMAND else holds)]
+
+
+def _timed(
+    body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions, late: str, hold: float
+) -> tuple[Estimate, list[str]]:
+    """All parameters with one timing of the drives, after the delay no longer changes, and why."""
+    held, command = shift_torque(observations, hold, command=True), late == COMMAND
+    friction = friction_of_options(held, options)
+    zone, sentence = moving_rows(friction, held, options.dead_zone)
+    notes, usable = [*coupled_choices(friction, options), sentence], usable_rows(held, friction, zone)
+    if options.law == LOAD_VELOCITY.name and options.stribeck_velocity is None:
+        friction, sentence = search_stribeck_velocity(body, friction, held, usable, options.solver)
+        notes.append(sentence)
+    model, start = TorqueModel(body, friction), USUAL_URDF_SIGMA if options.urdf_sigma is None else options.urdf_sigma
+    first = replace(estimate(model, held, usable, options.solver, urdf_sigma=start), late_command=command)
+    left_out, choice = _choose_model(first, options)
+    moved, delay, step = bool(choice.delay), 0.0, choice.delay
+    for _ in range(_ROUNDS if moved else 1):
+        delay += step
+        shifted = shift_torque(held, delay, command)
+        solution = estimate(model, shifted, usable, options.solver, ~left_out, urdf_sigma=choice.urdf_sigma)
+        solution = replace(solution, late_command=command, delay=delay)
+        step = _remaining_delay(solution) if moved and options.delay is None else 0.0
+        if abs(step) < _SETTLED:
+            break
+    variance = delay_variance(solution, options.solver, moved or options.delay is not None) + choice.delay_variance
+    candidates, spread = choice.candidates, choice.spread
+    found = replace(solution, delay_variance=variance, candidates=candidates, spread=spread, dead_zone=zone, hold=hold)
+    return found, notes
+
+
+def _remaining_delay(solution: Estimate) -> float:
     """By how much torques are late after they were moved [s]."""
     problem = with_delay(solution.fit.problem, delay_column(solution))
     prior = solution.prior.joined(delay_prior(solution.delay))
     return float(NormalEquations.of(problem, solution.fit.weights).values(problem.nonnegative, prior)[-1])
 
 
-def fold_weights(solution: Estimate, options: InverseDynamicsOptions) -> FoldWeights:
-    """Of the rows of the fit."""
-    problem, whole = solution.fit.problem, solution.fit.weights
-    return FoldWeights.of(problem, options.solver, solution.prior, folds_of(problem, options.folds), whole)
+def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[BoolArray, Estimate]:
+    """Optional columns, strength of the URDF's prior, and delay that predict best, one after the other.
 
+    Parameters
+    ----------
+    solution : with all columns; torques not moved yet
 
-def _choose_columns(
-    solution: Estimate, folded: FoldedProblem, options: InverseDynamicsOptions
-) -> tuple[BoolArray, tuple[Candidate, ...]]:
-    """Which constant torques, and changes with the position, (p,) do not predict the torque of their joint better."""
-    model, kept, offsets = solution.model, solution.kept, offset_columns(solution.model)
+    Returns
+    -------
+    left_out, choice : (p,) constant torques, and changes with the position, that are not estimated; and the estimate
+        with the strength of the prior, the delay, the candidates, and what changes among those that predict as well
+    """
+    model, kept, q = solution.model, solution.kept, solution.kept.size
+    problem, fit = with_delay(solution.fit.problem, delay_column(solution)), solution.fit
+    fold = folds_of(fit.problem, options.folds)
+    folded = FoldedProblem.of(fit.problem, options.solver, solution.prior, fold, fit.weights).like(problem)
+    sigmas = (URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
+    priors = [model_prior(model, solution.observations, one).select(kept).joined(delay_prior()) for one in sigmas]
+    offsets = offset_columns(model)
     optional = np.zeros_like(offsets)
     if options.harmonics is None:
         optional[: len(model.columns)] = [column.wave for column in model.columns]
     if options.offset is None and not solution.of_drive:  # of a drive, it is the offset between two readings
         optional |= offsets
-    prior = model_prior(model, solution.observations, solution.urdf_sigma).select(kept)
-    places, table = choose_columns(
-        folded.problem,
-        lambda tried: folded.held_out_error(tried, prior.select(tried)),
-        np.arange(kept.size),
-        {int(place): model.columns[kept[place]].name for place in np.flatnonzero(optional[kept])},
-    )
+    names = {int(place): model.columns[kept[place]].name for place in np.flatnonzero(optional[kept])}
+    places, table = folded.choose_columns(np.arange(q), solution.prior.joined(delay_prior()), names)
     left_out = offsets & (options.offset is False)
     left_out[kept[places]] = True
-    return left_out, table
+    still = np.flatnonzero(~left_out[kept])
+    both = still if options.delay is not None else np.append(still, q)
+
+    def choose_among(
+        decision: str, words: Sequence[str], tried: Sequence[tuple[IntArray, Prior]], shrinkage: bool
+    ) -> tuple[int, FloatArray, FloatArray, tuple[Candidate, ...]]:
+        """Number of the best columns with a prior, their values (q + 1,), covariance of the choice, and table."""
+        values = np.zeros((len(tried), q + 1))
+        for value, (columns, prior) in zip(values, tried, strict=True):
+            value[columns] = folded.values(columns, prior)
+        chosen, rivals, found = folded.choose(decision, words, tried, shrinkage=shrinkage)
+        return chosen, values[chosen], choice_covariance(list(values), chosen, rivals), found
+
+    words = ["" if np.isinf(one) else f"URDF +- {100.0 * one:.0f} %" for one in sigmas]
+    k, _, apart, bodies = choose_among("bodies", words, [(both, prior) for prior in priors], shrinkage=True)
+    late = [(still, priors[k])] if both is still else [(still, priors[k]), (both, priors[k])]
+    _, values, more, delays = choose_among("delay", ("none", "estimated")[: len(late)], late, shrinkage=False)
+    apart = apart + more
+    spread = np.zeros((len(model.names), len(model.names)))
+    spread[np.ix_(kept, kept)] = apart[:q, :q]
+    return left_out, replace(
+        solution,
+        urdf_sigma=sigmas[k],
+        delay=float(values[q]) + (options.delay or 0.0),
+        delay_variance=float(apart[q, q]),
+        candidates=(*table, *bodies, *delays),
+        spread=spread,
+    )
 
 
 def offset_columns(model: TorqueModel) -> BoolArray:

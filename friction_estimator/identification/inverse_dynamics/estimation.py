@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
+from scipy.optimize import minimize_scalar
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
+from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import (
     LinearFit,
     LinearProblem,
@@ -20,7 +23,7 @@ from friction_estimator.identification.linear_problem import (
 )
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
-from friction_estimator.identification.uncertainty import with_uncertainty
+from friction_estimator.identification.uncertainty import correlation_time, with_uncertainty
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -97,7 +100,14 @@ class TorqueModel:
         loads : (N, n) of every motion [N m]
         usable : (K, n) of every motion
         values : (p,) about which friction that depends on the load is linear; None: it does not change with it
+
+        Raises
+        ------
+        InputError
+            When no row is usable.
         """
+        if not any(mask.any() for mask in usable):
+            raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
         columns, sides, f = [], [], self.friction_count
         for one, load in zip(observations, loads, strict=True):
             rigid, known = one.smooth, one.known
@@ -109,6 +119,8 @@ class TorqueModel:
         return stack(observations, columns, sides, usable, self.names, self.units, self.nonnegative)
 
 
+USUAL_URDF_SIGMA = 1.0
+"""Relative standard deviation of the URDF's inertial parameters while nothing is chosen yet."""
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be identified from any real data."""
 _EMPTY = 1e-12
@@ -205,14 +217,7 @@ def estimate(
     allowed : (p,) False for parameters that are zero; None: all are estimated
     rounds : at most, where friction depends on the load
     urdf_sigma : see :class:`Estimate`
-
-    Raises
-    ------
-    InputError
-        When no usable rows are left.
     """
-    if not any(mask.any() for mask in usable):
-        raise InputError("no joint moves fast enough for its friction to show: there is no usable sample")
     permitted = np.ones(len(model.names), dtype=bool) if allowed is None else allowed
     prior = model_prior(model, observations, urdf_sigma)
     loads = [np.zeros_like(observation.load) for observation in observations]
@@ -293,3 +298,125 @@ def reference_speeds(observations: Sequence[Observation], friction: FrictionColu
             for site, moves in zip(speeds.T, moving.T, strict=True)
         ]
     )
+
+
+STANDSTILL = 0.005
+"""Share of the reference speed below which a joint stands: it may hold any friction up to breaking away."""
+
+
+def usable_rows(
+    observations: Sequence[Observation], friction: FrictionColumns, dead_zone: FloatArray
+) -> list[BoolArray]:
+    """Rows (K, n) of every motion whose torque was measured, and whose sites all were fast enough meanwhile.
+
+    Parameters
+    ----------
+    dead_zone : (k,) of the sites [rad/s]
+    """
+    masks = []
+    for observation in observations:
+        slow = np.abs(friction.speeds(observation.motion.velocity)) <= dead_zone
+        spread = np.zeros_like(slow)
+        for start, stop in observation.filter.stretches:
+            window = observation.filter.decimate + 1 - observation.filter.decimate % 2
+            spread[start:stop] = maximum_filter1d(slow[start:stop], window, axis=0, mode="nearest")
+        touched = spread[observation.filter.kept].astype(float) @ (friction.directions != 0.0)
+        measured = (observation.load != 0.0).any(axis=0)  # a torque that is zero all along is none
+        masks.append((touched == 0.0) & measured)
+    return masks
+
+
+def moving_rows(
+    friction: FrictionColumns, observations: Sequence[Observation], dead_zone: float | None
+) -> tuple[FloatArray, str]:
+    """Dead zone of every place of friction [rad/s], and why: as given, or where it stands."""
+    reference = reference_speeds(observations, friction)
+    zone = STANDSTILL * reference if dead_zone is None else np.full(reference.size, dead_zone)
+    share = 1.0 - np.mean(np.concatenate(usable_rows(observations, friction, zone)), axis=0)
+    each = ", ".join(
+        f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
+        for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
+    )
+    return zone, f"slow samples are left out: below, in rad/s (and share), {each}"
+
+
+def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
+    """Speed, position, load, time and, where recorded, temperature of the row's joint, each (r,).
+
+    The load is that of the model, not the measured torque: groups of that would be chosen by its noise. Of a motor that
+    moves several joints, its own speed comes besides: at their rows, and that of the joint at the others.
+    """
+
+    def rows(signal: Callable[[Observation], FloatArray]) -> FloatArray:
+        parts = zip(solution.observations, solution.usable, strict=True)
+        return np.concatenate([signal(one)[one.filter.kept][mask] for one, mask in parts])
+
+    speed = rows(lambda one: np.abs(one.motion.velocity))
+    position = rows(lambda one: one.motion.position)
+    load = rows(lambda one: solution.model.output_torque(one, solution.values))
+    found = [speed, position, load, solution.fit.problem.instants.astype(float)]
+    if all(TEMPERATURE in one.motion.inputs for one in solution.observations):
+        found.append(np.nan_to_num(rows(lambda one: one.motion.inputs[TEMPERATURE])))
+    for direction in solution.model.friction.directions:
+        if np.count_nonzero(direction) > 1:
+
+            def of_motor(one: Observation, direction: FloatArray = direction) -> FloatArray:
+                return np.abs(one.motion.velocity @ direction)[:, None] * np.ones_like(one.motion.velocity)
+
+            found.append(np.where(direction[solution.fit.problem.joint] != 0.0, rows(of_motor), speed))
+    return tuple(found)
+
+
+_FEW_ROUNDS = 4
+_SIDE = 0.3
+"""Step of ln q_s over which the residual shows how sharp its minimum is."""
+_RANGE = (0.003, 0.3)
+"""Where q_s is searched, in reference speeds of a joint; Hamon et al. 2010 found 0.03 / 1.2."""
+
+
+def search_stribeck_velocity(
+    body: RigidBody,
+    friction: FrictionColumns,
+    observations: Sequence[Observation],
+    usable: Sequence[BoolArray],
+    solver: SolverOptions,
+) -> tuple[FrictionColumns, str]:
+    """q_s with the smallest residual (Hamon et al. 2010, §III.D), residuals in standard deviations of their joint."""
+    reference = reference_speeds(observations, friction)
+    plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
+
+    def with_share(share: float, sigma: float = 0.0) -> FrictionColumns:
+        speeds = np.maximum(share * reference, np.finfo(float).eps)
+        stribeck = [(float(speed), sigma * float(speed)) for speed in speeds]
+        return FrictionColumns(friction.joint_names, load_velocity_sites(friction.joint_names, stribeck))
+
+    def fitted(logarithm: float) -> LinearFit:
+        return estimate(
+            TorqueModel(body, with_share(np.exp(logarithm))), observations, usable, plain, rounds=_FEW_ROUNDS
+        ).fit
+
+    def loss(logarithm: float) -> float:
+        return _deviance(fitted(logarithm))
+
+    grid = np.log(np.geomspace(*_RANGE, 7))
+    best = int(np.argmin([loss(point) for point in grid]))
+    bracket = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 0.05})
+    share, sides = np.exp(found.x), [loss(found.x + side * _SIDE) for side in (-1.0, 1.0)]
+    spread = _spread(fitted(found.x), (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2)
+    chosen = with_share(float(share), spread)
+    speeds = ", ".join(f"{site.name} {site.stribeck[0]:.3g}" for site in chosen.sites if site.stribeck is not None)
+    return chosen, f"q_s has the smallest residual at {100 * share:.2g} % of each joint's speed, in rad/s: {speeds}"
+
+
+def _deviance(fit: LinearFit) -> float:
+    """Minus twice the logarithm of the likelihood (Gaussian, each joint with its own variance), for one row a joint."""
+    joints = np.unique(fit.problem.joint)
+    return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
+
+
+def _spread(fit: LinearFit, curvature: float) -> float:
+    """Standard deviation of ln q_s, from the curvature of the deviance; rows that residuals remember count once."""
+    independent = fit.residual.size / np.unique(fit.problem.joint).size / correlation_time(fit.problem, fit.residual)
+    widest = float(np.log(_RANGE[1] / _RANGE[0]) / np.sqrt(12.0))
+    return min(float(np.sqrt(2.0 / (independent * curvature))), widest) if curvature > 0.0 else widest

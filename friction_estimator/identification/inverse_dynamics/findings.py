@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.errors import choices
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate
+from friction_estimator.identification.inverse_dynamics.delay import delay_error
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
-from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS, added_motors
-from friction_estimator.identification.inverse_dynamics.refinement import conditions, delay_error
+from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
 from friction_estimator.identification.linear_problem import (
     REJECTED,
     SolverOptions,
@@ -76,13 +76,6 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     return tuple(found)
 
 
-def outlier_shares(solution: Estimate) -> FloatArray:
-    """Share (n,) of every joint's rows that the robust fit rejects, and not at the same speed again and again."""
-    n, joint = len(solution.observations[0].motion.joint_names), solution.fit.problem.joint
-    rejected = outliers(solution.fit, conditions(solution)[0])
-    return np.asarray(np.bincount(joint, rejected, n) / np.maximum(np.bincount(joint, minlength=n), 1))
-
-
 IMPOSSIBLE = (
     "no real bodies have these inertial parameters: the nearest ones leave {:.0f} in place of {:.0f} % of the torque: "
     "check sign and unit of the torque, the joints of the URDF, and that nobody else moved the robot"
@@ -132,7 +125,6 @@ def inverse_dynamics_findings(
     parameters: ParameterTable,
     left: float,
     samples: Sequence[FrictionSamples],
-    laws: Sequence[str],
 ) -> list[Finding]:
     """Findings about bodies, their scale, the shape of the friction, constant torques and outliers.
 
@@ -140,9 +132,9 @@ def inverse_dynamics_findings(
     ----------
     parameters : of the estimate
     left : share of the torque that the nearest bodies that exist leave, zero where noise explains how far they are
-    samples, laws : (n) friction as the data show it, and the law of every joint
+    samples : (n) friction as the data show it
     """
-    found = []
+    found, laws = [], solution.model.friction.law_names
     if left > _GOOD:
         found.append(Finding(1.9, IMPOSSIBLE.format(100.0 * left, 100.0 * solution.fit.relative_error)))
     scale = parameters.urdf_scale
@@ -152,7 +144,9 @@ def inverse_dynamics_findings(
         found.append(Finding(1.0, OTHER_MASS.format(scale)))
     shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
     names = solution.observations[0].motion.joint_names
-    for name, share in zip(names, outlier_shares(solution), strict=True):
+    rejected, joint = outliers(solution.fit, conditions(solution)[0]), solution.fit.problem.joint
+    for k, name in enumerate(names):
+        share = float(rejected[joint == k].mean()) if (joint == k).any() else 0.0
         if share > _MANY_OUTLIERS:
             scored = "not used" if share > RARE else "neither used nor scored"
             found.append(
@@ -265,7 +259,7 @@ def about_friction(solution: Estimate) -> list[Finding]:
     rows = sum(mask.sum(axis=0) for mask in solution.usable)
     for site in friction.sites:
         part = slice(first, first := first + len(site.law.parameters))
-        others = [motor.name for motor in added_motors(friction) if (motor.direction * site.direction).any()]
+        others = [motor.name for motor in friction.added if (motor.direction * site.direction).any()]
         own = site.name in friction.joint_names and others
         name = f"{site.name} without {', '.join(others)}" if own else site.name
         if (rows * (site.direction != 0.0)).any():

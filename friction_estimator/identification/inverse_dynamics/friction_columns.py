@@ -13,7 +13,7 @@ from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import OFFSET, PRESLIDING, PRESLIDING_TERMS, VISCOUS
-from friction_estimator.laws.published import SIDES_OF_LOAD
+from friction_estimator.laws.published import LOAD_VELOCITY, SIDES_OF_LOAD
 from friction_estimator.types import FloatArray
 
 _EITHER_SIGN = (-math.inf, math.inf)
@@ -94,6 +94,17 @@ class FrictionColumns:
     harmonics: tuple[float, ...] = ()
     waves: FloatArray | None = None
     presliding: bool = False
+
+    @property
+    def law_names(self) -> tuple[str, ...]:
+        """Law (n) of every joint, as the registry has it."""
+        own = self.sites[: len(self.joint_names)]
+        return tuple(site.law.name if site.stribeck is None else LOAD_VELOCITY.name for site in own)
+
+    @property
+    def added(self) -> tuple[FrictionSite, ...]:
+        """Motors that add friction to that of several joints."""
+        return self.sites[len(self.joint_names) :]
 
     @property
     def described(self) -> tuple[FrictionColumn, ...]:

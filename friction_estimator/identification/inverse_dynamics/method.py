@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
@@ -12,16 +13,18 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.decision import (
     TreatmentChoice,
+    choose_laws,
     choose_treatment,
+    decided,
 )
-from friction_estimator.identification.inverse_dynamics.estimated_friction import (
+from friction_estimator.identification.inverse_dynamics.delay import delay_error
+from friction_estimator.identification.inverse_dynamics.estimated_parameters import (
     friction_samples,
     live_parameters,
     parameter_table,
+    real_bodies,
 )
-from friction_estimator.identification.inverse_dynamics.estimation import (
-    Estimate,
-)
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.findings import (
     about_friction,
     about_joints_of_motors,
@@ -29,20 +32,14 @@ from friction_estimator.identification.inverse_dynamics.findings import (
     inverse_dynamics_findings,
     joint_scores,
 )
-from friction_estimator.identification.inverse_dynamics.law_decision import choose_laws, decided
-from friction_estimator.identification.inverse_dynamics.observation import comparison_limits, observe
+from friction_estimator.identification.inverse_dynamics.observation import comparison_limits
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
     MOTORS,
     InverseDynamicsOptions,
-    added_motors,
     friction_motors,
     live_laws,
-)
-from friction_estimator.identification.inverse_dynamics.refinement import (
-    allowing_for_delay,
-    conditions,
-    real_bodies,
+    observations_of,
 )
 from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
@@ -50,19 +47,10 @@ from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
-from friction_estimator.identification.result import (
-    Candidate,
-    Identification,
-    Part,
-    Provenance,
-    judged,
-    merged,
-)
-from friction_estimator.identification.rigid_body import RigidBody
+from friction_estimator.identification.result import Identification, Part, Provenance, judged, merged
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY
-from friction_estimator.types import FloatArray
 
 METHOD = "inverse_dynamics"
 
@@ -85,16 +73,9 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Check the torques against the rigid-body model, and identify limb by limb.
+    """Check the torques against the rigid-body model, and identify limb by limb; see `methods.Run`.
 
     Joints that move no link together are independent problems: each has its own treatment, delays and prior.
-
-    Parameters
-    ----------
-    logs : one an experiment, of the same joints
-    robot : with a fixed base
-    progress : called with the number of finished limbs, and of all
-    warn : called with each warning about the data
 
     Raises
     ------
@@ -114,18 +95,19 @@ def run(
     whole = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
     live_laws(friction_motors(options, whole.joint_names).names, options)  # options that do not fit: before filtering
     if warn is not None and whole.urdf_parameters.any():
-        motions = to_motions(logs, usual_treatment(logs, options.parallel_hz), options.folds)
-        for text in (*whole.warnings, *_torque_warnings(motions, whole)):
+        found = list(whole.warnings)
+        for motion in to_motions(logs, usual_treatment(logs, options.parallel_hz), options.folds):
+            rigid = whole.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
+            found += [f"{motion.name}: {text}" for text in torque_suspicions(motion, rigid)]
+        for text in found:
             warn(text)
     limbs = _limbs(whole, logs, options)
     parts = []
     for number, joints in enumerate(limbs):
         model = whole if len(limbs) == 1 else FixedBaseModel(robot.urdf_xml, joints)
-        chosen_logs = [log.select(joints) for log in logs]
-        own = _options_of(options, joints)
+        chosen_logs, own = [log.select(joints) for log in logs], _options_of(options, joints)
         treatment = choose_treatment(chosen_logs, model, own)
-        motions = to_motions(chosen_logs, treatment.treatment, own.folds)
-        parts.append(_identify_part(motions, model, own, treatment))
+        parts.append(_identify_part(to_motions(chosen_logs, treatment.treatment, own.folds), model, own, treatment))
         if progress is not None:
             progress(number + 1, len(limbs))
     _refuse_moving_base(parts, len(whole.limbs))
@@ -160,23 +142,16 @@ def _limbs(model: FixedBaseModel, logs: Sequence[JointLog], options: InverseDyna
     for joints, _ in () if options.coupling is None else options.coupling.groups:
         touched = [group for group in groups if group & set(joints)]
         groups = [group for group in groups if not group & set(joints)] + [set().union(*touched)]
-    moves = {
-        name
-        for log in logs
-        for name, span, torque in zip(log.joint_names, np.ptp(log.position, axis=0), _torque_sizes(log), strict=True)
-        if span and torque > 0.0
-    }
+    moves = set[str]()
+    for log in logs:
+        effort = np.zeros_like(log.position) if log.effort is None else np.nan_to_num(log.effort**2)
+        shown = (np.ptp(log.position, axis=0) != 0.0) & (effort > 0.0).any(axis=0)
+        moves |= set(compress(log.joint_names, shown.tolist()))
     moving = [group for group in groups if group & moves]
     if not moving:
         return [model.joint_names]
     moving[0] |= set(model.joint_names).difference(*moving)
     return [tuple(name for name in model.joint_names if name in group) for group in moving]
-
-
-def _torque_sizes(log: JointLog) -> FloatArray:
-    """Largest size (n,) of every torque; beyond what floating point squares it is zero."""
-    effort = np.zeros_like(log.position) if log.effort is None else log.effort
-    return np.asarray(np.nan_to_num(effort**2).max(axis=0))
 
 
 def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> InverseDynamicsOptions:
@@ -202,17 +177,6 @@ def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) ->
             f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
             "coupling, or robot.coupling in the robot's YAML"
         )
-
-
-def _torque_warnings(motions: Sequence[Motion], model: FixedBaseModel) -> list[str]:
-    """Torques that contradict the URDF's inertia."""
-    return [
-        f"{motion.name}: {text}"
-        for motion in motions
-        for text in torque_suspicions(
-            motion, model.torque(motion.position, motion.velocity, motion.acceleration, motion.payload)
-        )
-    ]
 
 
 def identify_inverse_dynamics(
@@ -244,20 +208,17 @@ def _identify_part(
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None,
 ) -> Part:
-    options, laws_table = _with_laws(motions, model, options)
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     left, standard = real_bodies(solution)
-    motors = friction_motors(options, model.joint_names)
-    laws = live_laws(motors.names, options)
-    friction = live_parameters(solution, laws)
+    columns, motors = solution.model.friction, friction_motors(options, model.joint_names)
+    friction = live_parameters(solution)
     prediction = _prediction(solution, options, motions)
-    rows = prediction.rows(motions, model)
-    scores = joint_scores(solution, options.solver, options.folds, rows)
+    scores = joint_scores(solution, options.solver, options.folds, prediction.rows(motions, model))
     samples = friction_samples(solution)
     parameters = parameter_table(solution)
-    findings = inverse_dynamics_findings(solution, parameters, left, samples, laws)
+    findings = inverse_dynamics_findings(solution, parameters, left, samples)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
-    findings += about_projection(samples, added_motors(solution.model.friction), friction)
+    findings += about_projection(samples, columns.added, friction)
     findings += judged(scores, solution.fit.condition) + about_friction(solution)
     found = Identification(
         friction=friction,
@@ -274,21 +235,9 @@ def _identify_part(
         inertia=prediction.inertia,
         bodies=standard,
         predictions=(prediction,),
-        candidates=(*(() if treatment is None else treatment.table), *laws_table, *solution.candidates),
+        candidates=solution.candidates,
     )
     return found, findings
-
-
-def _with_laws(
-    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions
-) -> tuple[InverseDynamicsOptions, tuple[Candidate, ...]]:
-    """The options with the laws that predict best, where they are to be chosen."""
-    if options.law != AUTOMATIC:
-        return options, ()
-    motors = friction_motors(options, model.joint_names)
-    body = RigidBody(model, options.body, options.coupling)
-    observations = observe(motions, body, comparison_limits(motions, options.parallel_hz), motors)
-    return choose_laws(body, motors.names, observations, options)
 
 
 def estimate_inverse_dynamics(
@@ -304,30 +253,28 @@ def estimate_inverse_dynamics(
         raise InputError(
             f"the model has the joints {choices(model.joint_names)}, the data {choices(motions[0].joint_names)}"
         )
-    motors = friction_motors(options, model.joint_names)
-    body = RigidBody(model, options.body, options.coupling)
-    observations = observe(motions, body, comparison_limits(motions, options.parallel_hz), motors)
-    notes = []
+    body, observations = observations_of(motions, model, options)
+    notes, table = list[str](), () if treatment is None else treatment.table
     if model.carried and not options.body.known_inertia:
         still = "; ".join(f"{link} with {', '.join(joints)}" for link, joints in model.carried.items())
         notes.append(f"links behind joints that stand still count as part of the link that carries them: {still}")
-    solution, chosen = decided(body, motors.names, observations, options)
+    if options.law == AUTOMATIC:
+        options, laws = choose_laws(body, observations, options)
+        table += laws
+    solution, chosen = decided(body, observations, options)
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
-    return allowing_for_delay(_allowing_for_choice(replace(solution, fit=fit), treatment)), notes + chosen
-
-
-def _allowing_for_choice(solution: Estimate, treatment: TreatmentChoice | None) -> Estimate:
-    """The estimate with covariances that allow for treatments and models that predict as well."""
     kept, late = solution.kept, solution.delay_variance
     spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
-    if treatment is not None and treatment.spread is not None:
+    if treatment is not None and treatment.spread is not None:  # treatments that predict as well
         names = solution.model.names
         own = np.array([k for k, p in enumerate(kept) if names[p] in treatment.names], dtype=np.intp)
         other = np.array([treatment.names.index(names[kept[k]]) for k in own], dtype=np.intp)
         spread[np.ix_(own, own)] += treatment.spread[np.ix_(other, other)]
         late += float(treatment.spread[-1, -1])  # the last parameter of the comparison
-    covariance = solution.fit.covariance + spread
-    return replace(solution, fit=replace(solution.fit, covariance=covariance), delay_variance=late)
+    candidates, fit = (*table, *solution.candidates), replace(fit, covariance=fit.covariance + spread)
+    solution = replace(solution, candidates=candidates, fit=fit, delay_variance=late)
+    fit = replace(fit, covariance=fit.covariance + delay_error(solution))
+    return replace(solution, fit=fit), notes + chosen
 
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
@@ -341,7 +288,7 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
     return TorquePrediction(
         joints=motions[0].joint_names,
         treatment=replace(motions[0].treatment or Treatment(FLAT * band, band), band_hz=band),
-        laws=() if stribeck else live_laws(friction.joint_names, options),
+        laws=() if stribeck else friction.law_names,
         friction=tuple(solution.values[: model.friction_count].tolist()),
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
         delay=solution.delay,

@@ -83,8 +83,8 @@ class Body(Protocol):
 def observe(
     motions: Sequence[Motion],
     body: Body,
-    cutoffs_hz: Sequence[float],
     motors: Transmission,
+    band_hz: float | None = None,
     rate: float = WORKING_RATE,
 ) -> tuple[Observation, ...]:
     """Compute columns and filter the measured torque of every motion.
@@ -92,8 +92,8 @@ def observe(
     Parameters
     ----------
     motions : of the joints (n)
-    cutoffs_hz : of the parallel filter of every motion
     motors : (n) whose rows are wanted, the joints' own where nothing is coupled
+    band_hz : up to where both sides are compared, see :func:`comparison_limits`
     rate : samples a period of the cut-off frequency at which columns are computed
 
     Raises
@@ -101,9 +101,8 @@ def observe(
     InputError
         When a motion has no torque, or other joints than the first one.
     """
-    observations = []
-    first_segment = 0
-    for motion, cutoff_hz in zip(motions, cutoffs_hz, strict=True):
+    observations, first_segment = [], 0
+    for motion, cutoff_hz in zip(motions, comparison_limits(motions, band_hz), strict=True):
         _check(motion, motions[0])
         thin = _thinned(motion, cutoff_hz, rate)
         design = make_parallel_filter(thin, cutoff_hz)
@@ -163,17 +162,13 @@ def stack(
 
 def thinning(period: float, cutoff_hz: float, rate: float) -> int:
     """Number of samples of a recording from one row to the next; ``rate`` as of :func:`observe`."""
-    step = max(_working_step(period, cutoff_hz, rate), 1)
+    step = max(int(1.0 / (rate * cutoff_hz * period)), 1)
     return step * decimation(step * period, cutoff_hz)
-
-
-def _working_step(period: float, cutoff_hz: float, rate: float) -> int:
-    return int(1.0 / (rate * cutoff_hz * period))
 
 
 def _thinned(motion: Motion, cutoff_hz: float, rate: float) -> Motion:
     """A motion recorded much faster than it moves, at the working rate: its torque behind a low-pass."""
-    step = _working_step(motion.period, cutoff_hz, rate)
+    step = int(1.0 / (rate * cutoff_hz * motion.period))
     if step < 2:
         return motion
     stretches = motion.stretches
@@ -212,11 +207,12 @@ def _effort(motion: Motion) -> FloatArray:
 
 
 def _check(motion: Motion, first: Motion) -> None:
-    absent = np.asarray(np.isnan(_effort(motion)).any(axis=0))
-    if absent.any():
-        names = [name for name, missing in zip(motion.joint_names, absent, strict=True) if missing]
+    absent = [
+        name for name, torque in zip(motion.joint_names, _effort(motion).T, strict=True) if np.isnan(torque).any()
+    ]
+    if absent:
         raise InputError(
-            f"{motion.name}: the torque of {choices(names)} was not recorded; inverse dynamics needs 'effort/<joint>' "
+            f"{motion.name}: the torque of {choices(absent)} was not recorded; inverse dynamics needs 'effort/<joint>' "
             "of every joint that moves"
         )
     if not _effort(motion).any():
@@ -235,12 +231,12 @@ def comparison_limits(motions: Sequence[Motion], wanted: float | None = None) ->
     ----------
     wanted : None: as the recordings were treated, else some bands of the fastest motion
     """
-    band = wanted or max(_own_limit(motion) for motion in motions)
+
+    def own(motion: Motion) -> float:
+        if not np.isnan(motion.parallel_hz):
+            return motion.parallel_hz
+        bands = [motion_band(motion.time, column) for column in motion.position.T if np.ptp(column) > 0.0]
+        return float(BANDS * max(bands, default=1.0 / motion.period))
+
+    band = wanted or max(map(own, motions))
     return [min(band, FULL_BAND * 0.5 / motion.period) for motion in motions]
-
-
-def _own_limit(motion: Motion) -> float:
-    if not np.isnan(motion.parallel_hz):
-        return motion.parallel_hz
-    bands = [motion_band(motion.time, column) for column in motion.position.T if np.ptp(column) > 0.0]
-    return float(BANDS * max(bands, default=1.0 / motion.period))

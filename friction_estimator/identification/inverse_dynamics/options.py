@@ -9,18 +9,18 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
     FrictionColumns,
-    FrictionSite,
     friction_sites,
     load_velocity_sites,
     waves_of,
 )
-from friction_estimator.identification.inverse_dynamics.observation import Observation
-from friction_estimator.identification.joint_log import TEMPERATURE
+from friction_estimator.identification.inverse_dynamics.observation import WORKING_RATE, Observation, observe
+from friction_estimator.identification.joint_log import TEMPERATURE, Motion
 from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
-from friction_estimator.identification.rigid_body import RigidBodyOptions
+from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
 from friction_estimator.laws import laws_of_joints, linear_law_names
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
@@ -111,11 +111,6 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
     return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
 
 
-def added_motors(friction: FrictionColumns) -> tuple[FrictionSite, ...]:
-    """Motors that add friction to that of several joints."""
-    return friction.sites[len(friction.joint_names) :]
-
-
 def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) -> list[str]:
     """Where friction is, in a sentence; none where nothing is coupled."""
     groups = () if options.coupling is None else options.coupling.groups
@@ -131,7 +126,7 @@ def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) 
             f"friction is that of the motors ({'; '.join(together)}): parameters, torques and errors are theirs and "
             "have their names"
         ]
-    added = ", ".join(site.name for site in added_motors(friction))
+    added = ", ".join(site.name for site in friction.added)
     return [
         f"every joint has friction, and {added} {'adds' if added.count(',') == 0 else 'add'} some to several joints"
     ]
@@ -148,15 +143,16 @@ def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tu
     return laws_of_joints(options.law, options.joint_laws, joint_names)
 
 
-def friction_of_options(
-    joint_names: Sequence[str], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> FrictionColumns:
-    """Columns of friction.
+def observations_of(
+    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions, rate: float = WORKING_RATE
+) -> tuple[RigidBody, tuple[Observation, ...]]:
+    """The rigid body with its unknown parameters, and both sides of the equation of all motions."""
+    body, motors = RigidBody(model, options.body, options.coupling), friction_motors(options, model.joint_names)
+    return body, observe(motions, body, motors, options.parallel_hz, rate)
 
-    Parameters
-    ----------
-    joint_names : (n) joints, or motors that are seen in their place
-    observations : from which their usual speeds and temperatures follow
+
+def friction_of_options(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FrictionColumns:
+    """Columns of friction of the joints, or motors in their place.
 
     Raises
     ------
@@ -165,7 +161,7 @@ def friction_of_options(
     InputError
         When temperatures are wanted and were not recorded.
     """
-    names = tuple(joint_names)
+    names = observations[0].motion.joint_names
     if options.law == LOAD_VELOCITY.name:
         return _load_velocity(names, observations, options)
     if options.law not in linear_law_names():

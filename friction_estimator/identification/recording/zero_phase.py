@@ -186,8 +186,16 @@ Progress = Callable[[float, float], None]
 
 LADDER = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Cut-offs of the motion that are compared, in bands in which torques are compared."""
-_HIGHEST_SHARE = 0.8
-"""Highest cut-off in Nyquist frequencies."""
+
+
+def highest_cutoff(logs: Sequence[JointLog]) -> float:
+    """Highest cut-off that logs are treated with [Hz]."""
+    return min(FULL_BAND * 0.5 / usual_period(log.time) for log in logs)
+
+
+def tried_cutoffs(logs: Sequence[JointLog], band_hz: float, given: float | None) -> list[float]:
+    """Cut-offs of the motion that are compared, rising [Hz]; the given one alone."""
+    return sorted({min(factor * band_hz, highest_cutoff(logs)) for factor in LADDER}) if given is None else [given]
 
 
 def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> Treatment:
@@ -198,7 +206,7 @@ def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> T
     logs : that are treated alike
     band_hz : None: ten times the band that holds the motion, one for all logs
     """
-    highest = min(_HIGHEST_SHARE * 0.5 / usual_period(log.time) for log in logs)
+    highest = highest_cutoff(logs)
     band = max(comparison_band(log) for log in logs) if band_hz is None else band_hz
     return Treatment(min(FLAT * band, highest), min(band, highest))
 

@@ -1,7 +1,4 @@
-"""Friction of an estimate: one registered law a joint, whose load is the motor torque, and samples with a band.
-
-The second half leaves samples out that are too slow for the sign of their velocity to mean anything.
-"""
+"""What an estimate means: one registered law a joint, whose load is the motor torque; a table; the nearest bodies."""
 
 from __future__ import annotations
 
@@ -10,16 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.ndimage import maximum_filter1d
 
-from friction_estimator.identification.inverse_dynamics.estimation import (
-    Estimate,
-    drive_std,
-    reference_speeds,
-)
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, FrictionSite
-from friction_estimator.identification.inverse_dynamics.observation import Observation
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, drive_std
 from friction_estimator.identification.joint_log import KP
+from friction_estimator.identification.physical_bounds import nearest_physical
 from friction_estimator.identification.result import (
     FrictionSamples,
     ParameterTable,
@@ -27,7 +18,7 @@ from friction_estimator.identification.result import (
     propagated_sigma,
     thinned_out,
 )
-from friction_estimator.laws import FrictionLaw, LinearFrictionLaw, Role, make_law, make_linear_law
+from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import load_slope
@@ -142,50 +133,37 @@ def estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[
     return [EstimatedFriction(*(np.concatenate(one) for one in zip(*part, strict=True))) for part in parts]
 
 
-def live_parameters(estimate: Estimate, law_names: Sequence[str]) -> IdentifiedParameters:
+def live_parameters(estimate: Estimate) -> IdentifiedParameters:
     """The estimate as one registered law a joint, whose load is the motor torque.
 
     A joint whose friction was estimated with that law gives its own parameters. Other friction (that of a motor that
     moves several joints, or of another model) is projected onto the law, at the samples of the fit. Laws that depend on
     the load are then fitted with the motor torque as the load.
-
-    Parameters
-    ----------
-    law_names : (n) linear laws of the registry, or ``load_velocity``, which takes the Stribeck velocity of the estimate
     """
-    joint_names = estimate.observations[0].motion.joint_names
+    joint_names, columns = estimate.observations[0].motion.joint_names, estimate.model.friction
     parameters, residual_variance, noise_variance, samples = [], [], [], []
-    laws = [make_law(name) for name in law_names]
-    for joint, (law, seen) in enumerate(
-        zip(laws, estimated_friction(estimate, [law.has_offset for law in laws]), strict=True)
-    ):
-        use = seen.used
-        linear, shape, spread = _linear(law, estimate.model.friction.sites[joint])
-        values, covariance = np.zeros(len(linear.parameter_names)), np.diag(np.square(linear.prior_std))
+    held = estimated_friction(estimate, [make_law(name).has_offset for name in columns.law_names])
+    for joint, (site, seen) in enumerate(zip(columns.sites, held, strict=False)):
+        use, law, shape = seen.used, site.law, np.zeros((0, 2))
+        if site.stribeck is not None:  # Stribeck velocity and its standard deviation, the last parameter
+            law, shape = LOAD_VELOCITY.at(site.stribeck[0]), np.array([site.stribeck])
+        values, covariance = np.zeros(len(law.parameter_names)), np.diag(np.square(law.prior_std))
         if use.any():
-            values, covariance = _live(linear, seen, estimate.covariance)
-        parameters.append((np.append(values, shape), block_diag(covariance, spread)))
+            values, covariance = _live(law, seen, estimate.covariance)
+        parameters.append((np.append(values, shape[:, 0]), block_diag(covariance, np.diag(shape[:, 1] ** 2))))
         rho = estimate.fit.residual[estimate.fit.problem.joint == joint]
         noise = 0.5 * float(np.mean(np.diff(rho) ** 2)) if rho.size > 1 else 0.0
-        misfit = seen.measured[use] - linear.regressor(seen.velocity[use], seen.load[use]) @ values
+        misfit = seen.measured[use] - law.regressor(seen.velocity[use], seen.load[use]) @ values
         residual_variance.append(max(float(np.mean(misfit**2)) - noise, 0.0) if use.any() else 0.0)
         noise_variance.append(noise)
         samples.append(float(use.sum()))
-    found = joined(joint_names, law_names, parameters, residual_variance, noise_variance, samples)
-    if not estimate.model.friction.presliding:
+    found = joined(joint_names, columns.law_names, parameters, residual_variance, noise_variance, samples)
+    if not columns.presliding:
         return found
     names = estimate.model.names
     places = np.array([[names.index(f"{joint}/{term.name}") for term in PRESLIDING_TERMS] for joint in joint_names])
     spread = estimate.covariance[places[:, :, None], places[:, None, :]]
     return replace(found, presliding=estimate.values[places], presliding_covariance=spread)
-
-
-def _linear(law: FrictionLaw, site: FrictionSite) -> tuple[LinearFrictionLaw, FloatArray, FloatArray]:
-    """The law with the shape that the estimate has, and that shape (s,) with covariance, its last parameters."""
-    if law is LOAD_VELOCITY and site.stribeck is not None:
-        speed, sigma = site.stribeck
-        return LOAD_VELOCITY.at(speed), np.array([speed]), np.array([[sigma**2]])
-    return make_linear_law(law.name), np.zeros(0), np.zeros((0, 0))
 
 
 def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -218,46 +196,6 @@ def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
             )
         )
     return tuple(chosen)
-
-
-STANDSTILL = 0.005
-"""Share of the reference speed below which a joint stands: it may hold any friction up to breaking away."""
-
-
-def usable_rows(
-    observations: Sequence[Observation], friction: FrictionColumns, dead_zone: FloatArray
-) -> list[BoolArray]:
-    """Rows (K, n) of every motion whose torque was measured, and whose sites all were fast enough meanwhile.
-
-    Parameters
-    ----------
-    dead_zone : (k,) of the sites [rad/s]
-    """
-    masks = []
-    for observation in observations:
-        slow = np.abs(friction.speeds(observation.motion.velocity)) <= dead_zone
-        spread = np.zeros_like(slow)
-        for start, stop in observation.filter.stretches:
-            window = observation.filter.decimate + 1 - observation.filter.decimate % 2
-            spread[start:stop] = maximum_filter1d(slow[start:stop], window, axis=0, mode="nearest")
-        touched = spread[observation.filter.kept].astype(float) @ (friction.directions != 0.0)
-        measured = (observation.load != 0.0).any(axis=0)  # a torque that is zero all along is none
-        masks.append((touched == 0.0) & measured)
-    return masks
-
-
-def moving_rows(
-    friction: FrictionColumns, observations: Sequence[Observation], dead_zone: float | None
-) -> tuple[FloatArray, str]:
-    """Dead zone of every place of friction [rad/s], and why: as given, or where it stands."""
-    reference = reference_speeds(observations, friction)
-    zone = STANDSTILL * reference if dead_zone is None else np.full(reference.size, dead_zone)
-    share = 1.0 - np.mean(np.concatenate(usable_rows(observations, friction, zone)), axis=0)
-    each = ", ".join(
-        f"{name} {speed:.3g} ({100 * left_out:.0f} %)"
-        for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
-    )
-    return zone, f"slow samples are left out: below, in rad/s (and share), {each}"
 
 
 _Row = tuple[str, str, float, float, float]
@@ -306,3 +244,29 @@ def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Ro
         )
         rows += [(f"Ia {name}", "kg m^2", *pair, np.nan) for name, *pair in zip(names, inertia, sigma, strict=True)]
     return rows
+
+
+def real_bodies(solution: Estimate) -> tuple[float, dict[str, float]]:
+    """Share of the torque that the nearest bodies which exist leave, zero where noise explains how far they are.
+
+    Standard parameters of bodies and drives, with the friction that goes with them, by name, come with it; none without
+    unknown bodies. Base parameters become those of the bodies, and all others move by their covariance with them.
+    """
+    first, inertial, body = solution.model.friction_count, solution.inertial, solution.model.body
+    if not inertial.any() or not body.link_reference.size:
+        return 0.0, {}
+    V, problem = solution.fit.covariance, solution.fit.problem
+    bodies = nearest_physical(
+        body.base.grouping[solution.kept[inertial] - first],
+        solution.fit.values[inertial],
+        V[np.ix_(inertial, inertial)],
+        body.link_reference,
+    )
+    step = np.linalg.lstsq(V[np.ix_(inertial, inertial)], bodies.base - solution.fit.values[inertial], rcond=1e-12)[0]
+    values = solution.fit.values + V[:, inertial] @ step
+    values[inertial] = bodies.base
+    values = np.where(problem.nonnegative, np.maximum(values, 0.0), values)
+    left = float(np.linalg.norm(problem.y - problem.W @ values) / np.linalg.norm(problem.y))
+    standard = dict(zip(body.standard_names, bodies.standard.tolist(), strict=True))
+    standard |= {solution.model.names[k]: float(values[place]) for place, k in enumerate(solution.kept) if k < first}
+    return 0.0 if bodies.plausible else left, standard

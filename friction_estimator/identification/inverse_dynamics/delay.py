@@ -1,0 +1,116 @@
+"""Late torques: the delay as a parameter, what is not known of it, and torques at the times at which they act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
+from friction_estimator.identification.inverse_dynamics.observation import Observation
+from friction_estimator.identification.linear_problem import LinearProblem, Prior, SolverOptions, with_columns
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
+from friction_estimator.types import BoolArray, FloatArray
+
+USUAL_DELAY = 5e-3
+"""Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
+_STEP = 0.05
+"""Of the working period: where a step of friction lies between two samples is not known better."""
+
+
+def delay_prior(moved: float = 0.0) -> Prior:
+    """What is known of the delay before the data, counted from where torques were moved to [s]."""
+    return Prior(np.array([-moved]), np.array([[USUAL_DELAY**-2]]))
+
+
+def with_delay(problem: LinearProblem, slope: FloatArray) -> LinearProblem:
+    """The problem with the delay of all torques as its last parameter; slope (r,) is the derivative by it [N m/s]."""
+    return with_columns(problem, slope[:, None], ["delay"], "s")
+
+
+def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> float:
+    """Variance of the delay [s^2].
+
+    Estimated together with all parameters, about the solution: ``tau(t - d) = tau(t) - d dtau/dt``. A late torque adds
+    what is proportional to the change of gravity and inertia: ``d k dq`` where gravity has the stiffness k. In a single
+    sine all of that is viscous friction; only the steps of dry friction, and motion at several frequencies, separate
+    them.
+
+    Parameters
+    ----------
+    moved : torques were moved by their delay; False: the delay that shows is part of what is not known
+    """
+    prior = solution.prior.joined(delay_prior())
+    late = with_delay(solution.fit.problem, delay_column(solution))
+    fit = allowing_for_wrong_model(solve(late, solver, prior), conditions(solution), prior)
+    step = _STEP * max(one.motion.period for one in solution.observations)
+    shown = 0.0 if moved else fit.values[-1]
+    return float(fit.covariance[-1, -1] + shown**2 + step**2)
+
+
+def delay_error(solution: Estimate) -> FloatArray:
+    """Covariance (q, q) of the parameters of the fit that its unknown delay gives them."""
+    root = np.sqrt(solution.fit.weights)
+    W = solution.fit.problem.W * root[:, None]
+    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+    known = solution.prior.rows[0] / scale
+    right = np.append(delay_column(solution) * root, np.zeros(len(known)))
+    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale
+    return np.asarray(np.outer(moved, moved) * solution.delay_variance)
+
+
+def shift_torque(observations: Sequence[Observation], seconds: float, command: bool = False) -> tuple[Observation, ...]:
+    """The observations with torques at the times at which they act.
+
+    Parameters
+    ----------
+    seconds : by which measured torques were recorded late, or those of drives act late [s]
+    command : see :meth:`Observation.late_part`
+    """
+    if not seconds:
+        return tuple(observations)
+    shifted = []
+    for one in observations:
+        late, sign = one.late_part(command)
+        moved = late.copy()
+        for start, stop in one.filter.stretches:
+            time = np.arange(stop - start) * one.motion.period
+            if time.size > 1:
+                moved[start:stop] = CubicSpline(time, late[start:stop])(np.clip(time - sign * seconds, 0.0, time[-1]))
+        load = moved if late is one.load else one.load + moved - late
+        commanded = moved if late is one.commanded else one.commanded
+        shifted.append(replace(one, load=load, torque=load[one.filter.kept], commanded=commanded))
+    return tuple(shifted)
+
+
+def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArray]) -> FloatArray:
+    """Derivative of the recorded torque by its delay, at every usable row (r,) [N m/s]."""
+    parts = zip(observations, usable, strict=True)
+    return np.concatenate([_slope(one, *one.late_part(False))[one.filter.kept][mask] for one, mask in parts])
+
+
+def delay_column(solution: Estimate) -> FloatArray:
+    """Derivative of the torque by its delay, behind the filter, at every row (r,) [N m/s]; the model's, without noise.
+
+    The commanded part of a torque has no noise either.
+    """
+    parts = []
+    for one, usable in zip(solution.observations, solution.usable, strict=True):
+        late, sign = one.late_part(solution.late_command)
+        if late is one.commanded:
+            slope = _slope(one, late, sign)[one.filter.kept]
+        else:
+            slope = one.filter.apply(_slope(one, solution.model.torque(one, solution.values), sign))
+        parts.append(slope[usable])
+    return np.concatenate(parts)
+
+
+def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
+    """Derivative (N, n) of a torque by time, stretch by stretch, times a sign."""
+    slope = np.zeros_like(torque)
+    for start, stop in one.filter.stretches:
+        if stop - start > 1:
+            slope[start:stop] = sign * np.gradient(torque[start:stop], one.motion.period, axis=0)
+    return slope
