@@ -55,8 +55,9 @@ def plan_excitation(
             "keeps this one from falling; give the URDF of an arm, or of a leg that hangs in a stand"
         )
     names, light = (tuple(joints), ()) if joints else planned_joints(chosen.urdf_xml, movable_joints(chosen.urdf_xml))
-    limits = limits_of_urdf(chosen.urdf_xml, names, max_velocity, max_acceleration)
-    plan = excitation.plan_excitation(FixedBaseModel(chosen.urdf_xml, names), limits, _options(options), progress)
+    model = FixedBaseModel(chosen.urdf_xml, names)
+    limits = limits_of_urdf(model, max_velocity, max_acceleration)
+    plan = excitation.plan_excitation(model, limits, _options(options), progress)
     if not light:
         return plan
     text = (

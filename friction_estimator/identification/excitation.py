@@ -101,59 +101,25 @@ _SHRINK = 0.95
 
 
 def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOptions) -> tuple[FloatArray, Signals]:
-    """Time (N,) and motion of a whole trajectory."""
-    start, _, _ = lap.at(np.zeros(1))
-    speeds = _sweep_speeds(start[0], limits, options)
+    """Time (N,) and motion of a whole trajectory.
+
+    Plateaus of the sweeps lead towards the middle of the range, slow enough for what room and acceleration there are.
+    """
+    start = lap.at(np.zeros(1))[0][0]
+    fastest, reach_of_one = max(options.sweep_levels, default=0.0), sweep_reach(np.ones(1), options.dwell, RAMP)[0]
+    room = _SWEEP_SHARE * (limits.upper - limits.lower) / reach_of_one
+    speed = np.minimum(fastest * limits.velocity, np.minimum(room, limits.acceleration * RAMP / _RAMP_PEAK))
+    direction = np.where(start > 0.5 * (limits.lower + limits.upper), -1.0, 1.0)
+    speeds = (np.array(options.sweep_levels) / (fastest or 1.0))[:, None] * direction * speed
     ends = np.cumsum([REST, lap.duration, sweep_duration(len(speeds), options.dwell, RAMP), REST])
     time = np.arange(int(np.ceil(ends[-1] * options.rate)) + 1) / options.rate
     inside = np.clip(time - ends[0], 0.0, lap.duration)
     after = np.clip(time - ends[1], 0.0, ends[2] - ends[1])
     fourier = lap.at(inside)
-    sweep = slow_sweeps(start[0], speeds, options.dwell, RAMP, after)
+    sweep = slow_sweeps(start, speeds, options.dwell, RAMP, after)
     moving = ((time > ends[0]) & (time < ends[1]))[:, None]
     position, velocity, acceleration = (np.where(moving, *pair) for pair in zip(fourier, sweep, strict=True))
     return time, (position, velocity, acceleration)
-
-
-def shrink_to_effort(
-    lap: FourierTrajectory, model: FixedBaseModel, limits: MotionLimits, options: ExcitationOptions
-) -> tuple[FourierTrajectory, float]:
-    """Smaller amplitudes, until the rigid bodies take no more than the efforts of the limits.
-
-    Returns
-    -------
-    the trajectory, and the factor of its amplitudes
-
-    Raises
-    ------
-    ConfigError
-        When gravity alone takes more.
-    """
-    factor = 1.0
-    while factor > _SHRINK**40:
-        smaller = lap.scaled(factor)
-        _, motion = assemble(smaller, limits, options)
-        excess = np.abs(model.torque(*motion)).max(axis=0) / limits.effort
-        if (excess <= 1.0).all():
-            return smaller, factor
-        factor *= _SHRINK
-    worst = int(excess.argmax())
-    raise ConfigError(
-        f"holding {limits.joint_names[worst]!r} against gravity takes more than its effort limit allows "
-        f"({limits.effort[worst]:.3g} N m with the margin): check masses and effort limits of the URDF"
-    )
-
-
-def _sweep_speeds(start: FloatArray, limits: MotionLimits, options: ExcitationOptions) -> FloatArray:
-    """Plateaus (levels, n), towards the middle of the range, slow enough for what room and acceleration there are."""
-    reach_of_one = float(sweep_reach(np.ones(1), options.dwell, RAMP)[0])
-    ceiling = np.minimum(
-        _SWEEP_SHARE * (limits.upper - limits.lower) / reach_of_one, limits.acceleration * RAMP / _RAMP_PEAK
-    )
-    fastest = np.minimum(max(options.sweep_levels, default=0.0) * limits.velocity, ceiling)
-    direction = np.where(start > 0.5 * (limits.lower + limits.upper), -1.0, 1.0)
-    shares = np.array(options.sweep_levels) / max(options.sweep_levels, default=1.0)
-    return np.asarray(shares[:, None] * direction * fastest)
 
 
 _RANDOM_STARTS = 20  # looked at before each optimisation; their median is what planning is compared with
@@ -161,6 +127,9 @@ _GRID = 8  # samples in one period of the highest harmonic: every column of W is
 _STEP = 1e-5  # of the finite differences; the variables are of order one
 _OVERLOAD = 10.0  # weight of torque beyond the limits
 
+_RANDOM_MOTIONS = 60
+_SCHATTEN = 8.0
+_STANDSTILL = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
 _DEFAULTS = ExcitationOptions()
 
 Progress = Callable[[float, float], None]
@@ -194,88 +163,9 @@ def plan_excitation(
         raise InputError(f"the model has the joints {model.joint_names}, the limits are of {limits.joint_names}")
     planner = _Planner(model, limits.within(options.margin), options)
     best, random = planner.search(progress)
-    lap, factor = shrink_to_effort(best, model, planner.limits, options)
-    time, motion = assemble(lap, planner.limits, options)
-    return ExcitationPlan(
-        joint_names=model.joint_names,
-        time=time,
-        position=motion[0],
-        velocity=motion[1],
-        acceleration=motion[2],
-        torque=model.torque(*motion),
-        parameters=planner.criterion.names,
-        planned=planner.diagnose(lap),
-        random=random,
-        choices=(*limits.choices, *_in_words(model, options, planner.harmonics.tolist(), factor)),
-    )
-
-
-class _Planner:
-    """Search over trajectories within the limits."""
-
-    def __init__(self, model: FixedBaseModel, limits: MotionLimits, options: ExcitationOptions) -> None:
-        self.limits, self._options = limits, options
-        self._generator = np.random.default_rng(options.seed)
-        self.criterion = ExcitationCriterion(model, limits, options.known_inertia, self._generator)
-        self.harmonics = choose_harmonics(options.duration, options.bandwidth, options.harmonics)
-        self._family = FeasibleTrajectories(options.duration, self.harmonics, limits)
-        self._grid = np.linspace(0.0, options.duration, _GRID * int(self.harmonics[-1]), endpoint=False)
-        self._watch_effort = bool(np.isfinite(limits.effort).any() and model.urdf_parameters.any())
-
-    def search(self, progress: Progress | None) -> tuple[FourierTrajectory, ExcitationQuality]:
-        """The best trajectory, and the median of random ones."""
-        seeds, iterations = self._options.seeds, self._options.iterations
-        drawn = [self._family.random(self._generator) for _ in range(seeds * _RANDOM_STARTS)]
-        costs = [self._cost(variables) for variables in drawn]
-        starts = [min(range(first, len(drawn), seeds), key=costs.__getitem__) for first in range(seeds)]
-        results = []
-        for number, start in enumerate(starts):
-            steps = _counter(number * iterations, seeds * iterations, progress)
-            found = minimize(
-                self._cost,
-                drawn[start],
-                method="L-BFGS-B",
-                callback=steps,
-                options={"maxiter": iterations, "maxfun": 10 * iterations * self._family.dimension, "eps": _STEP},
-            )
-            results.append((float(found.fun), found.x))
-        best = min(results, key=lambda result: result[0])[1]
-        compared = [self.diagnose(self._family.trajectory(variables)) for variables in drawn[:_RANDOM_STARTS]]
-        median = ExcitationQuality(
-            float(np.median([item.condition for item in compared])),
-            float(np.median([item.log_sigma for item in compared])),
-        )
-        return self._family.trajectory(best), median
-
-    def diagnose(self, lap: FourierTrajectory) -> ExcitationQuality:
-        """Quality of a whole trajectory, sweeps included."""
-        time, motion = assemble(lap, self.limits, self._options)
-        every = max(int(len(time) / (4 * len(self._grid))), 1)
-        return quality(self.criterion.observation_and_torque(*(signal[::every] for signal in motion))[0])
-
-    def _cost(self, variables: FloatArray) -> float:
-        """Ln of the condition number plus mean ln of the error bars, and the torque beyond the effort limits."""
-        motion = self._family.trajectory(variables).at(self._grid)
-        W, torque = self.criterion.observation_and_torque(*motion)
-        found = quality(W)
-        if not np.isfinite(found.condition):
-            return 1e6
-        cost = np.log(found.smooth_condition) + found.log_sigma
-        if self._watch_effort:
-            load = np.abs(torque) / self.limits.effort
-            cost += _OVERLOAD * float((np.maximum(load - 1.0, 0.0) ** 2).mean())
-        return float(cost)
-
-
-def _counter(done: int, total: int, progress: Progress | None) -> Callable[[FloatArray], None]:
-    """Function that counts the iterations of one start."""
-    steps = itertools.count(done + 1)
-    return lambda variables: progress(next(steps), total) if progress is not None else None
-
-
-def _in_words(model: FixedBaseModel, options: ExcitationOptions, harmonics: list[int], factor: float) -> list[str]:
+    lap, factor, time, motion, torque = planner.within_effort(best)
     notes = [
-        f"harmonics {', '.join(map(str, harmonics))} of {1.0 / options.duration:g} Hz; "
+        f"harmonics {', '.join(map(str, planner.harmonics.tolist()))} of {1.0 / options.duration:g} Hz; "
         f"{options.margin:.0%} of every limit is used",
         "only the limits of the joints are watched, not collisions: run it slowly and in free space first",
     ]
@@ -283,12 +173,18 @@ def _in_words(model: FixedBaseModel, options: ExcitationOptions, harmonics: list
         notes.append("the URDF has no masses, so torques were not compared with the effort limits: run it slowly first")
     if factor < 1.0:
         notes.append(f"amplitudes are {factor:.2f} of what the ranges allow, as rigid-body torques meet effort limits")
-    return notes
-
-
-_RANDOM_MOTIONS = 60
-_SCHATTEN = 8.0
-_STANDSTILL = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
+    return ExcitationPlan(
+        joint_names=model.joint_names,
+        time=time,
+        position=motion[0],
+        velocity=motion[1],
+        acceleration=motion[2],
+        torque=torque,
+        parameters=planner.names,
+        planned=planner.diagnose(lap),
+        random=random,
+        choices=(*limits.choices, *notes),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,56 +205,115 @@ class ExcitationQuality:
     smooth_condition: float = float("inf")
 
 
-class ExcitationCriterion:
-    """Observation matrices of what will be identified: base inertial parameters, drive inertia, usual friction.
+class _Planner:
+    """Search over trajectories within the limits.
 
-    Parameters
-    ----------
-    model : of the robot
-    limits : of its joints; velocities and accelerations of the random motions that show what can be identified
-    known_inertia : only friction will be identified
-    generator : of these motions
+    Columns are those of what will be identified: base inertial parameters, drive inertia, usual friction.
 
     Attributes
     ----------
     names : (p) of the columns
+    harmonics : of the series
     """
 
-    def __init__(
-        self, model: FixedBaseModel, limits: MotionLimits, known_inertia: bool, generator: np.random.Generator
-    ) -> None:
-        self._model, self._known_inertia = model, known_inertia
-        self._standstill = _STANDSTILL * limits.velocity
+    def __init__(self, model: FixedBaseModel, limits: MotionLimits, options: ExcitationOptions) -> None:
+        self._model, self._limits, self._options = model, limits, options
+        self._generator = np.random.default_rng(options.seed)
         shape = (_RANDOM_MOTIONS, len(limits.joint_names))
-        W, _ = self._all_columns(
-            generator.uniform(limits.lower, limits.upper, shape),
-            generator.uniform(-limits.velocity, limits.velocity, shape),
-            generator.uniform(-limits.acceleration, limits.acceleration, shape),
+        inertia = () if options.known_inertia else model.standard_names
+        kinds = ["Ia"] * (not options.known_inertia) + ["coulomb", "viscous", "offset"]
+        names = [*inertia, *(f"{kind} {name}" for kind in kinds for name in model.joint_names)]
+        W, _ = self._columns(
+            self._generator.uniform(limits.lower, limits.upper, shape),
+            self._generator.uniform(-limits.velocity, limits.velocity, shape),
+            self._generator.uniform(-limits.acceleration, limits.acceleration, shape),
         )
-        base = base_parameters(self._all_names(), W)
+        base = base_parameters(names, W)
         self._kept, self.names = base.kept, base.names
+        self.harmonics = choose_harmonics(options.duration, options.bandwidth, options.harmonics)
+        self._family = FeasibleTrajectories(options.duration, self.harmonics, limits)
+        self._grid = np.linspace(0.0, options.duration, _GRID * int(self.harmonics[-1]), endpoint=False)
+        self._watch_effort = bool(np.isfinite(limits.effort).any() and model.urdf_parameters.any())
 
-    def observation_and_torque(
+    def search(self, progress: Progress | None) -> tuple[FourierTrajectory, ExcitationQuality]:
+        """The best trajectory, and the median of random ones."""
+        seeds, iterations = self._options.seeds, self._options.iterations
+        drawn = [self._family.random(self._generator) for _ in range(seeds * _RANDOM_STARTS)]
+        costs = [self._cost(variables) for variables in drawn]
+        starts = [min(range(first, len(drawn), seeds), key=costs.__getitem__) for first in range(seeds)]
+        results = []
+        for number, start in enumerate(starts):
+            steps = itertools.count(number * iterations + 1)
+            found = minimize(
+                self._cost,
+                drawn[start],
+                method="L-BFGS-B",
+                callback=lambda _, steps=steps: None if progress is None else progress(next(steps), seeds * iterations),
+                options={"maxiter": iterations, "maxfun": 10 * iterations * self._family.dimension, "eps": _STEP},
+            )
+            results.append((float(found.fun), found.x))
+        best = min(results, key=lambda result: result[0])[1]
+        compared = [self.diagnose(self._family.trajectory(variables)) for variables in drawn[:_RANDOM_STARTS]]
+        median = ExcitationQuality(
+            float(np.median([item.condition for item in compared])),
+            float(np.median([item.log_sigma for item in compared])),
+        )
+        return self._family.trajectory(best), median
+
+    def within_effort(self, lap: FourierTrajectory) -> tuple[FourierTrajectory, float, FloatArray, Signals, FloatArray]:
+        """Smaller amplitudes, until the rigid bodies take no more than the efforts of the limits.
+
+        Returns
+        -------
+        the series, the factor of its amplitudes, time, motion and torque of the whole trajectory
+
+        Raises
+        ------
+        ConfigError
+            When gravity alone takes more.
+        """
+        limits, factor = self._limits, 1.0
+        while factor > _SHRINK**40:
+            smaller = lap.scaled(factor)
+            time, motion = assemble(smaller, limits, self._options)
+            torque = self._model.torque(*motion)
+            excess = np.abs(torque).max(axis=0) / limits.effort
+            if (excess <= 1.0).all():
+                return smaller, factor, time, motion, torque
+            factor *= _SHRINK
+        worst = int(excess.argmax())
+        raise ConfigError(
+            f"holding {limits.joint_names[worst]!r} against gravity takes more than its effort limit allows "
+            f"({limits.effort[worst]:.3g} N m with the margin): check masses and effort limits of the URDF"
+        )
+
+    def diagnose(self, lap: FourierTrajectory) -> ExcitationQuality:
+        """Quality of a whole trajectory, sweeps included."""
+        time, motion = assemble(lap, self._limits, self._options)
+        every = max(int(len(time) / (4 * len(self._grid))), 1)
+        return quality(self._columns(*(signal[::every] for signal in motion))[0][:, self._kept])
+
+    def _cost(self, variables: FloatArray) -> float:
+        """Ln of the condition number plus mean ln of the error bars, and the torque beyond the effort limits."""
+        W, torque = self._columns(*self._family.trajectory(variables).at(self._grid))
+        found = quality(W[:, self._kept])
+        if not np.isfinite(found.condition):
+            return 1e6
+        cost = np.log(found.smooth_condition) + found.log_sigma
+        if self._watch_effort:
+            load = np.abs(torque) / self._limits.effort
+            cost += _OVERLOAD * float((np.maximum(load - 1.0, 0.0) ** 2).mean())
+        return float(cost)
+
+    def _columns(
         self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Observation matrix (N n, p) of a motion, each signal (N, n), and what the URDF's bodies take, (N, n)."""
-        W, torque = self._all_columns(position, velocity, acceleration)
-        return W[:, self._kept], torque
-
-    def _all_names(self) -> tuple[str, ...]:
-        joints = self._model.joint_names
-        kinds = ("coulomb", "viscous", "offset") if self._known_inertia else ("drive", "coulomb", "viscous", "offset")
-        standard = () if self._known_inertia else self._model.standard_names
-        return (*standard, *(f"{kind} {joint}" for kind in kinds for joint in joints))
-
-    def _all_columns(
-        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        """All columns (N n, p) of a motion, each signal (N, n), and what the URDF's bodies take, (N, n)."""
         samples, n = position.shape
         regressor = self._model.regressor(position, velocity, acceleration)
-        sign = velocity / np.sqrt(velocity**2 + self._standstill**2)
+        sign = velocity / np.sqrt(velocity**2 + (_STANDSTILL * self._limits.velocity) ** 2)
         friction = [signal[:, :, None] * np.eye(n) for signal in (sign, velocity, np.ones_like(velocity))]
-        inertia = [] if self._known_inertia else [regressor, acceleration[:, :, None] * np.eye(n)]
+        inertia = [] if self._options.known_inertia else [regressor, acceleration[:, :, None] * np.eye(n)]
         W = np.concatenate([*inertia, *friction], axis=2).reshape(samples * n, -1)
         return W, regressor @ self._model.urdf_parameters
 

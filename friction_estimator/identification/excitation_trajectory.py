@@ -10,7 +10,8 @@ from scipy.interpolate import BPoly
 from scipy.linalg import null_space
 from scipy.special import expit
 
-from friction_estimator.errors import ConfigError, RobotModelError, choices
+from friction_estimator.errors import ConfigError, choices
+from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.types import FloatArray, IntArray
 
@@ -64,68 +65,44 @@ class MotionLimits:
 
 
 def limits_of_urdf(
-    urdf_xml: str,
-    joint_names: tuple[str, ...],
-    velocity: float | None = None,
-    acceleration: float | None = None,
+    model: FixedBaseModel, velocity: float | None = None, acceleration: float | None = None
 ) -> MotionLimits:
     """Limits as the URDF gives them, and what stands in where it does not.
 
     Parameters
     ----------
-    urdf_xml : text of the URDF
-    joint_names : (n) wanted joints
+    model : of the joints that move
     velocity : another limit for all joints, where it is below that of the URDF [rad/s or m/s]
     acceleration : limit for all joints; a URDF has none [rad/s^2 or m/s^2]
-
-    Raises
-    ------
-    RobotModelError
-        When a joint is not in the URDF.
     """
-    model = pin.buildModelFromXML(checked_urdf(urdf_xml))
-    missing = [name for name in joint_names if not model.existJointName(name)]
-    if missing:
-        raise RobotModelError(f"the URDF has no joint {choices(missing)}; it has {choices(list(model.names)[1:])}")
-    joints = [model.joints[model.getJointId(name)] for name in joint_names]
-    rows = [joint.idx_v for joint in joints]
-    notes: list[str] = []
-    lower, upper = _range(model, joint_names, notes)
-    speed = _speed(np.array(model.velocityLimit)[rows], velocity, joint_names, notes)
-    effort = np.array(model.effortLimit)[rows]
+    names, notes = np.array(model.joint_names, dtype=object), list[str]()
+    lower, upper = model.lower_limit, model.upper_limit
+    limited = (upper > lower) & (upper - lower < _ABSURD)
+    if not limited.all():
+        notes.append(f"no position limits of {', '.join(names[~limited])} in the URDF: -pi to pi taken")
+    known = (model.velocity_limit > 0.0) & (model.velocity_limit < _ABSURD)
+    if velocity is None and not known.all():
+        notes.append(f"no velocity limit of {', '.join(names[~known])} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
+    ceiling = np.inf if velocity is None else velocity
+    speed = np.where(known, np.minimum(model.velocity_limit, ceiling), velocity or DEFAULT_SPEED)
     if acceleration is None:
         notes.append(
             f"a URDF has no acceleration limits: the velocity limit is reached in {SPEED_RISE_TIME:g} s at the earliest"
         )
     rise = speed / SPEED_RISE_TIME if acceleration is None else np.full(speed.shape, acceleration)
-    return MotionLimits(joint_names, lower, upper, speed, rise, np.where(effort > 0.0, effort, np.inf), tuple(notes))
+    return MotionLimits(
+        model.joint_names,
+        np.where(limited, lower, -np.pi),
+        np.where(limited, upper, np.pi),
+        speed,
+        rise,
+        np.where(model.effort_limit > 0.0, model.effort_limit, np.inf),
+        tuple(notes),
+    )
 
 
-def _range(model: pin.Model, joint_names: tuple[str, ...], notes: list[str]) -> tuple[FloatArray, FloatArray]:
-    """Position limits; one turn for a joint that has none."""
-    lower, upper = np.full(len(joint_names), -np.pi), np.full(len(joint_names), np.pi)
-    unlimited = []
-    for row, name in enumerate(joint_names):
-        joint = model.joints[model.getJointId(name)]
-        low, high = model.lowerPositionLimit[joint.idx_q], model.upperPositionLimit[joint.idx_q]
-        if joint.nq == 1 and high > low and np.isfinite(high - low) and high - low < 1e3:
-            lower[row], upper[row] = low, high
-        else:
-            unlimited.append(name)
-    if unlimited:
-        notes.append(f"no position limits of {', '.join(unlimited)} in the URDF: -pi to pi taken")
-    return lower, upper
-
-
-def _speed(limit: FloatArray, wanted: float | None, joint_names: tuple[str, ...], notes: list[str]) -> FloatArray:
-    known = (limit > 0.0) & np.isfinite(limit) & (limit < 1e3)
-    if wanted is None and not known.all():
-        unknown = [name for name, there in zip(joint_names, known, strict=True) if not there]
-        notes.append(f"no velocity limit of {', '.join(unknown)} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
-    ceiling = DEFAULT_SPEED if wanted is None else wanted
-    return np.where(known, limit if wanted is None else np.minimum(limit, ceiling), ceiling)
-
-
+_ABSURD = 1e3
+"""Limits from here on are none [rad, rad/s]."""
 LIGHT = 0.003
 """Share of the moving mass behind a joint: fingers of most robots have less, the last joints of arms more."""
 
@@ -149,11 +126,8 @@ def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[s
     masses = [inertia.mass for inertia in model.inertias]
     moving = sum(masses[1:])
 
-    def is_light(name: str) -> bool:
-        behind = sum(masses[joint] for joint in model.subtrees[model.getJointId(name)])
-        return moving > 0.0 and behind < LIGHT * moving
-
-    light = tuple(name for name in joint_names if is_light(name))
+    behind = {name: sum(masses[joint] for joint in model.subtrees[model.getJointId(name)]) for name in joint_names}
+    light = tuple(name for name in joint_names if moving > 0.0 and behind[name] < LIGHT * moving)
     return tuple(name for name in joint_names if name not in light), light
 
 
@@ -206,18 +180,6 @@ def fourier_bases(duration: float, harmonics: IntArray, time: FloatArray) -> tup
         np.hstack([cosine, sine]),
         np.hstack([-sine * frequency, cosine * frequency]),
     )
-
-
-def rest_basis(harmonics: IntArray) -> FloatArray:
-    """Coefficients (a, then b) with neither velocity nor acceleration at the start: ``sum a = 0``, ``sum l b = 0``.
-
-    Returns
-    -------
-    (2 L, 2 L - 2) orthonormal columns. As the series is periodic, its end is at rest too.
-    """
-    zero = np.zeros(harmonics.size)
-    conditions = np.array([np.hstack([np.ones(harmonics.size), zero]), np.hstack([zero, harmonics])])
-    return np.asarray(null_space(conditions))
 
 
 def choose_harmonics(duration: float, bandwidth: float, count: int) -> IntArray:
@@ -314,7 +276,11 @@ class FeasibleTrajectories:
 
     def __init__(self, duration: float, harmonics: IntArray, limits: MotionLimits) -> None:
         self._duration, self._harmonics, self._limits = duration, harmonics, limits
-        self._rest = rest_basis(harmonics)
+        # coefficients (a, then b) with neither velocity nor acceleration at the start, and so at the end of the period:
+        # sum a = 0, sum l b = 0
+        none = np.zeros(harmonics.size)
+        conditions = np.array([np.hstack([none + 1.0, none]), np.hstack([none, harmonics])])
+        self._rest: FloatArray = null_space(conditions)  # (2 L, 2 L - 2)
         grid = np.linspace(0.0, duration, _GRID * int(harmonics[-1]), endpoint=False)
         self._bases = [basis @ self._rest for basis in fourier_bases(duration, harmonics, grid)]
         self._n = len(limits.joint_names)

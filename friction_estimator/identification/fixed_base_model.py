@@ -53,7 +53,6 @@ class DrivenJoints:
                 self._matrix[row, list(joint_names).index(master)] = multiplier
         self.locked = tuple(name for name, row in zip(names, self._matrix, strict=True) if not row.any())
         self._same = self._matrix.shape[0] == self._matrix.shape[1] and bool((self._matrix == np.eye(len(names))).all())
-        self._own = [names.index(name) for name in joint_names]
         leaders = [name for name in joint_names if name in mimics]
         if leaders:
             raise RobotModelError(f"the joints {choices(leaders)} mimic others in the URDF: leave them out of the data")
@@ -78,11 +77,6 @@ class DrivenJoints:
     def reduce(self, torques: FloatArray) -> FloatArray:
         """Rows of all joints (nv, ...) as rows of the recorded joints (n, ...)."""
         return torques if self._same else np.asarray(self._matrix.T @ torques)
-
-    def limits(self, bounds: FloatArray, without: float) -> FloatArray:
-        """Position limits (n,) of the recorded joints from pinocchio's (nq,)."""
-        joints = [list(self._model.joints)[1 + row] for row in self._own]
-        return np.array([bounds[joint.idx_q] if joint.nq == 1 else without for joint in joints])
 
 
 def _mimic_tags(urdf_xml: str) -> dict[str, tuple[float, float, str]]:
@@ -142,6 +136,8 @@ class FixedBaseModel:
     urdf_parameters : (s,) their values in the URDF
     behind : of every link, by the name of its joint, itself and all links that it carries
     carried : of links with others behind locked joints, the names of these joints
+    lower_limit, upper_limit : (n,) positions of the URDF, infinite where there is no limit [rad or m]
+    velocity_limit, effort_limit : (n,) of the URDF [rad/s or m/s, N m or N]
     warnings : numbers of the URDF that are hardly true, one sentence each
 
     Raises
@@ -172,16 +168,15 @@ class FixedBaseModel:
         self.standard_units = STANDARD_UNITS * len(links)
         inertias = list(self._model.inertias)[1:]
         self.urdf_parameters: FloatArray = np.concatenate([inertia.toDynamicParameters() for inertia in inertias])
-
-    @property
-    def lower_limit(self) -> FloatArray:
-        """(n,) position limits of the URDF, minus infinity where there is none [rad or m]."""
-        return self._driven.limits(self._model.lowerPositionLimit, -np.inf)
-
-    @property
-    def upper_limit(self) -> FloatArray:
-        """(n,) position limits of the URDF, infinity where there is none [rad or m]."""
-        return self._driven.limits(self._model.upperPositionLimit, np.inf)
+        joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]
+        rows, limited = [joint.idx_v for joint in joints], np.array([joint.nq == 1 for joint in joints])
+        low, high = (
+            np.array([bounds[joint.idx_q] for joint in joints])
+            for bounds in (self._model.lowerPositionLimit, self._model.upperPositionLimit)
+        )
+        self.lower_limit, self.upper_limit = np.where(limited, low, -np.inf), np.where(limited, high, np.inf)
+        self.velocity_limit = np.array(self._model.velocityLimit)[rows]
+        self.effort_limit = np.array(self._model.effortLimit)[rows]
 
     @property
     def limbs(self) -> tuple[tuple[str, ...], ...]:

@@ -263,15 +263,6 @@ ORDINARY = SolverOptions(weighted=False, robust=False, bounded=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Triangle:
-    """``R chi = z`` has the least squares solution of the whole problem; columns are scaled to unit norm."""
-
-    R: FloatArray
-    z: FloatArray
-    scale: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Solution:
     """Values (p,) of a problem, weights (r,) of its rows, and the prior in the unit of the weighted rows."""
 
@@ -281,7 +272,7 @@ class Solution:
 
 
 def solve_values(
-    problem: LinearProblem, options: SolverOptions = SolverOptions(), prior: Prior | None = None
+    problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None
 ) -> Solution:
     """Solve ``y = W chi + rho`` by QR (Hamon et al. 2010, eqs. 11-16), without the uncertainty, which takes longer.
 
@@ -296,26 +287,9 @@ def solve_values(
     if prior is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
         prior = prior.scaled(max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny))
         values = NormalEquations.of(problem, weights).values(bounds, prior)
-    if options.weighted or options.robust:
-        weights = _iterated_weights(problem, options, values, prior)
-    return Solution(_solution(triangle_of(problem, weights, prior), bounds), weights, prior)
-
-
-def column_condition(W: FloatArray) -> float:
-    """Condition number of a matrix whose columns are scaled to unit norm."""
-    norms = np.linalg.norm(W, axis=0)
-    if not norms.size or not norms.all():
-        return float("inf") if norms.size else 1.0
-    return float(np.linalg.cond(np.linalg.qr(W / norms, mode="r")))
-
-
-def _iterated_weights(
-    problem: LinearProblem, options: SolverOptions, values: FloatArray, prior: Prior | None
-) -> FloatArray:
-    """Weights (r,) of the rows, by iterated reweighting from these values (p,)."""
-    weights, bounds = np.ones(problem.y.size), problem.nonnegative & options.bounded
     joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
-    for reject in (False, True) if options.robust else (False,):  # a start that is too far off would reject good rows
+    # a start that is too far off would reject good rows; nothing is reweighted in ordinary least squares
+    for reject in ((False, True) if options.robust else (False,)) if options.weighted or options.robust else ():
         for _ in range(_ROUNDS):
             new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
             change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
@@ -323,7 +297,12 @@ def _iterated_weights(
             values = NormalEquations.of(problem, weights).values(bounds, prior)
             if change.max() < _CONVERGED:
                 break
-    return weights
+    R, z, scale = triangle_of(problem, weights, prior)
+    values = np.asarray(np.linalg.lstsq(R, z, rcond=None)[0], dtype=float)
+    if (bounds & (values < 0.0)).any():
+        values = lsq_linear(R, z, (np.where(bounds, 0.0, -np.inf), np.inf), method="bvls").x
+        values[bounds & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
+    return Solution(values / scale, weights, prior)
 
 
 def _weights(
@@ -346,8 +325,13 @@ def _weights(
     return weights
 
 
-def triangle_of(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> Triangle:
-    """Weighted rows and the prior, reduced to a triangle (Hamon et al. 2010, eq. 12)."""
+def triangle_of(
+    problem: LinearProblem, weights: FloatArray, prior: Prior | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Triangle R (k, p) of weighted rows and the prior, whose columns have unit norm, z (k,), and their scale (p,).
+
+    ``R (scale chi) = z`` has the least squares solution of the whole problem (Hamon et al. 2010, eq. 12).
+    """
     root = np.sqrt(weights)
     stacked = np.column_stack((problem.W, problem.y)) * root[:, None]
     if prior is not None:
@@ -356,7 +340,7 @@ def triangle_of(problem: LinearProblem, weights: FloatArray, prior: Prior | None
     R, z = upper[:, :-1], upper[:, -1]
     norms = np.linalg.norm(R, axis=0)
     scale = np.where(norms > 0.0, norms, 1.0)
-    return Triangle(R / scale, z, scale)
+    return R / scale, z, scale
 
 
 _RIDGE = 1e-12
@@ -393,7 +377,8 @@ class NormalEquations:
         gram, moment = self.gram, self.moment
         if prior is not None:
             gram, moment = gram + prior.precision, moment + prior.precision @ prior.mean
-        scale, scaled = scaled_gram(gram)
+        scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
+        scaled = gram * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
         free, values = np.ones(moment.size, dtype=bool), np.zeros(moment.size)
         for _ in range(_HELD):
             values[:] = 0.0
@@ -403,18 +388,3 @@ class NormalEquations:
                 break
             free &= ~below
         return np.where(nonnegative, np.maximum(values, 0.0), values)
-
-
-def scaled_gram(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Scale (p,) of the columns, and the normal matrix (p, p) of columns of unit norm; it has full rank."""
-    scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
-    return scale, gram * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
-
-
-def _solution(triangle: Triangle, nonnegative: BoolArray) -> FloatArray:
-    values = np.linalg.lstsq(triangle.R, triangle.z, rcond=None)[0]
-    if (nonnegative & (values < 0.0)).any():
-        lower = np.where(nonnegative, 0.0, -np.inf)
-        values = lsq_linear(triangle.R, triangle.z, (lower, np.inf), method="bvls").x
-        values[nonnegative & (values < _AT_BOUND * np.abs(values).max())] = 0.0  # not 1e-17
-    return np.asarray(values / triangle.scale)

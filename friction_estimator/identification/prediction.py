@@ -22,7 +22,7 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
     friction_sites,
     load_velocity_sites,
 )
-from friction_estimator.identification.inverse_dynamics.observation import Observation, observe
+from friction_estimator.identification.inverse_dynamics.observation import Body, Observation, observe
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
@@ -121,7 +121,10 @@ class TorquePrediction:
         model : of the joints
         """
         parts, columns, values = [], self.columns, np.array(self.friction)
-        for one in observed(motions, KnownRigidBody(model, self.inertia, self.coupling, self.payload_scale), self):
+        body = known_body(model, self.inertia, self.coupling, self.payload_scale)
+        observations = observe(motions, body, self.motors, self.treatment.band_hz)
+        held = shift_torque(observations, self.hold, command=True)
+        for one in shift_torque(held, self.delay, self.late_command):
             motion = one.motion
             friction = columns.columns(motion.position, motion.velocity, one.known, motion.inputs) @ values
             usable = usable_rows([one], columns, np.array(self.dead_zone))[0]
@@ -129,11 +132,12 @@ class TorquePrediction:
         return Rows.stacked(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRigidBody:
-    """Rigid body with known standard parameters: it has no unknown columns.
+def known_body(
+    model: FixedBaseModel, inertia: Mapping[str, float], coupling: Coupling | None, payload_scale: float = 1.0
+) -> Body:
+    """Rigid body without unknown columns: links, payload and drives.
 
-    Attributes
+    Parameters
     ----------
     model : of the recorded joints
     inertia : standard parameters by name; empty: the values of the URDF
@@ -141,30 +145,18 @@ class KnownRigidBody:
     payload_scale : mass of the payloads over that which was given
     """
 
-    model: FixedBaseModel
-    inertia: Mapping[str, float]
-    coupling: Coupling | None = None
-    payload_scale: float = 1.0
-
-    def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
-        """Columns (N, n, 0), and torque (N, n) [N m] of links, payload and drives."""
+    def columns(motion: Motion) -> tuple[FloatArray, FloatArray]:
         q, v, a = motion.position, motion.velocity, motion.acceleration
-        model, regressor = self.model, self.model.regressor(q, v, a)
-        links = model.urdf_parameters
-        if self.inertia:
-            links = np.array([self.inertia.get(name, 0.0) for name in model.standard_names])
+        links, regressor = model.urdf_parameters, model.regressor(q, v, a)
+        if inertia:
+            links = np.array([inertia.get(name, 0.0) for name in model.standard_names])
         if motion.payload is not None:
-            links = links + self.payload_scale * model.payload_parameters(motion.payload)
-        names, drives = drive_inertia_columns(model.joint_names, a, self.coupling)
-        known = regressor @ links + drives @ np.array([self.inertia.get(name, 0.0) for name in names])
+            links = links + payload_scale * model.payload_parameters(motion.payload)
+        names, drives = drive_inertia_columns(model.joint_names, a, coupling)
+        known = regressor @ links + drives @ np.array([inertia.get(name, 0.0) for name in names])
         return np.zeros((*q.shape, 0)), known
 
-
-def observed(motions: Sequence[Motion], body: KnownRigidBody, prediction: TorquePrediction) -> tuple[Observation, ...]:
-    """Both sides of all motions, torques moved by their delays."""
-    observations = observe(motions, body, prediction.motors, prediction.treatment.band_hz)
-    held = shift_torque(observations, prediction.hold, command=True)
-    return shift_torque(held, prediction.delay, prediction.late_command)
+    return columns
 
 
 def _rows(names: Sequence[str], one: Observation, friction: FloatArray, usable: BoolArray, limits: FloatArray) -> Rows:
@@ -199,20 +191,12 @@ def rows_of_live_law(
     motors = Transmission.of(coupling, model.joint_names)
     if not set(motors.names) <= set(friction.joint_names):
         motors = Transmission.of(None, model.joint_names)
-    parts = []
-    for one in observe(motions, KnownRigidBody(model, inertia, coupling), motors):
-        lost = friction_of_laws(friction, motors.names, one.motion.velocity, one.load)
-        usable = one.motion.velocity[one.filter.kept] != 0.0
-        parts.append(_rows(motors.names, one, lost, usable, np.full(len(motors.names), np.inf)))
+    laws, parts = _laws_of(friction, motors.names), []
+    for one in observe(motions, known_body(model, inertia, coupling), motors):
+        velocity = one.motion.velocity
+        lost = np.column_stack([law.torque(velocity[:, k], one.load[:, k]) for k, law in enumerate(laws)])
+        parts.append(_rows(motors.names, one, lost, velocity[one.filter.kept] != 0.0, np.full(len(laws), np.inf)))
     return Rows.stacked(parts)
-
-
-def friction_of_laws(
-    known: IdentifiedParameters, names: Sequence[str], velocity: FloatArray, load: FloatArray
-) -> FloatArray:
-    """Friction torque (N, n) of the identified laws [N m]."""
-    laws = _laws_of(known, names)
-    return np.column_stack([law.torque(velocity[:, k], load[:, k]) for k, law in enumerate(laws)])
 
 
 def _laws_of(known: IdentifiedParameters, names: Sequence[str]) -> list[JointLaw]:

@@ -15,7 +15,6 @@ from friction_estimator.identification.linear_problem import (
     Prior,
     Solution,
     SolverOptions,
-    column_condition,
     solve_values,
     triangle_of,
 )
@@ -56,7 +55,13 @@ def correlation_time(problem: LinearProblem, residual: FloatArray) -> float:
         order = np.argsort(instant[rows], kind="stable")
         rho = np.zeros(np.ptp(instant[rows]) + 1 if rows.any() else 1)
         rho[instant[rows][order] - instant[rows].min()] = residual[rows][order]  # gaps stay zero
-        longest = max(longest, _integral_time(rho))
+        spectrum = np.fft.rfft(rho - rho.mean(), 2 * rho.size)
+        autocorrelation = np.fft.irfft(np.abs(spectrum) ** 2)[: rho.size]
+        if autocorrelation[0] > 0.0:
+            autocorrelation /= autocorrelation[0]
+            negative = np.flatnonzero(autocorrelation <= 0.0)
+            last = negative[0] if negative.size else rho.size
+            longest = max(longest, float(1.0 + 2.0 * autocorrelation[1:last].sum()))
     return longest
 
 
@@ -83,20 +88,25 @@ def block_jackknife(
         deviations are then the geometric mean of these and of those from the blocks' scores (CV1), which are too small
     """
     scale = np.sqrt(np.maximum(np.diagonal(fallback), np.finfo(float).tiny))
-    grams, moments = _normal_equations(problem, weights, blocks, scale)
-    count, moment = len(grams), moments.sum(axis=0)
+    p, count = scale.size, int(blocks.max()) + 1
+    grams, moments, root = np.empty((count, p, p)), np.empty((count, p)), np.sqrt(weights)
+    W, y = problem.W * (root[:, None] * scale), problem.y * root
+    order = np.argsort(blocks, kind="stable")
+    borders = np.searchsorted(blocks[order], np.arange(count + 1))
+    for block in range(count):
+        rows = order[borders[block] : borders[block + 1]]
+        grams[block], moments[block] = W[rows].T @ W[rows], W[rows].T @ y[rows]
+    moment = moments.sum(axis=0)
     total = grams.sum(axis=0)
     if prior is not None:
         total += prior.precision * np.outer(scale, scale)
         moment = moment + prior.precision @ prior.mean * scale
     inverse = np.linalg.pinv(total, hermitian=True)
     everything = inverse @ moment
-    without = np.concatenate(
-        [
-            _without(total - grams[k : k + _AT_ONCE], moment - moments[k : k + _AT_ONCE])
-            for k in range(0, count, _AT_ONCE)
-        ]
-    )
+    without = np.empty((count, p))
+    for some in (slice(k, k + _AT_ONCE) for k in range(0, count, _AT_ONCE)):
+        inverses = np.linalg.pinv(total - grams[some], rcond=1e-13, hermitian=True)
+        without[some] = (inverses @ (moment - moments[some])[..., None])[..., 0]
     deviation = without - everything
     if damped:
         scores = (moments - grams @ everything) @ inverse
@@ -106,39 +116,6 @@ def block_jackknife(
     covariance = deviation.T @ deviation * ((count - 1) / count) * np.outer(scale, scale)
     less = np.diagonal(fallback) - np.diagonal(covariance)  # by how much chance made variances smaller than white ones
     return np.asarray(covariance + np.diag(np.maximum(less, 0.0)))
-
-
-def _normal_equations(
-    problem: LinearProblem, weights: FloatArray, blocks: IntArray, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """``W^T W`` (b, p, p) and ``W^T y`` (b, p) of every block, rows weighted, columns scaled."""
-    W = problem.W * (np.sqrt(weights)[:, None] * scale)
-    y = problem.y * np.sqrt(weights)
-    count = int(blocks.max()) + 1
-    order = np.argsort(blocks, kind="stable")
-    borders = np.searchsorted(blocks[order], np.arange(count + 1))
-    grams = np.empty((count, W.shape[1], W.shape[1]))
-    moments = np.empty((count, W.shape[1]))
-    for block in range(count):
-        rows = order[borders[block] : borders[block + 1]]
-        grams[block], moments[block] = W[rows].T @ W[rows], W[rows].T @ y[rows]
-    return grams, moments
-
-
-def _without(grams: FloatArray, moments: FloatArray) -> FloatArray:
-    """Solutions (b, p) of several sets of normal equations (b, p, p), (b, p)."""
-    return np.asarray((np.linalg.pinv(grams, rcond=1e-13, hermitian=True) @ moments[..., None])[..., 0])
-
-
-def _integral_time(rho: FloatArray) -> float:
-    size = rho.size
-    spectrum = np.fft.rfft(rho - rho.mean(), 2 * size)
-    autocorrelation = np.fft.irfft(np.abs(spectrum) ** 2)[:size]
-    if not autocorrelation[0] > 0.0:
-        return 1.0
-    autocorrelation /= autocorrelation[0]
-    negative = np.flatnonzero(autocorrelation <= 0.0)
-    return float(1.0 + 2.0 * autocorrelation[1 : negative[0] if negative.size else size].sum())
 
 
 _STRETCHES = 20
@@ -235,7 +212,9 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
         weights = _believed(fit, condition)
         blocks = range_blocks(problem, condition, _RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
-        covariance = _widened(covariance, spread)
+        here, there = np.diagonal(covariance), np.diagonal(spread)  # correlations are kept
+        factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
+        covariance = covariance * np.outer(factor, factor)
     return replace(fit, covariance=covariance)
 
 
@@ -284,13 +263,6 @@ def _recurring(fit: LinearFit, condition: FloatArray) -> tuple[IntArray, BoolArr
     return blocks, np.asarray(np.minimum(*shares) > _RECURRING)
 
 
-def _widened(covariance: FloatArray, other: FloatArray) -> FloatArray:
-    """A covariance (p, p) whose standard deviations are raised to those of another one, correlations kept."""
-    here, there = np.diagonal(covariance), np.diagonal(other)
-    factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
-    return np.asarray(covariance * np.outer(factor, factor))
-
-
 def solve(problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None) -> LinearFit:
     """Values of :func:`solve_values` with their uncertainty."""
     return with_uncertainty(problem, solve_values(problem, options, prior))
@@ -312,12 +284,12 @@ def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
             f"{r} usable samples are too few for {p} parameters: record more motion, or take a simpler law"
         )
     variance = float((weights * residual**2).sum() / max(np.count_nonzero(weights) - p, 1))  # eq. 14
-    triangle = triangle_of(problem, weights, prior)
-    inverse = np.linalg.pinv(triangle.R) / triangle.scale[:, None]
+    R, z, scale = triangle_of(problem, weights, prior)
+    inverse = np.linalg.pinv(R) / scale[:, None]
     white = inverse @ inverse.T * variance  # eq. 15
     sampling = block_jackknife(problem, weights, residual_blocks(problem, residual), prior, white)
     if (problem.nonnegative & (values == 0.0)).any():  # what a bound changes, the model or the torque has wrong
-        sampling = sampling + np.outer(moved := values - inverse @ triangle.z, moved)
+        sampling = sampling + np.outer(moved := values - inverse @ z, moved)
     norm = float(np.linalg.norm(problem.y))
     return LinearFit(
         problem=problem,
@@ -327,13 +299,16 @@ def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
         white_covariance=white,
         weights=weights,
         residual=residual,
-        condition=column_condition(_with_prior(problem, weights, prior)),
+        condition=_condition(problem, weights, prior),
         relative_error=float(np.linalg.norm(residual)) / norm if norm > 0.0 else float("inf"),
     )
 
 
-def _with_prior(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> FloatArray:
-    """Observation matrix with the rows of what is known before, which count as measurements of the usual weight."""
-    if prior is None:
-        return problem.W
-    return np.vstack((problem.W, prior.rows[0] / np.sqrt(float(np.mean(weights)))))
+def _condition(problem: LinearProblem, weights: FloatArray, prior: Prior | None) -> float:
+    """Condition number of W with columns of unit norm, and with the prior as rows of the usual weight."""
+    known = [] if prior is None else [prior.rows[0] / np.sqrt(float(np.mean(weights)))]
+    W = np.vstack((problem.W, *known))
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.size or not norms.all():
+        return float("inf") if norms.size else 1.0
+    return float(np.linalg.cond(np.linalg.qr(W / norms, mode="r")))

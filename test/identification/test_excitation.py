@@ -49,7 +49,7 @@ def arm(effort: float = 200.0, limit: str = 'lower="-2" upper="1.5" velocity="3"
 
 
 def limits() -> MotionLimits:
-    return limits_of_urdf(arm(), JOINTS)
+    return limits_of_urdf(FixedBaseModel(arm(), JOINTS))
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,8 @@ def test_weak_motors_get_smaller_motions_and_too_weak_ones_an_error() -> None:
     options = ExcitationOptions(duration=4.0, seeds=1, iterations=4, harmonics=3)
 
     def planned(effort: float) -> ExcitationPlan:
-        return plan_excitation(FixedBaseModel(arm(effort), JOINTS), limits_of_urdf(arm(effort), JOINTS), options)
+        model = FixedBaseModel(arm(effort), JOINTS)
+        return plan_excitation(model, limits_of_urdf(model), options)
 
     assert np.abs(planned(40.0).torque).max() <= options.margin * 40.0
     with pytest.raises(ConfigError, match="'shoulder' against gravity takes more than its effort limit allows"):
@@ -191,13 +192,14 @@ def test_weak_motors_get_smaller_motions_and_too_weak_ones_an_error() -> None:
 
 
 def test_limits_that_a_urdf_lacks_are_named() -> None:
-    bounds = limits_of_urdf(arm(effort=0.0, limit='velocity="0" lower="0" upper="0"'), JOINTS, acceleration=5.0)
+    model = FixedBaseModel(arm(effort=0.0, limit='velocity="0" lower="0" upper="0"'), JOINTS)
+    bounds = limits_of_urdf(model, acceleration=5.0)
     assert bounds.lower[0] == -np.pi and bounds.velocity[0] == 1.0 and np.isinf(bounds.effort).all()
     assert bounds.acceleration.tolist() == [5.0, 5.0, 5.0]
     assert any("position limits of shoulder" in text for text in bounds.choices)
     assert any("velocity limit of shoulder" in text for text in bounds.choices)
     with pytest.raises(RobotModelError, match="no joint 'wrist'; it has 'elbow', 'shoulder', 'slide'"):
-        limits_of_urdf(arm(), ("wrist",))
+        FixedBaseModel(arm(), ("wrist",))
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -72,12 +71,8 @@ class Observation:
         return (self.commanded if command else self.load), 1.0
 
 
-class Body(Protocol):
-    """Whatever gives the torque of the rigid bodies, ``known + columns @ chi``."""
-
-    def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
-        """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
-        ...
+Body = Callable[[Motion], tuple[FloatArray, FloatArray]]
+"""Columns (N, n, b) and known torque (N, n) [N m] of a motion: of bodies it is ``known + columns @ chi``."""
 
 
 def observe(
@@ -106,7 +101,7 @@ def observe(
         _check(motion, motions[0])
         thin = _thinned(motion, cutoff_hz, rate)
         design = make_parallel_filter(thin, cutoff_hz)
-        rigid, known = body.columns(thin)
+        rigid, known = body(thin)
         thin = at_motors(thin, motors)
         segment = thin.segment[design.kept]
         _, segment = np.unique(segment, return_inverse=True)

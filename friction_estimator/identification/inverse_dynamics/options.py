@@ -148,7 +148,7 @@ def observations_of(
 ) -> tuple[RigidBody, tuple[Observation, ...]]:
     """The rigid body with its unknown parameters, and both sides of the equation of all motions."""
     body, motors = RigidBody(model, options.body, options.coupling), friction_motors(options, model.joint_names)
-    return body, observe(motions, body, motors, options.parallel_hz, rate)
+    return body, observe(motions, body.columns, motors, options.parallel_hz, rate)
 
 
 def friction_of_options(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FrictionColumns:
