@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from types import MappingProxyType
 from xml.etree import ElementTree
 
@@ -16,91 +17,48 @@ from friction_estimator.robot.urdf import checked_urdf, doubts
 from friction_estimator.types import GRAVITY, FloatArray
 
 
-class DrivenJoints:
-    """Recorded joints (n) to pinocchio's joints (nv): ``q_all = S q + c``, and torques back by ``S^T``.
+def _driven(urdf_xml: str, names: Sequence[str], joint_names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Recorded joints (n) to all joints (nv): S (nv, n) and c (nv,) of ``q_all = S q + c``, by the mimic tags.
 
-    Parameters
-    ----------
-    model : pinocchio model whose mimic joints are independent
-    urdf_xml : the URDF it was made from, for its mimic tags
-    joint_names : (n) recorded joints
-
-    Attributes
-    ----------
-    locked : joints that were not recorded and mimic none that was: they stand at zero, or at the offset of their tag
+    Rows of joints that were not recorded, and mimic none that was, are zero: they stand at zero, or at their offset.
 
     Raises
     ------
     RobotModelError
-        When a joint is unknown, is of a kind that a log cannot hold (ball, floating), or mimics one that is recorded.
+        When a joint is unknown, or mimics another one.
     """
-
-    def __init__(self, model: pin.Model, urdf_xml: str, joint_names: Sequence[str]) -> None:
-        names = list(model.names)[1:]
-        unknown = [name for name in joint_names if name not in names]
-        if unknown:
-            raise RobotModelError(f"the URDF has no joint {choices(unknown)}; it has {choices(names)}")
-        if any(joint.nv != 1 for joint in list(model.joints)[1:]):
-            raise RobotModelError("joints of several degrees of freedom cannot be identified from joint logs")
-        self._model = model
-        mimics = _mimic_tags(urdf_xml)
-        self._matrix = np.zeros((len(names), len(joint_names)))
-        self._offset = np.zeros(len(names))
-        for row, name in enumerate(names):
-            multiplier, offset, master = _follow(name, mimics)
-            self._offset[row] = offset
-            if master in joint_names:
-                self._matrix[row, list(joint_names).index(master)] = multiplier
-        self.locked = tuple(name for name, row in zip(names, self._matrix, strict=True) if not row.any())
-        self._same = self._matrix.shape[0] == self._matrix.shape[1] and bool((self._matrix == np.eye(len(names))).all())
-        leaders = [name for name in joint_names if name in mimics]
-        if leaders:
-            raise RobotModelError(f"the joints {choices(leaders)} mimic others in the URDF: leave them out of the data")
-
-    def expand(self, rates: FloatArray) -> FloatArray:
-        """Velocities or accelerations (N, n) of the recorded joints as those of all joints (N, nv)."""
-        return rates if self._same else rates @ self._matrix.T
-
-    def configuration(self, position: FloatArray) -> FloatArray:
-        """Positions (N, n) as pinocchio's configurations (N, nq); joints without limits take cosine and sine."""
-        everything = position @ self._matrix.T + self._offset
-        configuration = np.empty((len(position), self._model.nq))
-        for row, joint in enumerate(list(self._model.joints)[1:]):
-            angle = everything[:, row]
-            if joint.nq == 1:
-                configuration[:, joint.idx_q] = angle
-            else:
-                configuration[:, joint.idx_q] = np.cos(angle)
-                configuration[:, joint.idx_q + 1] = np.sin(angle)
-        return configuration
-
-    def reduce(self, torques: FloatArray) -> FloatArray:
-        """Rows of all joints (nv, ...) as rows of the recorded joints (n, ...)."""
-        return torques if self._same else np.asarray(self._matrix.T @ torques)
+    unknown = [name for name in joint_names if name not in names]
+    if unknown:
+        raise RobotModelError(f"the URDF has no joint {choices(unknown)}; it has {choices(names)}")
+    joints = ElementTree.fromstring(urdf_xml).iter("joint")
+    mimics = {joint.get("name", ""): tag for joint in joints if (tag := joint.find("mimic")) is not None}
+    if leaders := [name for name in joint_names if name in mimics]:
+        raise RobotModelError(f"the joints {choices(leaders)} mimic others in the URDF: leave them out of the data")
+    matrix, offset = np.zeros((len(names), len(joint_names))), np.zeros(len(names))
+    for row, name in enumerate(names):
+        multiplier, shift, master, passed = 1.0, 0.0, name, {name}
+        while master in mimics:  # a chain of tags
+            tag = mimics[master]
+            shift += multiplier * float(tag.get("offset", "0"))
+            multiplier *= float(tag.get("multiplier", "1"))
+            master = tag.get("joint", "")
+            if master in passed:
+                raise RobotModelError(f"the mimic tags of the URDF form a circle through {master!r}")
+            passed.add(master)
+        offset[row] = shift
+        if master in joint_names:
+            matrix[row, list(joint_names).index(master)] = multiplier
+    return matrix, offset
 
 
-def _mimic_tags(urdf_xml: str) -> dict[str, tuple[float, float, str]]:
-    tags = {}
-    for joint in ElementTree.fromstring(urdf_xml).iter("joint"):
-        mimic = joint.find("mimic")
-        if mimic is not None:
-            tags[joint.get("name", "")] = (
-                float(mimic.get("multiplier", "1")),
-                float(mimic.get("offset", "0")),
-                mimic.get("joint", ""),
-            )
-    return tags
-
-
-def _follow(name: str, mimics: Mapping[str, tuple[float, float, str]]) -> tuple[float, float, str]:
-    """Multiplier, offset and name of the joint at the end of a chain of mimic tags."""
-    multiplier, offset = 1.0, 0.0
-    for _ in range(len(mimics) + 1):
-        if name not in mimics:
-            return multiplier, offset, name
-        factor, shift, name = mimics[name]
-        multiplier, offset = multiplier * factor, offset + multiplier * shift
-    raise RobotModelError(f"the mimic tags of the URDF form a circle through {name!r}")
+def _configurations(model: pin.Model, position: FloatArray) -> FloatArray:
+    """Pinocchio's configurations (N, nq) at positions (N, nv); joints without limits take cosine and sine."""
+    configuration = np.empty((len(position), model.nq))
+    for angle, joint in zip(position.T, list(model.joints)[1:], strict=True):
+        turns = (angle,) if joint.nq == 1 else (np.cos(angle), np.sin(angle))
+        for k, value in enumerate(turns):
+            configuration[:, joint.idx_q + k] = value
+    return configuration
 
 
 STANDARD_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -143,7 +101,8 @@ class FixedBaseModel:
     Raises
     ------
     RobotModelError
-        When the URDF cannot be read, or has no such joint.
+        When the URDF cannot be read, or a joint is unknown, mimics another one, or is one that a log cannot hold (ball,
+        floating).
     """
 
     def __init__(self, urdf_xml: str, joint_names: Sequence[str]) -> None:
@@ -153,17 +112,26 @@ class FixedBaseModel:
             self._model = pin.buildModelFromXML(urdf_xml)
         except ValueError as error:
             raise RobotModelError(f"the URDF cannot be read: {error}") from None
-        every = DrivenJoints(self._model, urdf_xml, joint_names)
-        self.carried = _carried(self._model, every.locked)
-        at_rest = every.configuration(np.zeros((1, len(joint_names))))[0]
-        still = [self._model.getJointId(name) for name in every.locked]
-        self._model = pin.buildReducedModel(self._model, still, at_rest)
-        self._driven = DrivenJoints(self._model, urdf_xml, joint_names)
+        names = list(self._model.names)[1:]
+        matrix, offset = _driven(urdf_xml, names, joint_names)
+        if any(joint.nv != 1 for joint in list(self._model.joints)[1:]):
+            raise RobotModelError("joints of several degrees of freedom cannot be identified from joint logs")
+        moves = matrix.any(axis=1)
+        locked = [*compress(names, (~moves).tolist())]
+        self.carried = _carried(self._model, locked)
+        at_rest = _configurations(self._model, offset[None])[0]
+        self._model = pin.buildReducedModel(self._model, [self._model.getJointId(name) for name in locked], at_rest)
+        self._matrix, self._offset = matrix[moves], offset[moves]  # q_all = S q + c, and torques back by S^T
+        self._same = np.array_equal(self._matrix, np.eye(len(joint_names)))
         self._model.gravity.linear = np.array([0.0, 0.0, -GRAVITY])
         self._data = self._model.createData()
         self.joint_names = tuple(joint_names)
         links = list(self._model.names)[1:]
-        self.behind = _behind(self._model)
+        everyone = ["universe", *links]
+        self.behind: Mapping[str, frozenset[str]] = {
+            name: frozenset(everyone[other] for other in self._model.subtrees[self._model.getJointId(name)])
+            for name in links
+        }
         self.standard_names = tuple(f"{name} {link}" for link in links for name in STANDARD_NAMES)
         self.standard_units = STANDARD_UNITS * len(links)
         inertias = list(self._model.inertias)[1:]
@@ -194,13 +162,17 @@ class FixedBaseModel:
         ----------
         position, velocity, acceleration : (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
         """
-        model, data, driven = self._model, self._data, self._driven
+        model, data, S = self._model, self._data, self._matrix
         columns = np.empty((len(position), len(self.joint_names), len(self.standard_names)))
-        motions = zip(driven.configuration(position), driven.expand(velocity), driven.expand(acceleration), strict=True)
-        for sample, (q, v, a) in enumerate(motions):
+        rates = (one if self._same else one @ S.T for one in (velocity, acceleration))
+        for sample, (q, v, a) in enumerate(zip(self._configurations(position), *rates, strict=True)):
             regressor = np.atleast_2d(pin.computeJointTorqueRegressor(model, data, q, v, a))  # a vector for one joint
-            columns[sample] = driven.reduce(regressor)
+            columns[sample] = regressor if self._same else S.T @ regressor
         return columns
+
+    def _configurations(self, position: FloatArray) -> FloatArray:
+        """Pinocchio's configurations (N, nq) at positions (N, n) of the recorded joints."""
+        return _configurations(self._model, position @ self._matrix.T + self._offset)
 
     def torque(
         self,
@@ -253,11 +225,11 @@ class FixedBaseModel:
         frame = self._frame(place.frame, "the force acts on")
         axes = self._frame(place.axes or place.frame, "the force is given in the axes of")
         torque = np.empty_like(position)
-        for sample, q in enumerate(self._driven.configuration(position)):
+        for sample, q in enumerate(self._configurations(position)):
             jacobian = pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL_WORLD_ALIGNED)
             rotation = pin.updateFramePlacement(model, data, axes).rotation
             force, moment = rotation @ wrench[sample, :3], rotation @ wrench[sample, 3:]
-            torque[sample] = self._driven.reduce(jacobian[:3].T @ force + jacobian[3:].T @ moment)
+            torque[sample] = self._matrix.T @ (jacobian[:3].T @ force + jacobian[3:].T @ moment)
         return torque
 
     def _frame(self, name: str, use: str) -> int:
@@ -289,14 +261,6 @@ def with_external_torque(log: JointLog, urdf_xml: str, places: Sequence[External
             )
         total += model.external_torque(log.position, log.wrenches[place.columns], place)
     return replace(log, inputs=MappingProxyType({**log.inputs, EXTERNAL: total + log.inputs.get(EXTERNAL, 0.0)}))
-
-
-def _behind(model: pin.Model) -> Mapping[str, frozenset[str]]:
-    """Of every joint, itself and those that it carries."""
-    names = list(model.names)
-    return {
-        names[joint]: frozenset(names[other] for other in model.subtrees[joint]) for joint in range(1, model.njoints)
-    }
 
 
 def _carried(model: pin.Model, locked: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

@@ -210,22 +210,29 @@ class RigidBody:
     Attributes
     ----------
     base : which standard parameters (links, then drives) can be identified, and how
+    standard_names : (s) links, unless they are known, then drives
     names, units : (b) of the columns
     link_reference : (10 l,) standard parameters of the unknown links in the URDF
     reference : (b,) values by the URDF, NaN where drives are in it: a URDF lacks their inertia
     """
 
     def __init__(self, model: FixedBaseModel, options: RigidBodyOptions, coupling: Coupling | None = None) -> None:
-        self._model = model
-        self._options = options
-        self._coupling = coupling
-        self.base = self._structure()
+        self._model, self._options, self._coupling = model, options, coupling
+        n, known = len(model.joint_names), options.known_inertia
+        self.link_reference: FloatArray = np.zeros(0) if known else model.urdf_parameters
+        drives = drive_inertia_columns(model.joint_names, np.zeros((1, n)), coupling)[0] * options.drive_inertia
+        self.standard_names = (*(() if known else model.standard_names), *drives)
+        units = (*(() if known else model.standard_units), *[_DRIVE_UNIT] * len(drives))
+        # random motions: what this robot can show at all, whatever the data
+        q, v, a = np.random.default_rng(0).uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
+        W = self._standard(model.regressor(q, v, a), a, np.arange(len(units))).reshape(-1, len(units))
+        self.base = base_parameters(self.standard_names, W, behind=model.behind)
         self.names: tuple[str, ...] = self.base.names
-        units = self._standard_units()
         self.units: tuple[str, ...] = tuple(units[k] for k in self.base.kept)
-        self.link_reference: FloatArray = np.zeros(0) if options.known_inertia else model.urdf_parameters
-        standard = np.append(self.link_reference, np.full(len(units) - self.link_reference.size, np.nan))
-        self.reference: FloatArray = np.array([_combine(row, standard) for row in self.base.grouping])
+        standard = np.append(self.link_reference, np.full(len(drives), np.nan))
+        used = [row != 0.0 for row in self.base.grouping]  # NaN only where a parameter holds one that is not known
+        pairs = zip(self.base.grouping, used, strict=True)
+        self.reference: FloatArray = np.array([row[own] @ standard[own] for row, own in pairs])
         if options.payload_scale:
             self.names += ("payload scale",)
             self.units += ("",)
@@ -310,34 +317,11 @@ class RigidBody:
         whole[:count] = self.base.grouping @ mean
         return Prior(whole, precision)
 
-    def _structure(self) -> BaseParameters:
-        """Base parameters of random motions: what this robot can show at all, whatever the data."""
-        rng = np.random.default_rng(0)
-        n = len(self._model.joint_names)
-        q, v, a = rng.uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
-        names = self.standard_names
-        standard = self._standard(self._model.regressor(q, v, a), a, np.arange(len(names)))
-        rows = standard.shape[0] * standard.shape[1]
-        return base_parameters(names, standard.reshape(rows, len(names)), behind=self._model.behind)
-
-    @property
-    def standard_names(self) -> tuple[str, ...]:
-        """Links, unless they are known, then drives."""
-        links = () if self._options.known_inertia else self._model.standard_names
-        if not self._options.drive_inertia:
-            return links
-        at_rest = np.zeros((1, len(self._model.joint_names)))
-        return links + drive_inertia_columns(self._model.joint_names, at_rest, self._coupling)[0]
-
     def _standard(self, regressor: FloatArray, acceleration: FloatArray, kept: IntArray) -> FloatArray:
         """Columns (N, n, k) of these standard parameters, in rising order."""
         count = 0 if self._options.known_inertia else regressor.shape[2]
         drives = drive_inertia_columns(self._model.joint_names, acceleration, self._coupling)[1]
         return np.concatenate((regressor[:, :, kept[kept < count]], drives[:, :, kept[kept >= count] - count]), axis=2)
-
-    def _standard_units(self) -> tuple[str, ...]:
-        links = () if self._options.known_inertia else self._model.standard_units
-        return links + (_DRIVE_UNIT,) * len(self._model.joint_names) * self._options.drive_inertia
 
 
 def _link_spread(links: FloatArray, sigma: float) -> FloatArray:
@@ -349,9 +333,3 @@ def _link_spread(links: FloatArray, sigma: float) -> FloatArray:
         width = np.sqrt(np.maximum(trace / (2.0 * mass), _NARROWEST**2))  # RMS distance of the mass from the joint
     powers = np.array([0] + [1] * 3 + [2] * 6)
     return np.asarray(sigma * mass[:, None] * width[:, None] ** powers).ravel()
-
-
-def _combine(row: FloatArray, parameters: FloatArray) -> float:
-    """A base parameter from standard ones; NaN only where it holds one that is not known."""
-    used = row != 0.0
-    return float(row[used] @ parameters[used])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
@@ -50,7 +51,7 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
     period = usual_period(whole.time)
     if not np.ptp(whole.position, axis=0).any():
         raise InputError(f"{log.name}: every position is constant, so that no joint moves")
-    found = [*notes, *_sampling(whole, period), *_constant(whole), *_standing(whole)]
+    found = [*notes, *_sampling(whole, period), *_constant(whole)]
     found += column_suspicions(whole, period)
     found += degree_suspicions(whole, period, position_limits)
     return tuple(f"{log.name}: {text}" for text in found)
@@ -80,6 +81,8 @@ def _sampling(log: JointLog, period: float) -> Iterator[str]:
 
 
 def _constant(log: JointLog) -> Iterator[str]:
+    """Columns that do not change, and joints that stand still apart from the noise of their position."""
+    spans = np.ptp(log.position, axis=0)
     for kind, meaning in (
         ("position", "the joint did not move, so its friction cannot be identified"),
         ("velocity", "it is not measured; take the column out"),
@@ -88,20 +91,13 @@ def _constant(log: JointLog) -> Iterator[str]:
         signal = getattr(log, kind)
         if signal is None:
             continue
-        absent = np.isnan(signal).all(axis=0)
-        still = np.ptp(log.position, axis=0) == 0.0
-        flat = (np.ptp(np.nan_to_num(signal), axis=0) == 0.0) & ~absent & ((kind == "position") | ~still)
-        names = [joint for joint, is_flat in zip(log.joint_names, flat, strict=True) if is_flat]
+        flat = (np.ptp(np.nan_to_num(signal), axis=0) == 0.0) & ~np.isnan(signal).all(axis=0)
+        names = [*compress(log.joint_names, flat & ((kind == "position") | (spans > 0.0)))]
         if names:
             value = float(signal[0, log.joint_names.index(names[0])])
             yield f"{kind} of {choices(names)} is constant ({value:g}): {meaning}"
-
-
-def _standing(log: JointLog) -> Iterator[str]:
-    """Joints that stand still, apart from the noise of their position; :func:`_constant` finds those without noise."""
-    velocity = log.velocity if log.velocity is not None and np.isfinite(log.velocity).all() else None
-    moving, spans = moving_joints(log.time, log.position, velocity), np.ptp(log.position, axis=0)
-    names = [name for name, moves, span in zip(log.joint_names, moving, spans, strict=True) if span > 0.0 and not moves]
+    velocity = log.velocity if filters.velocity_is_complete(log) else None
+    names = [*compress(log.joint_names, (spans > 0.0) & ~moving_joints(log.time, log.position, velocity))]
     if names:
         yield (
             f"position of {choices(names)} changes by no more than its noise: the joint stands still, so its friction "
@@ -161,7 +157,8 @@ def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
             back = _compare(travel[:, joint], velocity, steps)
             yield from _velocity_suspicion(found, back, joint, log.joint_names, motion > _MOVES_WELL)
         if log.effort is not None and motion > 0.0:
-            rough, smooth = _roughness(position[:, joint]), _roughness(even(log.effort[:, joint]))
+            columns = position[:, joint], even(log.effort[:, joint])
+            rough, smooth = (np.std(np.diff(one, 2)) / np.std(one) if np.ptp(one) > 0.0 else 0.0 for one in columns)
             if rough > max(3.0 * smooth, 0.05) and smooth > 0.0:  # a position is an integral of that of the torque
                 yield (
                     f"position/{name} is rougher than effort/{name} (second differences {rough:.2g} and {smooth:.2g} "
@@ -213,10 +210,6 @@ def _velocity_suspicion(
         )
 
 
-def _roughness(signal: FloatArray) -> float:
-    return float(np.std(np.diff(signal, 2)) / np.std(signal)) if np.ptp(signal) > 0.0 else 0.0
-
-
 _OVER = 1.05  # of a limit, for what a controller overshoots
 _FAST = 30.0  # rad/s: five turns a second, behind the gear
 _WIDE = 2.0 * math.pi
@@ -231,15 +224,19 @@ def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray 
     period : between two samples [s]
     position_limits : (n, 2) [rad or m], NaN or infinite where there is none
     """
-    n = len(log.joint_names)
-    limits = np.full((n, 2), np.nan) if position_limits is None else np.asarray(position_limits, dtype=float)
-    if limits.shape != (n, 2):
-        raise InputError(f"{log.name}: limits of the positions have the shape {limits.shape}, expected {(n, 2)}")
+    limits = np.full((len(log.joint_names), 2), np.nan) if position_limits is None else position_limits
     for joint, name in enumerate(log.joint_names):
         if outside := _outside(log.position[:, joint], limits[joint]):
             yield f"position/{name} {outside}"
-        elif np.ptp(log.position[:, joint]) > _WIDE and (speed := _speed(log, joint, period)) > _FAST:
-            yield f"position/{name}: {speed:.3g} rad/s are faster than joints usually turn: is it in degrees?"
+        elif np.ptp(log.position[:, joint]) > _WIDE:
+            position = evenly(log.position[:, joint], log.time, longest_stretch(log.time, period), period, False)
+            if position.size < _FEWEST or signal_to_noise(position) < _MOVES:
+                continue
+            band = _HARMONICS * motion_band(period * np.arange(position.size, dtype=float), position)
+            smooth = filters.low_pass(position, period, min(band, 0.2 / period))
+            speed = float(np.percentile(np.abs(filters.central_difference(smooth, period)), 99.0))
+            if speed > _FAST:
+                yield f"position/{name}: {speed:.3g} rad/s are faster than joints usually turn: is it in degrees?"
 
 
 def _outside(position: FloatArray, limits: FloatArray) -> str:
@@ -256,13 +253,3 @@ def _outside(position: FloatArray, limits: FloatArray) -> str:
     if fits and max(-low, high) > 2.0 * math.pi:
         return f"{range_}: is it in degrees?"
     return f"{range_}: is it another joint's, or counted from another zero?"
-
-
-def _speed(log: JointLog, joint: int, period: float) -> float:
-    """Speed that is exceeded in 1 % of the time [rad/s]; zero where the joint hardly moves."""
-    position = evenly(log.position[:, joint], log.time, longest_stretch(log.time, period), period, False)
-    if position.size < _FEWEST or signal_to_noise(position) < _MOVES:
-        return 0.0
-    band = _HARMONICS * motion_band(period * np.arange(position.size, dtype=float), position)
-    smooth = filters.low_pass(position, period, min(band, 0.2 / period))
-    return float(np.percentile(np.abs(filters.central_difference(smooth, period)), 99.0))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.joint_log import TEMPERATURE, JointLog
 from friction_estimator.identification.linear_problem import robust_std
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -131,7 +131,6 @@ _BAD_SHARE = 0.1
 _SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
 _DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
 _DIGIT_ERROR = 1e-3  # of a digit, left by floating point
-_SLOW = "temperature"
 
 
 def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
@@ -168,7 +167,14 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     log, digit = _with_even_stamps(log)
     if digit:
         notes.append(f"stamps are rounded to {digit:g} s, and fit samples at a constant rate: they are taken as such")
-    return _with_slow_inputs(log), tuple(notes)
+    if TEMPERATURE in log.inputs and np.isnan(log.inputs[TEMPERATURE]).any():
+        inputs = dict(log.inputs)
+        known = np.isfinite(inputs[TEMPERATURE])
+        filled = [np.interp(log.time, log.time[rows], one[rows]) if rows.any() else one
+                  for one, rows in zip(inputs[TEMPERATURE].T, known.T, strict=True)]  # fmt: skip
+        inputs[TEMPERATURE] = np.column_stack(filled)
+        log = replace(log, inputs=MappingProxyType(inputs))
+    return log, tuple(notes)
 
 
 def _within_range(log: JointLog) -> tuple[JointLog, list[str]]:
@@ -189,17 +195,6 @@ def _within_range(log: JointLog) -> tuple[JointLog, list[str]]:
         return np.where(beyond, np.nan, np.where(vanishing, 0.0, signal))
 
     return log.changed(bounded), notes
-
-
-def _with_slow_inputs(log: JointLog) -> JointLog:
-    if _SLOW not in log.inputs or not np.isnan(log.inputs[_SLOW]).any():
-        return log
-    filled = log.inputs[_SLOW].copy()
-    for column in filled.T:
-        known = np.isfinite(column)
-        if known.any():
-            column[:] = np.interp(log.time, log.time[known], column[known])
-    return replace(log, inputs=MappingProxyType({**log.inputs, _SLOW: filled}))
 
 
 def _without_missing(log: JointLog) -> tuple[JointLog, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
@@ -24,7 +24,7 @@ from friction_estimator.identification.recording.sampling import (
     repair,
     usual_period,
 )
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray
 
 _CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 """First derivative, exact for polynomials up to degree 8: true to 1 % up to a fifth of the sampling rate."""
@@ -213,7 +213,6 @@ def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> T
 
 _SEGMENT = 1.0
 """Longest stretch of time that the cross-validation keeps together [s]."""
-_SIGNALS = ("position", "velocity", "acceleration", "effort")
 _STANDS = 1e-4
 """RMS velocity of a joint that stands still at most: a turn takes 17 hours [rad/s or m/s]."""
 
@@ -260,15 +259,13 @@ def to_motion(
     if not segment_duration > 0.0:
         raise InputError(f"a segment must last longer than {segment_duration:g} s")
     log, notes = repair(log)
-    period = usual_period(log.time)
-    stretches = find_stretches(log.time, period)
-    chosen = usual_treatment([log]) if treatment is None else treatment
-    if chosen.measured and not velocity_is_complete(log):
+    period, chosen = usual_period(log.time), usual_treatment([log]) if treatment is None else treatment
+    filtered = math.isfinite(chosen.cutoff_hz)
+    if (chosen.measured or not filtered) and not velocity_is_complete(log):
         raise InputError(f"{log.name}: a velocity of every joint at every sample was not recorded")
-    if not np.isfinite(chosen.cutoff_hz):
-        return _as_recorded(log, chosen, stretches, segment_duration, notes)
-    edge = math.ceil(derivative_edge(period, chosen.cutoff_hz) / grain) * grain
-    parts = [_part(log, chosen, stretch, period, edge) for stretch in stretches if stretch.stop - stretch.start > 3]
+    edge = math.ceil(derivative_edge(period, chosen.cutoff_hz) / grain) * grain if filtered else 0
+    stretches = find_stretches(log.time, period)
+    parts = [_part(log, chosen, one, period, edge) for one in stretches if one.stop - one.start > 3 or not filtered]
     parts = [part for part in parts if part["time"].size]
     if not parts:
         longest = max(log.time[stretch.stop - 1] - log.time[stretch.start] for stretch in stretches)
@@ -276,76 +273,21 @@ def to_motion(
             f"{log.name}: a filter of {chosen.cutoff_hz:.3g} Hz needs {2 * edge * period:.3g} s without "
             f"a gap at the edges alone, the longest stretch has {longest:.3g} s"
         )
-    filtered = (
-        f"{chosen}: Butterworth of order {ORDER} forward and backward, central differences, "
-        f"{edge * period:.3g} s cut off at each edge; torques are compared up to {chosen.band_hz:.3g} Hz"
-    )
-    decisions = (*notes, *_sampling(period, stretches, len(parts)), filtered)
-    motion = _joined(log, period, parts, segment_duration, chosen, decisions)
-    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity if chosen.measured else None))
-
-
-def _as_recorded(
-    log: JointLog, treatment: Treatment, stretches: Sequence[Stretch], segment_duration: float, notes: Sequence[str]
-) -> Motion:
-    """Every sample as it was recorded, for what needs no derivative: nothing is filtered, and gaps cost nothing."""
-    if log.velocity is None:
-        raise InputError(f"{log.name}: without a filter there is no velocity, as none was recorded")
-    signals = {
-        "time": log.time,
-        "position": log.position,
-        "velocity": log.velocity,
-        "acceleration": np.full_like(log.velocity, np.nan),
-        **({} if log.effort is None else {"effort": log.effort}),
-        **{f"inputs/{kind}": signal for kind, signal in log.inputs.items()},
-    }
-    parts = [{kind: one[stretch.start : stretch.stop] for kind, one in signals.items()} for stretch in stretches]
-    motion = _joined(log, usual_period(log.time), parts, segment_duration, treatment, (*notes, f"{treatment}"))
-    return _at_rest(motion, ~moving_joints(log.time, log.position, log.velocity))
-
-
-def velocity_is_complete(log: JointLog) -> bool:
-    """Whether the velocity of every joint was recorded at every sample."""
-    return log.velocity is not None and bool(np.isfinite(log.velocity).all())
-
-
-def _part(log: JointLog, treatment: Treatment, stretch: Stretch, period: float, edge: int) -> dict[str, FloatArray]:
-    """Signals of one stretch, (K, ...) each, edges cut."""
-
-    def even(signal: FloatArray, smooth: bool = False) -> FloatArray:
-        return evenly(signal, log.time, stretch, period, smooth)
-
-    position = even(log.position, smooth=True)
-    velocity = even(log.velocity, smooth=True) if treatment.measured and log.velocity is not None else None
-    part = dict(zip(_SIGNALS[:3], derive(position, velocity, period, treatment.cutoff_hz), strict=True))
-    part["time"] = even_times(log.time, stretch, period)
-    if log.effort is not None:
-        part["effort"] = even(log.effort)
-    part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
-    inner = slice(edge, max(position.shape[0] - edge, edge))
-    return {name: signal[inner] for name, signal in part.items()}
-
-
-def _segments(times: Sequence[FloatArray], duration: float) -> IntArray:
-    """Numbers (N,) of the pieces: every stretch is cut into equal ones, as near to the wanted length as can be."""
-    numbers = []
-    first = 0
-    for time in times:
-        count = max(1, math.floor((time[-1] - time[0]) / duration + 0.5))
-        numbers.append(first + np.arange(time.size) * count // time.size)
-        first += count
-    return np.concatenate(numbers).astype(np.intp)
-
-
-def _joined(
-    log: JointLog,
-    period: float,
-    parts: Sequence[Mapping[str, FloatArray]],
-    segment_duration: float,
-    chosen: Treatment,
-    notes: tuple[str, ...],
-) -> Motion:
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    segments, first = list[IntArray](), 0
+    for time in (part["time"] for part in parts):  # equal pieces, as near to the wanted length as can be
+        count = max(1, math.floor((time[-1] - time[0]) / segment_duration + 0.5))
+        segments.append(first + np.arange(time.size) * count // time.size)
+        first += count
+    still = ~moving_joints(log.time, log.position, log.velocity if chosen.measured else None)
+    still |= np.sqrt(np.mean(joined["velocity"] ** 2, axis=0)) < _STANDS
+    decisions = (*notes, *_sampling(period, stretches, len(parts), chosen, edge))
+    if still.any():  # what hardly moves is at rest where it stands: the rest is noise
+        names = choices(name for name, stands in zip(log.joint_names, still, strict=True) if stands)
+        decisions += (f"{names} stands still: its velocity is taken to be zero",)
+        joined["position"] = np.where(still, joined["position"].mean(axis=0), joined["position"])
+        for kind in ("velocity", "acceleration"):
+            joined[kind] = np.where(still, 0.0, joined[kind])
     return Motion(
         log.name,
         log.joint_names,
@@ -356,37 +298,56 @@ def _joined(
         joined["acceleration"],
         joined.get("effort"),
         MappingProxyType({kind: joined[f"inputs/{kind}"] for kind in log.inputs}),
-        _segments([part["time"] for part in parts], segment_duration),
+        np.concatenate(segments).astype(np.intp),
         log.payload,
         log.digest,
-        notes,
+        decisions,
         chosen,
     )
 
 
-def _at_rest(motion: Motion, still: BoolArray) -> Motion:
-    """The motion with these joints (n,), and those that hardly move, at rest where they stand: the rest is noise."""
-    still = still | (np.sqrt(np.mean(motion.velocity**2, axis=0)) < _STANDS)
-    if not still.any():
-        return motion
-    names = choices(name for name, stands in zip(motion.joint_names, still, strict=True) if stands)
-    return replace(
-        motion,
-        position=np.where(still, motion.position.mean(axis=0), motion.position),
-        velocity=np.where(still, 0.0, motion.velocity),
-        acceleration=np.where(still, 0.0, motion.acceleration),
-        choices=(*motion.choices, f"{names} stands still: its velocity is taken to be zero"),
-    )
+def velocity_is_complete(log: JointLog) -> bool:
+    """Whether the velocity of every joint was recorded at every sample."""
+    return log.velocity is not None and bool(np.isfinite(log.velocity).all())
 
 
-def _sampling(period: float, stretches: Sequence[Stretch], used: int) -> tuple[str, ...]:
-    notes = []
-    jitter = max(stretch.jitter for stretch in stretches)
-    missing = sum(stretch.missing for stretch in stretches)
+def _part(log: JointLog, treatment: Treatment, stretch: Stretch, period: float, edge: int) -> dict[str, FloatArray]:
+    """Signals of one stretch, (K, ...) each, edges cut; without a filter as recorded, so that gaps cost nothing."""
+    filtered = math.isfinite(treatment.cutoff_hz)
+
+    def even(signal: FloatArray, smooth: bool = False) -> FloatArray:
+        if not filtered:
+            return signal[stretch.start : stretch.stop]
+        return evenly(signal, log.time, stretch, period, smooth)
+
+    position = even(log.position, smooth=True)
+    velocity = even(log.velocity, smooth=True) if treatment.measured and log.velocity is not None else None
+    if filtered:
+        position, velocity, acceleration = derive(position, velocity, period, treatment.cutoff_hz)
+    else:
+        acceleration = np.full_like(position, np.nan)
+    part = {"position": position, "velocity": velocity, "acceleration": acceleration}
+    part["time"] = even_times(log.time, stretch, period) if filtered else even(log.time)
+    if log.effort is not None:
+        part["effort"] = even(log.effort)
+    part |= {f"inputs/{kind}": even(signal) for kind, signal in log.inputs.items()}
+    inner = slice(edge, max(position.shape[0] - edge, edge))
+    return {name: signal[inner] for name, signal in part.items() if signal is not None}
+
+
+def _sampling(period: float, stretches: Sequence[Stretch], used: int, treatment: Treatment, edge: int) -> Iterator[str]:
+    """How a log was brought to a motion."""
+    if not math.isfinite(treatment.cutoff_hz):
+        yield f"{treatment}"
+        return
     if any(not stretch.even for stretch in stretches):
-        notes.append(f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {100.0 * jitter:.2g} %")
-    if missing:
-        notes.append(f"{missing} lost samples are bridged")
+        jitter = 100.0 * max(stretch.jitter for stretch in stretches)
+        yield f"brought to an even grid of {1.0 / period:.4g} Hz: steps of time vary by {jitter:.2g} %"
+    if missing := sum(stretch.missing for stretch in stretches):
+        yield f"{missing} lost samples are bridged"
     if len(stretches) > 1:
-        notes.append(f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough")
-    return tuple(notes)
+        yield f"{len(stretches) - 1} gaps in the stamps are not crossed, {used} stretches are long enough"
+    yield (
+        f"{treatment}: Butterworth of order {ORDER} forward and backward, central differences, {edge * period:.3g} s "
+        f"cut off at each edge; torques are compared up to {treatment.band_hz:.3g} Hz"
+    )
