@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from types import MappingProxyType
 from xml.etree import ElementTree
 
@@ -117,7 +116,7 @@ class FixedBaseModel:
         if any(joint.nv != 1 for joint in list(self._model.joints)[1:]):
             raise RobotModelError("joints of several degrees of freedom cannot be identified from joint logs")
         moves = matrix.any(axis=1)
-        locked = [*compress(names, (~moves).tolist())]
+        locked = [name for name, row in zip(names, matrix, strict=True) if not row.any()]
         self.carried = _carried(self._model, locked)
         at_rest = _configurations(self._model, offset[None])[0]
         self._model = pin.buildReducedModel(self._model, [self._model.getJointId(name) for name in locked], at_rest)

@@ -100,13 +100,18 @@ class FrictionSamples:
     sigma: FloatArray
     used: BoolArray
 
+    @property
+    def shown(self) -> slice:
+        """Samples that a figure shows."""
+        return slice(None, None, max(1, self.velocity.size // _FIGURE_SAMPLES))
+
+    def thinned(self, sigma: FloatArray) -> FrictionSamples:
+        """These samples alone, with their standard deviations."""
+        signals = ("velocity", "friction", "load", "fitted", "used")
+        return replace(self, **{name: getattr(self, name)[self.shown] for name in signals}, sigma=sigma)
+
 
 _FIGURE_SAMPLES = 2000
-
-
-def thinned_out(samples: int) -> slice:
-    """Which of a number of samples a figure shows."""
-    return slice(None, None, max(1, samples // _FIGURE_SAMPLES))
 
 
 @dataclass(frozen=True, slots=True)

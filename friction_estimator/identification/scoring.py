@@ -31,7 +31,6 @@ from friction_estimator.identification.result import (
     FrictionSamples,
     JointLaw,
     JointScore,
-    thinned_out,
 )
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
@@ -108,18 +107,13 @@ class Rows:
 
 def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> FrictionSamples:
     """Friction of a joint over velocity, thinned out for figures."""
-    kept = thinned_out(len(rows.velocity))
-    velocity, load = rows.velocity[kept, joint], rows.load[kept, joint]
-    law = JointLaw.of(friction, rows.names[joint]) if rows.names[joint] in friction.joint_names else None
-    return FrictionSamples(
-        joint=rows.names[joint],
-        velocity=velocity,
-        friction=rows.torque[kept, joint] - np.nan_to_num(rows.rigid[kept, joint]),
-        load=load,
-        fitted=rows.friction[kept, joint],
-        sigma=np.zeros_like(velocity) if law is None else law.predict(velocity, np.nan_to_num(load))[1],
-        used=rows.usable[kept, joint],
-    )
+    name, velocity, load = rows.names[joint], rows.velocity[:, joint], rows.load[:, joint]
+    sigma, measured = np.zeros_like(velocity), rows.torque[:, joint] - np.nan_to_num(rows.rigid[:, joint])
+    seen = FrictionSamples(name, velocity, measured, load, rows.friction[:, joint], sigma, rows.usable[:, joint])
+    few = seen.shown
+    if name in friction.joint_names:
+        sigma = JointLaw.of(friction, name).predict(velocity[few], np.nan_to_num(load[few]))[1]
+    return seen.thinned(sigma[: velocity[few].size])
 
 
 _PIECES = 20

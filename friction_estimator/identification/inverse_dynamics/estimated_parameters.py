@@ -16,7 +16,6 @@ from friction_estimator.identification.result import (
     ParameterTable,
     joined,
     propagated_sigma,
-    thinned_out,
 )
 from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
@@ -24,7 +23,7 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import PRESLIDING_TERMS
 from friction_estimator.laws.published import LOAD_VELOCITY
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import FloatArray
 
 _SAMPLES, _VELOCITIES = 400, 25
 _LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
@@ -52,7 +51,12 @@ def with_motor_torque_as_load(
     """
     if not law.depends_on_load:
         return values, covariance
-    speeds, loads, weight = _points(law, values, velocity, load)
+    few = slice(None, None, max(1, velocity.size // _SAMPLES))
+    speeds = velocity[:: max(1, velocity.size // _VELOCITIES)]
+    dry = np.abs(law.regressor(speeds, np.zeros(speeds.size)) @ values).max()
+    pairs = np.meshgrid(speeds, max(np.abs(load).max(), _REACH * dry) * _LOADS)
+    weight = np.append(np.ones(velocity[few].size), np.full(pairs[0].size, _GRID_WEIGHT))
+    speeds, loads = np.append(velocity[few], pairs[0]), np.append(load[few], pairs[1])
     phi = law.regressor(speeds, loads)
     friction = phi @ values
     motor = loads + friction
@@ -62,52 +66,30 @@ def with_motor_torque_as_load(
     return found.values, J @ covariance @ J.T + found.covariance
 
 
-def _points(
-    law: LinearFrictionLaw, values: FloatArray, velocity: FloatArray, load: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Velocities, loads, weights (K,): samples, and their velocities with loads of both signs beyond dry friction."""
-    few = slice(None, None, max(1, velocity.size // _SAMPLES))
-    speeds = velocity[:: max(1, velocity.size // _VELOCITIES)]
-    dry = np.abs(law.regressor(speeds, np.zeros(speeds.size)) @ values).max()
-    pairs = np.meshgrid(speeds, max(np.abs(load).max(), _REACH * dry) * _LOADS)
-    weight = np.append(np.ones(velocity[few].size), np.full(pairs[0].size, _GRID_WEIGHT))
-    return np.append(velocity[few], pairs[0]), np.append(load[few], pairs[1]), weight
-
-
 @dataclass(frozen=True, slots=True)
 class EstimatedFriction:
     """Friction of one joint at the kept samples of all motions, and how it depends on the parameters.
 
     Attributes
     ----------
-    velocity : (K,) [rad/s]
-    load : (K,) motor torque, by the model [N m]
+    samples : friction by the model is all but what no law can hold (offset, temperature, position, presliding); the
+        load is the motor torque, by the model
     output : (K,) torque behind friction, tau_out, by the model [N m]
     output_jacobian : (K, p) of it by the model's parameters
-    friction : (K,) by the model: all of it but what no law can hold (offset, temperature, position,
-        presliding) [N m]
     jacobian : (K, p) of the friction by the model's parameters
-    measured : (K,) measured torque minus the rest of the model [N m]
-    used : (K,) rows of the fit
     """
 
-    velocity: FloatArray
-    load: FloatArray
+    samples: FrictionSamples
     output: FloatArray
     output_jacobian: FloatArray
-    friction: FloatArray
     jacobian: FloatArray
-    measured: FloatArray
-    used: BoolArray
 
 
 def estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[EstimatedFriction]:
     """Friction of every joint (n) as the estimate has it; ``with_offset`` where the law that will hold it has one."""
     model, f, values = estimate.model, estimate.model.friction_count, estimate.values
     offset = np.array([column.parameter.role is Role.OFFSET for column in model.columns], dtype=bool)
-    in_law = np.array([column.in_law for column in model.columns], dtype=bool)
-    held = [np.where(offset, own, in_law) for own in with_offset]
-    parts: list[list[tuple[FloatArray | BoolArray, ...]]] = [[] for _ in held]
+    in_law, parts = np.array([column.in_law for column in model.columns], dtype=bool), []
     for one, load, usable in zip(estimate.observations, estimate.loads, estimate.usable, strict=True):
         kept, velocity, rigid = one.filter.kept, one.motion.velocity, one.rigid[one.filter.kept]
         columns, torque = model.friction_columns(one, load)[kept], model.torque(one, values)
@@ -115,22 +97,17 @@ def estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[
         if model.depends_on_load:
             changed = model.friction.of_load(velocity, load, values[:f], one.rigid)[kept]
         residual = one.torque - one.filter.apply(torque)
-        for joint, shown in enumerate(held):
-            own = columns[:, joint] * shown
-            friction, none = own @ values[:f], np.zeros_like(own)
-            parts[joint].append(
-                (
-                    velocity[kept, joint],
-                    torque[kept, joint],
-                    load[kept, joint],
-                    np.hstack((none, rigid[:, joint])),
-                    friction,
-                    np.hstack((own, changed[:, joint])),
-                    friction + residual[:, joint],
-                    usable[:, joint],
-                )
-            )
-    return [EstimatedFriction(*(np.concatenate(one) for one in zip(*part, strict=True))) for part in parts]
+        parts.append((velocity[kept], torque[kept], load[kept], rigid, columns, changed, residual, usable))
+    velocity, torque, output, rigid, columns, changed, residual, used = map(np.concatenate, zip(*parts, strict=True))
+    found = []
+    for joint, (name, shown) in enumerate(zip(estimate.observations[0].motion.joint_names, with_offset, strict=True)):
+        own = columns[:, joint] * np.where(offset, shown, in_law)
+        friction, jacobian = own @ values[:f], np.hstack((own, changed[:, joint]))
+        signals = velocity[:, joint], friction + residual[:, joint], torque[:, joint], friction
+        samples = FrictionSamples(name, *signals, np.zeros(len(own)), used[:, joint])
+        rates = np.hstack((np.zeros_like(own), rigid[:, joint]))
+        found.append(EstimatedFriction(samples, output[:, joint], rates, jacobian))
+    return found
 
 
 def live_parameters(estimate: Estimate) -> IdentifiedParameters:
@@ -141,10 +118,10 @@ def live_parameters(estimate: Estimate) -> IdentifiedParameters:
     the load are then fitted with the motor torque as the load.
     """
     joint_names, columns = estimate.observations[0].motion.joint_names, estimate.model.friction
-    parameters, residual_variance, noise_variance, samples = [], [], [], []
+    parameters, residual_variance, noise_variance, counts = [], [], [], []
     held = estimated_friction(estimate, [make_law(name).has_offset for name in columns.law_names])
     for joint, (site, seen) in enumerate(zip(columns.sites, held, strict=False)):
-        use, law, shape = seen.used, site.law, np.zeros((0, 2))
+        samples, use, law, shape = seen.samples, seen.samples.used, site.law, np.zeros((0, 2))
         if site.stribeck is not None:  # Stribeck velocity and its standard deviation, the last parameter
             law, shape = LOAD_VELOCITY.at(site.stribeck[0]), np.array([site.stribeck])
         values, covariance = np.zeros(len(law.parameter_names)), np.diag(np.square(law.prior_std))
@@ -153,11 +130,11 @@ def live_parameters(estimate: Estimate) -> IdentifiedParameters:
         parameters.append((np.append(values, shape[:, 0]), block_diag(covariance, np.diag(shape[:, 1] ** 2))))
         rho = estimate.fit.residual[estimate.fit.problem.joint == joint]
         noise = 0.5 * float(np.mean(np.diff(rho) ** 2)) if rho.size > 1 else 0.0
-        misfit = seen.measured[use] - law.regressor(seen.velocity[use], seen.load[use]) @ values
+        misfit = samples.friction[use] - law.regressor(samples.velocity[use], samples.load[use]) @ values
         residual_variance.append(max(float(np.mean(misfit**2)) - noise, 0.0) if use.any() else 0.0)
         noise_variance.append(noise)
-        samples.append(float(use.sum()))
-    found = joined(joint_names, columns.law_names, parameters, residual_variance, noise_variance, samples)
+        counts.append(float(use.sum()))
+    found = joined(joint_names, columns.law_names, parameters, residual_variance, noise_variance, counts)
     if not columns.presliding:
         return found
     names = estimate.model.names
@@ -168,12 +145,12 @@ def live_parameters(estimate: Estimate) -> IdentifiedParameters:
 
 def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Parameters of one joint with their covariance, the load being the motor torque."""
-    velocity, output = seen.velocity[seen.used], seen.output[seen.used]
-    found = fit_law(law, velocity, output, seen.friction[seen.used])
-    jacobian = seen.jacobian[seen.used]
+    use = seen.samples.used
+    velocity, output, jacobian = seen.samples.velocity[use], seen.output[use], seen.jacobian[use]
+    found = fit_law(law, velocity, output, seen.samples.fitted[use])
     if law.depends_on_load:  # a load that changes takes the columns of the law with it
         slope = load_slope(law, found.values, velocity, output)
-        jacobian = jacobian - slope[:, None] * seen.output_jacobian[seen.used]
+        jacobian = jacobian - slope[:, None] * seen.output_jacobian[use]
     gradient = found.gradient @ jacobian
     own = gradient @ covariance @ gradient.T + found.covariance
     return with_motor_torque_as_load(law, found.values, own, velocity, output)
@@ -181,21 +158,10 @@ def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArra
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     """Friction of every joint over velocity and load, thinned out for figures."""
-    chosen, names = [], estimate.observations[0].motion.joint_names
-    for name, seen in zip(names, estimated_friction(estimate, [True] * len(names)), strict=True):
-        keep = thinned_out(seen.velocity.size)
-        chosen.append(
-            FrictionSamples(
-                name,
-                seen.velocity[keep],
-                seen.measured[keep],
-                seen.load[keep],
-                seen.friction[keep],
-                propagated_sigma(seen.jacobian[keep], estimate.covariance),
-                seen.used[keep],
-            )
-        )
-    return tuple(chosen)
+    every = estimated_friction(estimate, [True] * len(estimate.observations[0].motion.joint_names))
+    return tuple(
+        one.samples.thinned(propagated_sigma(one.jacobian[one.samples.shown], estimate.covariance)) for one in every
+    )
 
 
 _Row = tuple[str, str, float, float, float]
