@@ -78,10 +78,11 @@ def _columns(
     observation: Observation, friction: FrictionColumns, joint: int, direct: Sequence[int], fading: bool
 ) -> FloatArray:
     """Columns of eq. 42 at the working rate, (N, p)."""
-    motion, load, site = observation.motion, observation.load, friction.sites[joint]
+    motion, load = observation.motion, observation.load
+    stribeck_velocity, _ = friction.stribeck[joint] if friction.stribeck else (1.0, 0.0)
     velocity = motion.velocity[:, joint]
     driving = 0.5 * (1.0 + np.sign(load[:, joint] * velocity))  # P+ of eq. 27
-    near = np.exp(-np.abs(velocity) / (site.stribeck or (1.0, 0.0))[0])  # E_xp of eq. 29
+    near = np.exp(-np.abs(velocity) / stribeck_velocity)  # E_xp of eq. 29
     factors = np.column_stack((driving, driving * near, 1.0 - driving, (driving - 1.0) * near))
     rigid = np.concatenate((observation.rigid[:, joint], observation.known[:, joint, None]), axis=1)
     products = rigid[:, :, None] * factors[:, None, :: 1 if fading else 2]

@@ -71,8 +71,10 @@ def nearest_physical(
     whitening = _whitening(covariance)
     bodies = _reference_bodies(reference.reshape(-1, STANDARD_COUNT))
     inverse = np.asarray(np.linalg.inv(bodies))
-    divergence = _Divergence(inverse, _reference_drives(grouping[:, reference.size :], values))
-    standard = np.concatenate((_parameters(bodies).ravel(), divergence.drives))
+    held = np.where(grouping[:, reference.size :] != 0.0, np.abs(values)[:, None], 0.0)
+    drives = held.max(axis=0, initial=_SMALL_DRIVE)  # as large as the largest base parameter that holds it
+    divergence, to_standard = _Divergence(inverse, drives), np.linalg.pinv(_BASIS.reshape(STANDARD_COUNT, 16))
+    standard = np.concatenate(((bodies.reshape(-1, 16) @ to_standard).ravel(), drives))
     standard = _minimum(whitening @ grouping, whitening @ values, divergence, standard)
     base = grouping @ standard
     distance = float(np.linalg.norm(whitening @ (base - values)))
@@ -122,36 +124,32 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
     """Minimum of ``|A s - b|^2 / 2 + pull * divergence(s)`` from bodies that exist (s,).
 
     The pull falls from where it rules to where data do: steps that came upon the edge of what exists would get stuck.
+    With each pull, Newton's method within a trust region finds the minimum.
     """
     error = A @ standard - b
     pull = max(_PULL, float(error @ error) / standard.size)
     while True:
-        standard = _newton(A, b, divergence, standard, pull)
+        scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))  # units differ
+
+        def cost(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> float:
+            error = A @ (scale * z) - b
+            return float(0.5 * error @ error + pull * divergence.value(scale * z))
+
+        def slope(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
+            return scale * (A.T @ (A @ (scale * z) - b) + pull * divergence.gradient(scale * z)[0])
+
+        def bend(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
+            return np.outer(scale, scale) * (A.T @ A + pull * divergence.gradient(scale * z)[1])
+
+        options = {
+            "gtol": _CONVERGED * pull, "maxiter": _ITERATIONS,
+            "initial_trust_radius": _FIRST_STEP, "max_trust_radius": _LONGEST_STEP,
+        }  # fmt: skip
+        start = standard / scale
+        standard = scale * minimize(cost, start, method="trust-exact", jac=slope, hess=bend, options=options).x
         if pull <= _PULL:
-            return standard
+            return np.asarray(standard)
         pull = max(_PULL, pull * _PULL_FALLS)
-
-
-def _newton(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: FloatArray, pull: float) -> FloatArray:
-    """Minimum (s,) with one pull, by Newton's method within a trust region."""
-    scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))  # units differ by millions
-
-    def cost(z: FloatArray) -> float:
-        error = A @ (scale * z) - b
-        return float(0.5 * error @ error + pull * divergence.value(scale * z))
-
-    def gradient(z: FloatArray) -> FloatArray:
-        return scale * (A.T @ (A @ (scale * z) - b) + pull * divergence.gradient(scale * z)[0])
-
-    def hessian(z: FloatArray) -> FloatArray:
-        return np.outer(scale, scale) * (A.T @ A + pull * divergence.gradient(scale * z)[1])
-
-    options = {
-        "gtol": _CONVERGED * pull, "maxiter": _ITERATIONS,
-        "initial_trust_radius": _FIRST_STEP, "max_trust_radius": _LONGEST_STEP,
-    }  # fmt: skip
-    found = minimize(cost, standard / scale, method="trust-exact", jac=gradient, hess=hessian, options=options)
-    return np.asarray(scale * found.x)
 
 
 def _reference_bodies(dynamic: FloatArray) -> FloatArray:
@@ -162,17 +160,6 @@ def _reference_bodies(dynamic: FloatArray) -> FloatArray:
     P = np.einsum("kia,ka,kja->kij", vectors, np.maximum(eigenvalues, 0.0), vectors)
     width = np.einsum("kii->k", P[:, :3, :3])
     return np.asarray(P + _BLUR * width[:, None, None] * np.diag([1.0, 1.0, 1.0, 0.0]) + _SMALLEST)
-
-
-def _parameters(bodies: FloatArray) -> FloatArray:
-    """Standard parameters (l, 10) of pseudo-inertias (l, 4, 4)."""
-    return np.asarray(bodies.reshape(-1, 16) @ np.linalg.pinv(_BASIS.reshape(STANDARD_COUNT, 16)))
-
-
-def _reference_drives(grouping: FloatArray, values: FloatArray) -> FloatArray:
-    """A size (m,) for every drive: that of the largest base parameter that holds it (b, m)."""
-    held = np.where(grouping != 0.0, np.abs(values)[:, None], 0.0)
-    return np.asarray(held.max(axis=0, initial=_SMALL_DRIVE))
 
 
 def _whitening(covariance: FloatArray) -> FloatArray:

@@ -19,8 +19,6 @@ from friction_estimator.identification.inverse_dynamics.delay import shift_torqu
 from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
     FrictionColumns,
-    friction_sites,
-    load_velocity_sites,
 )
 from friction_estimator.identification.inverse_dynamics.observation import Body, Observation, observe
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
@@ -90,11 +88,9 @@ class TorquePrediction:
     def columns(self) -> FrictionColumns:
         """Of the friction."""
         names = self.motors.names
-        if self.stribeck:
-            return FrictionColumns(names, load_velocity_sites(names, [(speed, 0.0) for speed in self.stribeck]))
-        sites = friction_sites(names, self.laws, self.coupling if self.added else None)
         temperature, waves = (np.array(one) if one else None for one in (self.temperature, self.waves))
-        return FrictionColumns(names, sites, temperature, self.harmonics, waves, self.presliding)
+        adding, stribeck = self.coupling if self.added else None, tuple((speed, 0.0) for speed in self.stribeck)
+        return FrictionColumns(names, self.laws, adding, stribeck, temperature, self.harmonics, waves, self.presliding)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
         """Rows of recordings of these and other joints, and their motions.

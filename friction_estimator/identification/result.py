@@ -300,21 +300,18 @@ class Finding:
     text: str
 
 
-def judged(scores: Sequence[JointScore], condition: float) -> list[Finding]:
-    """Findings about the held-out errors (n) of an identification, and the condition of its columns."""
-    findings = [finding for score in scores for finding in about_score(score)]
-    if condition > _ILL:
-        text = (
-            f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): "
-            "single inertial parameters are uncertain, friction usually is not"
-        )
-        findings.append(Finding(0.9, text))
-    return findings
-
-
 def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
     """The findings as sentences, the most severe first."""
     return tuple(finding.text for finding in sorted(findings, key=lambda finding: -finding.weight))
+
+
+def about_condition(condition: float) -> list[Finding]:
+    """The finding that the columns of a problem are hard to tell apart, by their condition number."""
+    text = (
+        f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): single "
+        "inertial parameters are uncertain, friction usually is not"
+    )
+    return [Finding(0.9, text)] if condition > _ILL else []
 
 
 def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -25,15 +25,6 @@ _OF_A_LINK = re.compile(r"(\S+) (\S+)")
 """A standard parameter, ``Izz knee``; sums have more than two words, other parameters one."""
 
 
-@dataclass(slots=True)
-class _Term:
-    """A factor, what it multiplies, and the links of which this is the sum."""
-
-    factor: float
-    what: str
-    links: list[str] = field(default_factory=list)
-
-
 def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozenset[str]] = MappingProxyType({})) -> str:
     """Name of a sum, led by its first parameter, e.g. ``Izz shoulder + 0.05 m from elbow on``.
 
@@ -45,42 +36,30 @@ def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozens
     names, row : (s) parameters, some of which may be sums themselves, and their factors
     behind : of every link, itself and all links that it carries
     """
-    terms: list[_Term] = []
+    terms: list[tuple[float, str, list[str]]] = []  # factor, what it multiplies, and the links of which this is the sum
     lead = int(np.argmax(row != 0.0)) if row.any() else 0
     for column in (lead, *(int(k) for k in np.flatnonzero(np.abs(row) > _CLEAN) if k != lead)):
-        _add(terms, names[column], float(row[column]))
-    words = _words(terms[0], behind)
-    for term in terms[1:]:
-        words += f" {'+' if term.factor > 0.0 else '-'} {_times(term)}{_words(term, behind)}"
+        factor, found = float(row[column]), _OF_A_LINK.fullmatch(names[column])
+        what, links = (names[column], []) if found is None else (found[1], [found[2]])
+        alike = (one for one in terms if links and one[2] and one[1] == what)
+        same = next((one for one in alike if np.isclose(one[0], factor, rtol=_SAME, atol=0.0)), None)
+        if same is None:
+            terms.append((factor, what, links))
+        else:
+            same[2].extend(links)
+    words = ""
+    for factor, what, links in terms:
+        if words:
+            size = "" if np.isclose(abs(factor), 1.0) else f"{round(abs(factor), _DIGITS):.4g} "
+            words += f" {'+' if factor > 0.0 else '-'} {size}"
+        if not links:
+            words += f"({what})" if " " in what and factor != 1.0 else what
+        elif len(links) == 1:
+            words += f"{what} {links[0]}"
+        else:
+            first = next((link for link in links if behind.get(link) == frozenset(links)), None)
+            words += f"{what} ({' + '.join(links)})" if first is None else f"{what} from {first} on"
     return words
-
-
-def _add(terms: list[_Term], name: str, factor: float) -> None:
-    """Another parameter: in the term that it belongs to, or as a new one."""
-    found = _OF_A_LINK.fullmatch(name)
-    if found is None:
-        terms.append(_Term(factor, name))
-        return
-    for term in terms:
-        if term.links and term.what == found[1] and np.isclose(term.factor, factor, rtol=_SAME, atol=0.0):
-            term.links.append(found[2])
-            return
-    terms.append(_Term(factor, found[1], [found[2]]))
-
-
-def _times(term: _Term) -> str:
-    return "" if np.isclose(abs(term.factor), 1.0) else f"{round(abs(term.factor), _DIGITS):.4g} "
-
-
-def _words(term: _Term, behind: Mapping[str, frozenset[str]]) -> str:
-    if not term.links:
-        return f"({term.what})" if " " in term.what and term.factor != 1.0 else term.what
-    if len(term.links) == 1:
-        return f"{term.what} {term.links[0]}"
-    for link in term.links:
-        if behind.get(link) == frozenset(term.links):
-            return f"{term.what} from {link} on"
-    return f"{term.what} ({' + '.join(term.links)})"
 
 
 RANK_TOLERANCE = 3e-5

@@ -182,16 +182,16 @@ def _refined(
     return np.asarray(z)
 
 
-def _residual(form: CurveShape, z: FloatArray, weights: FloatArray) -> FloatArray:
+def _residual(form: CurveShape, z: FloatArray, weights: FloatArray | float) -> FloatArray:
     """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
     problem = form.problem(z)
+    weights = np.broadcast_to(weights, problem.y.shape)
     chi = NormalEquations.of(problem, weights).values(problem.nonnegative, form.linear_prior(z))
     return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
 
 
 def _left(form: CurveShape, z: FloatArray, robust: bool) -> float:
-    y = form.problem(z).y
-    error = _residual(form, z, np.full(y.size, 1.0 / np.mean((_NOISE * y) ** 2)))
+    error = _residual(form, z, 1.0 / float(np.mean((_NOISE * form.problem(z).y) ** 2)))
     return float(np.mean(np.abs(error)) if robust else np.mean(error**2))
 
 

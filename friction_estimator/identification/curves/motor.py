@@ -35,7 +35,7 @@ from friction_estimator.identification.curves.problem import further_of, torque_
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
-from friction_estimator.identification.result import DriveGain, Finding, Identification, sentences
+from friction_estimator.identification.result import DriveGain, Finding, Identification
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
@@ -221,16 +221,22 @@ def identify_motor(
     columns = {*offset, *([recording.gain_column] if driven else [])}
     columns |= {DRIVE_OFFSET, DAMPING} if free and driven else set()
     optional = frozenset({DAMPING} | (set() if options.offset else offset))
-    curves = list[JointCurve | str]()
+    curves, drives = list[JointCurve | str](), dict[str, DriveGain]()
     for motor in coupling.motor_names:
         own_columns = columns | ({INERTIA} if options.identify_inertia and motor not in options.inertia else set())
         kept, part = tuple(one for one in recording.columns if one in own_columns), recording.of(motor)
         source = CurveSource(motor, law, own, kept, optional, options.law == AUTOMATIC, drive=part)
-        curves.append(identified_curve([*free, *driven], source))
+        curve = identified_curve([*free, *driven], source)
+        if driven and isinstance(curve, JointCurve):
+            drives[motor], findings = _drive(curve, recording, bool(free))
+            curve = replace(curve, part=(curve.part[0], [*curve.part[1], *findings]))
+        curves.append(curve)
         if progress is not None:
             progress(len(curves), len(coupling.motor_names))
-    found = _with_drives(curves, recording, bool(free), bool(driven))
-    return replace(found, provenance=replace(found.provenance, choices=(*notes, *found.provenance.choices)))
+    found = collected(curves)
+    meaning = _meaning([one for one in curves if isinstance(one, JointCurve)], recording, bool(free))
+    choices_ = (*notes, *found.provenance.choices, *meaning)
+    return replace(found, drives=drives, provenance=replace(found.provenance, choices=choices_))
 
 
 _LEAST = 30
@@ -243,54 +249,37 @@ _LEAST_SHARE = 0.01
 """Share of the torque that the drive must explain, where friction is unknown in all logs."""
 
 
-def _with_drives(
-    curves: Sequence[JointCurve | str], recording: DriveRecording, free: bool, driven: bool
-) -> Identification:
-    """The result with drive gains, what they mean, and findings about them."""
-    found, fitted = collected(curves), [one for one in curves if isinstance(one, JointCurve)]
-    gained = fitted if driven else []
-    for curve in gained:
-        _check_drive(curve, recording.drive, free)
-    unit = recording.gain_column.unit
-    drives = {
-        one.joint: DriveGain(one.further.get(DRIVE_OFFSET.name, 0.0), one.further[DRIVE_GAIN], unit) for one in gained
-    }
-    findings = [finding for curve in gained for finding in _about_drive(curve, recording)]
-    provenance = replace(found.provenance, choices=(*found.provenance.choices, *_meaning(fitted, recording, free)))
-    verdicts = (*sentences([one for one in findings if one.weight >= 1.0]), *found.verdicts)
-    rest = sentences([one for one in findings if one.weight < 1.0])
-    return replace(found, drives=drives, verdicts=(*verdicts, *rest), provenance=provenance)
+def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[DriveGain, list[Finding]]:
+    """The gain of a motor, how well it explains the torque, and constant torques that differ.
 
-
-def _check_drive(curve: JointCurve, kind: str, free: bool) -> None:
-    """Refuse drives that do not change, motors that stick, and a gain that driven logs alone do not separate."""
-    used, motor = curve.samples.used, curve.joint
-    rows = used.groups == 1
+    Raises
+    ------
+    InputError
+        When the motor sticks, its drive does not change, or driven logs alone do not separate gain and friction.
+    """
+    used, motor, kind, q = curve.samples.used, curve.joint, recording.drive, len(curve.fit.law.parameters)
+    rows, names = used.groups == 1, [column.name for column in curve.samples.columns]
     if rows.sum() < _LEAST:
         raise InputError(
             f"the motor {motor!r} slides in {rows.sum()} samples of the driven logs, {_LEAST} are needed: drive it "
             "until it moves"
         )
-    place = [column.name for column in curve.samples.columns].index(DRIVE_GAIN)
-    drive = -further_of(used)[rows, place]
+    drive = -further_of(used)[rows, names.index(DRIVE_GAIN)]
     if np.ptp(drive) < 1e-9 * np.abs(drive).max(initial=1.0):
         raise InputError(f"{kind} of the motor {motor!r} is {drive[0]:g} in all samples: it must change")
-    gain, sigma = curve.further[DRIVE_GAIN], curve.fit.sigma[len(curve.fit.law.parameters) + place]
-    size = float(np.std(drive))
-    least = max(_SURE * sigma * size, _LEAST_SHARE * rms(used.friction[rows]))
+    sigma = dict(zip(names, curve.fit.sigma[q:].tolist(), strict=True))
+    gain, unit, size, found = (
+        curve.further[DRIVE_GAIN],
+        recording.gain_column.unit,
+        float(np.std(drive)),
+        list[Finding](),
+    )
+    least = max(_SURE * sigma[DRIVE_GAIN] * size, _LEAST_SHARE * rms(used.friction[rows]))
     if not free and not gain * size > least:
         raise InputError(
             f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
             "with PWM = 0 while the joint is moved from outside, or give the known gain (--known-gain)"
         )
-
-
-def _about_drive(curve: JointCurve, recording: DriveRecording) -> list[Finding]:
-    """The gain and how well it explains the torque, and constant torques that differ."""
-    motor, kind, q = curve.joint, recording.drive, len(curve.fit.law.parameters)
-    names = [column.name for column in curve.samples.columns]
-    sigma = dict(zip(names, curve.fit.sigma[q:].tolist(), strict=True))
-    gain, unit, found = curve.further[DRIVE_GAIN], recording.gain_column.unit, list[Finding]()
     offsets = [curve.further.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
     spread = float(np.hypot(sigma.get(FREE_OFFSET.name, 0.0), sigma.get(DRIVE_OFFSET.name, 0.0)))
     apart = abs(offsets[1] - offsets[0])
@@ -307,13 +296,14 @@ def _about_drive(curve: JointCurve, recording: DriveRecording) -> list[Finding]:
             f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
             f"column of the {kind}, or record a log in which it is larger"
         )
-        return [*found, Finding(1.6, text)]
-    used = curve.samples.used
-    driven = used.select(used.groups == 1)
-    left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
-    value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
-    text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
-    return [*found, Finding(0.2 + (left > _WEAK), text)]
+        found.append(Finding(1.6, text))
+    else:
+        driven = used.select(rows)
+        left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
+        value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
+        text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
+        found.append(Finding(0.2 + (left > _WEAK), text))
+    return DriveGain(offsets[1], gain, unit), found
 
 
 def _meaning(curves: Sequence[JointCurve], recording: DriveRecording, free: bool) -> list[str]:

@@ -31,7 +31,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
     search_stribeck_velocity,
     usable_rows,
 )
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, friction_sites
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation, thinning
 from friction_estimator.identification.inverse_dynamics.options import (
     COMMAND,
@@ -225,7 +225,7 @@ def choose_laws(
     laws = [law for law in linear_law_names() if not make_linear_law(law).depends_on_load]
     laws.sort(key=lambda law: (law != START_LAW, len(make_linear_law(law).parameters)))
     n, sizes = len(names), [len(make_linear_law(law).parameters) for law in laws]
-    models = [TorqueModel(body, FrictionColumns(names, friction_sites(names, (law,) * n))) for law in laws]
+    models = [TorqueModel(body, FrictionColumns(names, (law,) * n)) for law in laws]
     problem, prior, usable = _late_problem(models[0], observations)
     none, common, starts = [np.zeros_like(one.load) for one in observations], np.arange(problem.W.shape[1]), [0]
     folded = FoldedProblem.of(problem, options.solver, prior, folds_of(problem, options.folds))

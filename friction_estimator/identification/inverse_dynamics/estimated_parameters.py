@@ -122,8 +122,8 @@ def live_parameters(estimate: Estimate) -> IdentifiedParameters:
     held = estimated_friction(estimate, [make_law(name).has_offset for name in columns.law_names])
     for joint, (site, seen) in enumerate(zip(columns.sites, held, strict=False)):
         samples, use, law, shape = seen.samples, seen.samples.used, site.law, np.zeros((0, 2))
-        if site.stribeck is not None:  # Stribeck velocity and its standard deviation, the last parameter
-            law, shape = LOAD_VELOCITY.at(site.stribeck[0]), np.array([site.stribeck])
+        if columns.stribeck:  # Stribeck velocity and its standard deviation, the last parameter
+            law, shape = LOAD_VELOCITY.at(columns.stribeck[joint][0]), np.array([columns.stribeck[joint]])
         values, covariance = np.zeros(len(law.parameter_names)), np.diag(np.square(law.prior_std))
         if use.any():
             values, covariance = _live(law, seen, estimate.covariance)

@@ -10,7 +10,7 @@ from scipy.ndimage import maximum_filter1d
 from scipy.optimize import minimize_scalar
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, load_velocity_sites
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import (
@@ -225,7 +225,13 @@ def estimate(
     for turn in range(rounds if model.depends_on_load else 1):
         problem = model.problem(observations, loads, usable, values)
         columns = permitted & ~model.of_load if turn == 0 else permitted
-        kept, names = _identifiable_columns(problem, columns, prior)
+        free = np.flatnonzero(columns & ~prior.informed)  # those with a prior always stay
+        base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
+        certain = np.flatnonzero(columns & prior.informed & problem.W.any(axis=0))
+        kept = np.concatenate((free[base.kept], certain))
+        order = np.argsort(kept)
+        kept, every = kept[order], (*base.names, *(problem.names[k] for k in certain))
+        names = tuple(every[k] for k in order)
         chosen = select_columns(problem, kept)
         solution = solve_values(chosen, solver, prior.select(kept))
         values = np.zeros(len(model.names))
@@ -249,18 +255,6 @@ def estimate(
         names,
         values,
     )
-
-
-def _identifiable_columns(problem: LinearProblem, allowed: BoolArray, prior: Prior) -> tuple[IntArray, tuple[str, ...]]:
-    """Columns that the data can identify, friction first; those with a prior always stay."""
-    free = np.flatnonzero(allowed & ~prior.informed)
-    base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
-    moving = np.linalg.norm(problem.W, axis=0) > 0.0
-    certain = np.flatnonzero(allowed & prior.informed & moving)
-    kept = np.concatenate((free[base.kept], certain))
-    names = base.names + tuple(problem.names[k] for k in certain)
-    order = np.argsort(kept)
-    return kept[order], tuple(names[k] for k in order)
 
 
 def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_sigma: float) -> Prior:
@@ -386,37 +380,31 @@ def search_stribeck_velocity(
     plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
 
     def with_share(share: float, sigma: float = 0.0) -> FrictionColumns:
-        speeds = np.maximum(share * reference, np.finfo(float).eps)
-        stribeck = [(float(speed), sigma * float(speed)) for speed in speeds]
-        return FrictionColumns(friction.joint_names, load_velocity_sites(friction.joint_names, stribeck))
+        speeds = np.maximum(share * reference, np.finfo(float).eps).tolist()
+        return replace(friction, stribeck=tuple((speed, sigma * speed) for speed in speeds))
 
     def fitted(logarithm: float) -> LinearFit:
-        return estimate(
-            TorqueModel(body, with_share(np.exp(logarithm))), observations, usable, plain, rounds=_FEW_ROUNDS
-        ).fit
+        model = TorqueModel(body, with_share(np.exp(logarithm)))
+        return estimate(model, observations, usable, plain, rounds=_FEW_ROUNDS).fit
 
-    def loss(logarithm: float) -> float:
-        return _deviance(fitted(logarithm))
+    def deviance(logarithm: float) -> float:
+        """Minus twice the logarithm of the likelihood, each joint with its own variance, for one row a joint."""
+        fit = fitted(logarithm)
+        joints = np.unique(fit.problem.joint)
+        return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
 
     grid = np.log(np.geomspace(*_RANGE, 7))
-    best = int(np.argmin([loss(point) for point in grid]))
+    best = int(np.argmin([deviance(point) for point in grid]))
     bracket = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-    found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 0.05})
-    share, sides = np.exp(found.x), [loss(found.x + side * _SIDE) for side in (-1.0, 1.0)]
-    spread = _spread(fitted(found.x), (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2)
-    chosen = with_share(float(share), spread)
-    speeds = ", ".join(f"{site.name} {site.stribeck[0]:.3g}" for site in chosen.sites if site.stribeck is not None)
+    found = minimize_scalar(deviance, bounds=bracket, method="bounded", options={"xatol": 0.05})
+    sides = [deviance(found.x + side * _SIDE) for side in (-1.0, 1.0)]
+    curvature, fit = (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2, fitted(found.x)
+    spread = float(np.log(_RANGE[1] / _RANGE[0]) / np.sqrt(12.0))
+    if curvature > 0.0:  # rows that residuals remember count once
+        rows = fit.residual.size / np.unique(fit.problem.joint).size / correlation_time(fit.problem, fit.residual)
+        spread = min(float(np.sqrt(2.0 / (rows * curvature))), spread)
+    share = float(np.exp(found.x))
+    chosen = with_share(share, spread)
+    pairs = zip(chosen.joint_names, chosen.stribeck, strict=True)
+    speeds = ", ".join(f"{name} {speed:.3g}" for name, (speed, _) in pairs)
     return chosen, f"q_s has the smallest residual at {100 * share:.2g} % of each joint's speed, in rad/s: {speeds}"
-
-
-def _deviance(fit: LinearFit) -> float:
-    """Minus twice the logarithm of the likelihood (Gaussian, each joint with its own variance), for one row a joint."""
-    joints = np.unique(fit.problem.joint)
-    return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
-
-
-def _spread(fit: LinearFit, curvature: float) -> float:
-    """Standard deviation of ln q_s, from the curvature of the deviance; rows that residuals remember count once."""
-    independent = fit.residual.size / np.unique(fit.problem.joint).size / correlation_time(fit.problem, fit.residual)
-    widest = float(np.log(_RANGE[1] / _RANGE[0]) / np.sqrt(12.0))
-    return min(float(np.sqrt(2.0 / (independent * curvature))), widest) if curvature > 0.0 else widest

@@ -152,7 +152,14 @@ def inverse_dynamics_findings(
             found.append(
                 Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
             )
-    return [*found, *_about_delay(solution), *shapes, *_about_constants(solution, names, laws)]
+    lacking = {name for name, law in zip(names, laws, strict=True) if not make_law(law).has_offset}
+    constants = [
+        f"{column.site} {value:+.3g} N m"
+        for column, value in zip(solution.model.columns, solution.values, strict=False)
+        if column.parameter.role is Role.OFFSET and column.site in lacking and value
+    ]
+    left_over = [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []
+    return [*found, *_about_delay(solution), *shapes, *left_over]
 
 
 def _about_delay(solution: Estimate) -> list[Finding]:
@@ -176,17 +183,6 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     return found + [
         Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)) for joint in dict.fromkeys(joints)
     ]
-
-
-def _about_constants(solution: Estimate, joint_names: Sequence[str], laws: Sequence[str]) -> list[Finding]:
-    """Constant torques of joints whose law has no offset, in one sentence."""
-    lacking = {name for name, law in zip(joint_names, laws, strict=True) if not make_law(law).has_offset}
-    constants = [
-        f"{column.site} {value:+.3g} N m"
-        for column, value in zip(solution.model.columns, solution.values, strict=False)
-        if column.parameter.role is Role.OFFSET and column.site in lacking and value
-    ]
-    return [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []
 
 
 OWN_FRICTION = (

@@ -13,7 +13,7 @@ from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import OFFSET, PRESLIDING, PRESLIDING_TERMS, VISCOUS
-from friction_estimator.laws.published import LOAD_VELOCITY, SIDES_OF_LOAD
+from friction_estimator.laws.published import SIDES_OF_LOAD
 from friction_estimator.types import FloatArray
 
 _EITHER_SIGN = (-math.inf, math.inf)
@@ -36,13 +36,11 @@ class FrictionSite:
     name : of the joint or the motor
     law : of its friction
     direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
-    stribeck : Stribeck velocity of the law ``load_velocity`` and its standard deviation [rad/s]; None: another law
     """
 
     name: str
     law: LinearFrictionLaw
     direction: FloatArray
-    stribeck: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,10 @@ class FrictionColumns:
 
     Attributes
     ----------
-    joint_names : (n)
-    sites : one a joint, then one a motor that moves several joints
+    joint_names : (n) joints, or motors in their place
+    law_names : (n) linear law of every joint, or ``load_velocity`` of all, in the form of Hamon et al. 2010, eq. 25
+    adding : coupling whose motors add to the friction of several joints (a coupled wrist); None: there are none
+    stribeck : (n) Stribeck velocities of ``load_velocity`` and their standard deviations [rad/s]; empty: other laws
     temperature : (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
     harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
     waves : (n, 2 h) means of cosines and sines, about which it changes: dry friction is that of the whole motion;
@@ -89,17 +89,36 @@ class FrictionColumns:
     """
 
     joint_names: tuple[str, ...]
-    sites: tuple[FrictionSite, ...]
+    law_names: tuple[str, ...]
+    adding: Coupling | None = None
+    stribeck: tuple[tuple[float, float], ...] = ()
     temperature: FloatArray | None = None
     harmonics: tuple[float, ...] = ()
     waves: FloatArray | None = None
     presliding: bool = False
 
     @property
-    def law_names(self) -> tuple[str, ...]:
-        """Law (n) of every joint, as the registry has it."""
-        own = self.sites[: len(self.joint_names)]
-        return tuple(site.law.name if site.stribeck is None else LOAD_VELOCITY.name for site in own)
+    def sites(self) -> tuple[FrictionSite, ...]:
+        """One a joint, then one a motor that turns with more than one of them.
+
+        A motor that turns with one joint only needs none: its friction cannot be separated from the joint's.
+        """
+        if self.stribeck:
+            laws = [_load_velocity(speed) for speed, _ in self.stribeck]
+        else:
+            laws = [make_linear_law(name) for name in self.law_names]
+        own = zip(self.joint_names, laws, np.eye(len(laws)), strict=True)
+        sites = [FrictionSite(name, law, row) for name, law, row in own]
+        if self.adding is not None:
+            places = [self.joint_names.index(name) for name in self.adding.joint_names]
+            inverse = np.linalg.inv(self.adding.matrix)
+            inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
+            for motor, row in zip(self.adding.motor_names, inverse, strict=True):
+                if np.count_nonzero(row) > 1:
+                    direction = np.zeros(len(laws))
+                    direction[places] = row
+                    sites.append(FrictionSite(motor, laws[places[int(np.argmax(np.abs(row)))]], direction))
+        return tuple(sites)
 
     @property
     def added(self) -> tuple[FrictionSite, ...]:
@@ -115,10 +134,10 @@ class FrictionColumns:
             for k in self.harmonics
             for wave in ("cos", "sin")
         ]
-        for joint in self.joint_names:
-            extra = (_OFFSET,) * self._needs_offset(joint) + _PER_KELVIN * (self.temperature is not None)
+        for site in self.sites[: len(self.joint_names)]:
+            extra = (_OFFSET,) * (not site.law.has_offset) + _PER_KELVIN * (self.temperature is not None)
             extra += (*waves, *_PRESLIDING * self.presliding)
-            found += [FrictionColumn(joint, parameter, False, parameter in waves) for parameter in extra]
+            found += [FrictionColumn(site.name, parameter, False, parameter in waves) for parameter in extra]
         return tuple(found)
 
     def columns(
@@ -132,18 +151,26 @@ class FrictionColumns:
         load : (N, n) torque behind friction, tau_out, for laws that depend on it [N m]
         inputs : ``temperature`` (N, n) [K or degrees Celsius], where friction depends on it
         """
-        columns, first = np.zeros((*velocity.shape, len(self.described))), 0
-        strain = dahl_strain(position) if self.presliding else np.zeros((*position.shape, 0))
-        for site in self.sites:
+        columns, sites, first = np.zeros((*velocity.shape, len(self.described))), self.sites, 0
+        for site in sites:
             share = site.direction / (site.direction @ site.direction)
             phi = site.law.regressor(velocity @ site.direction, load @ share)
             for joint in np.flatnonzero(site.direction).tolist():
                 columns[:, joint, first : first + phi.shape[1]] = site.direction[joint] * phi
             first += phi.shape[1]
-        for joint, name in enumerate(self.joint_names):
-            extra = self._extra(joint, name, position[:, joint], velocity[:, joint], inputs, strain[:, joint])
-            columns[:, joint, first : first + extra.shape[1]] = extra
-            first += extra.shape[1]
+        direction, beyond = np.sign(velocity), list[FloatArray]()
+        if self.temperature is not None:
+            warmth = inputs[TEMPERATURE] - self.temperature
+            beyond += [warmth * direction, warmth * velocity]
+        if self.harmonics:
+            waves = waves_of(position, self.harmonics) - (0.0 if self.waves is None else self.waves)
+            beyond += list(direction * np.moveaxis(waves, -1, 0))
+        if self.presliding:
+            beyond += list(np.moveaxis(dahl_strain(position), -1, 0) - direction)
+        for joint, site in enumerate(sites[: len(self.joint_names)]):
+            for signal in [np.ones_like(velocity)] * (not site.law.has_offset) + beyond:
+                columns[:, joint, first] = signal[:, joint]
+                first += 1
         return columns
 
     def of_load(self, velocity: FloatArray, load: FloatArray, values: FloatArray, change: FloatArray) -> FloatArray:
@@ -197,29 +224,6 @@ class FrictionColumns:
         """Velocities (N, k) of the sites."""
         return np.column_stack([velocity @ site.direction for site in self.sites])
 
-    def _needs_offset(self, joint: str) -> bool:
-        return not any(site.law.has_offset for site in self.sites if site.name == joint)
-
-    def _extra(
-        self,
-        joint: int,
-        name: str,
-        position: FloatArray,
-        velocity: FloatArray,
-        inputs: Mapping[str, FloatArray],
-        strain: FloatArray,
-    ) -> FloatArray:
-        direction = np.sign(velocity)
-        columns = [np.ones_like(velocity)] * self._needs_offset(name)
-        if self.temperature is not None:
-            warmth = inputs[TEMPERATURE][:, joint] - self.temperature[joint]
-            columns += [warmth * direction, warmth * velocity]
-        if self.harmonics:
-            waves = waves_of(position, self.harmonics)
-            columns += list((direction[:, None] * (waves if self.waves is None else waves - self.waves[joint])).T)
-        columns += list(strain.T - direction)
-        return np.column_stack(columns) if columns else np.zeros((velocity.size, 0))
-
 
 def dahl_strain(position: FloatArray) -> FloatArray:
     """Strains z (N, n, s) of ``dz = (dq - |dq| z) / s`` (Dahl 1968) along a path (N, n), from rest: zero.
@@ -238,51 +242,6 @@ def waves_of(position: FloatArray, harmonics: Sequence[float]) -> FloatArray:
     """Cosine and sine (..., 2 h) of multiples of positions (...)."""
     angles = position[..., None, None] * np.array(harmonics)[:, None] - np.array([0.0, 0.5 * np.pi])
     return np.asarray(np.cos(angles).reshape(*position.shape, -1))
-
-
-def friction_sites(
-    joint_names: Sequence[str], law_names: Sequence[str], coupling: Coupling | None = None
-) -> tuple[FrictionSite, ...]:
-    """A site for every joint, and one for every motor that turns with more than one of them (a coupled wrist).
-
-    A motor that turns with one joint only needs none: its friction cannot be separated from the joint's.
-
-    Parameters
-    ----------
-    joint_names, law_names : (n)
-    coupling : of some or all of the joints; None: every joint has its motor
-    """
-    sites = [
-        FrictionSite(name, make_linear_law(law), row)
-        for name, law, row in zip(joint_names, law_names, np.eye(len(joint_names)), strict=True)
-    ]
-    if coupling is not None:
-        places = [list(joint_names).index(name) for name in coupling.joint_names]
-        inverse = np.linalg.inv(coupling.matrix)
-        inverse[np.abs(inverse) < 1e-12 * np.abs(inverse).max()] = 0.0
-        for motor, row in zip(coupling.motor_names, inverse, strict=True):
-            if np.count_nonzero(row) > 1:
-                direction = np.zeros(len(joint_names))
-                direction[places] = row
-                law = law_names[places[int(np.argmax(np.abs(row)))]]
-                sites.append(FrictionSite(motor, make_linear_law(law), direction))
-    return tuple(sites)
-
-
-def load_velocity_sites(
-    joint_names: Sequence[str], stribeck: Sequence[tuple[float, float]]
-) -> tuple[FrictionSite, ...]:
-    """Sites with the law ``load_velocity`` in the form of Hamon et al. 2010, eqs. 25 and 30, for every joint.
-
-    Parameters
-    ----------
-    joint_names : (n)
-    stribeck : (n) q_s of every joint and its standard deviation [rad/s]
-    """
-    return tuple(
-        FrictionSite(name, _load_velocity(speed), row, (speed, sigma))
-        for name, (speed, sigma), row in zip(joint_names, stribeck, np.eye(len(joint_names)), strict=True)
-    )
 
 
 def _load_velocity(stribeck_velocity: float) -> LinearFrictionLaw:

@@ -47,7 +47,14 @@ from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
-from friction_estimator.identification.result import Identification, Part, Provenance, judged, merged
+from friction_estimator.identification.result import (
+    Identification,
+    Part,
+    Provenance,
+    about_condition,
+    about_score,
+    merged,
+)
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY
@@ -172,11 +179,6 @@ def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) ->
         raise ConfigError(
             f"stribeck_velocity is for the law {LOAD_VELOCITY.name!r} of this method, not for {options.law!r}"
         )
-    if options.coupled_friction != MOTORS and options.coupling is None:
-        raise ConfigError(
-            f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
-            "coupling, or robot.coupling in the robot's YAML"
-        )
 
 
 def identify_inverse_dynamics(
@@ -219,7 +221,8 @@ def _identify_part(
     findings = inverse_dynamics_findings(solution, parameters, left, samples)
     findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
     findings += about_projection(samples, columns.added, friction)
-    findings += judged(scores, solution.fit.condition) + about_friction(solution)
+    findings += [finding for score in scores for finding in about_score(score)]
+    findings += about_condition(solution.fit.condition) + about_friction(solution)
     found = Identification(
         friction=friction,
         parameters=parameters,
@@ -284,7 +287,7 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
     residuals = [solution.fit.residual[joint == k] for k in range(len(friction.joint_names))]
     limits = [REJECTED * robust_std(part) if part.size and options.solver.robust else np.inf for part in residuals]
     scale = solution.values[model.names.index("payload scale")] if options.body.payload_scale else 1.0
-    stribeck = tuple(site.stribeck[0] for site in friction.sites if site.stribeck is not None)
+    stribeck = tuple(speed for speed, _ in friction.stribeck)
     return TorquePrediction(
         joints=motions[0].joint_names,
         treatment=replace(motions[0].treatment or Treatment(FLAT * band, band), band_hz=band),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,18 +13,15 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import (
     FrictionColumns,
-    friction_sites,
-    load_velocity_sites,
     waves_of,
 )
 from friction_estimator.identification.inverse_dynamics.observation import WORKING_RATE, Observation, observe
 from friction_estimator.identification.joint_log import TEMPERATURE, Motion
 from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
 from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
-from friction_estimator.laws import laws_of_joints, linear_law_names
+from friction_estimator.laws import laws_of_joints
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray
 
 ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
@@ -107,7 +104,10 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
             f"unknown coupled_friction {options.coupled_friction!r}; it is one of {choices(COUPLED_FRICTION)}"
         )
     if options.coupling is None and options.coupled_friction == JOINTS_AND_MOTORS:
-        raise ConfigError(f"coupled_friction {JOINTS_AND_MOTORS!r} needs the coupling of the motors")
+        raise ConfigError(
+            f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
+            "coupling, or robot.coupling in the robot's YAML"
+        )
     return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
 
 
@@ -134,6 +134,7 @@ def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) 
 
 _STRIBECK_SHARE = 0.025
 """q_s before it is searched, in reference speeds: 0.03 of 1.2 rad/s in Hamon et al. 2010."""
+_SLOWEST = float(np.finfo(float).eps)
 
 
 def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tuple[str, ...]:
@@ -161,48 +162,32 @@ def friction_of_options(observations: Sequence[Observation], options: InverseDyn
     InputError
         When temperatures are wanted and were not recorded.
     """
-    names = observations[0].motion.joint_names
+    names, adding = observations[0].motion.joint_names, None
     if options.law == LOAD_VELOCITY.name:
-        return _load_velocity(names, observations, options)
-    if options.law not in linear_law_names():
-        known = choices((LOAD_VELOCITY.name, *linear_law_names()))
-        raise ConfigError(f"inverse dynamics cannot identify the law {options.law!r}; it can {known}")
-    adding = options.coupling if options.coupled_friction == JOINTS_AND_MOTORS else None
-    sites = friction_sites(names, live_laws(names, options), adding)
-    of_drive, waves = observations[0].commanded is not None, None
+        beyond = options.temperature or options.harmonics or options.presliding
+        if options.joint_laws or options.coupled_friction != MOTORS or beyond:
+            raise ConfigError(
+                f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics, presliding or coupled_friction "
+                f"{JOINTS_AND_MOTORS!r}; use a linear law"
+            )
+        plain = FrictionColumns(names, live_laws(names, options), stribeck=((1.0, 0.0),) * len(names))
+        speeds = np.full(len(names), options.stribeck_velocity or 0.0)
+        if options.stribeck_velocity is None:
+            speeds = _STRIBECK_SHARE * reference_speeds(observations, plain)
+        return replace(plain, stribeck=tuple((max(speed, _SLOWEST), 0.0) for speed in speeds.tolist()))
+    if options.coupled_friction == JOINTS_AND_MOTORS:
+        adding = options.coupling
+    of_drive, waves, temperature = observations[0].commanded is not None, None, None
     harmonics = (ONE_TURN if of_drive else ()) if options.harmonics is None else options.harmonics
     if harmonics:
         positions = np.concatenate([one.motion.position for one in observations])
         waves = waves_of(positions, harmonics).mean(axis=0)
-    return FrictionColumns(names, sites, _mean_temperature(observations, options), harmonics, waves, options.presliding)
-
-
-def _load_velocity(
-    names: tuple[str, ...], observations: Sequence[Observation], options: InverseDynamicsOptions
-) -> FrictionColumns:
-    beyond = options.temperature or options.harmonics or options.presliding
-    if options.joint_laws or options.coupled_friction != MOTORS or beyond:
-        raise ConfigError(
-            f"{LOAD_VELOCITY.name!r} takes no joint_laws, temperature, harmonics, presliding or coupled_friction "
-            f"{JOINTS_AND_MOTORS!r}; use a linear law"
-        )
-    plain = FrictionColumns(names, load_velocity_sites(names, [(1.0, 0.0)] * len(names)))
-    start = (
-        _STRIBECK_SHARE * reference_speeds(observations, plain)
-        if options.stribeck_velocity is None
-        else np.full(len(names), options.stribeck_velocity)
-    )
-    stribeck = [(float(speed), 0.0) for speed in np.maximum(start, np.finfo(float).eps)]
-    return FrictionColumns(names, load_velocity_sites(names, stribeck))
-
-
-def _mean_temperature(observations: Sequence[Observation], options: InverseDynamicsOptions) -> FloatArray | None:
-    """Mean temperature (n,) of all experiments together, which F_c and F_v are then about."""
-    if not options.temperature:
-        return None
-    if not all(TEMPERATURE in one.motion.inputs for one in observations):
-        raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
-    everything = np.concatenate([one.motion.inputs[TEMPERATURE] for one in observations])
-    if not np.isfinite(everything).all():
-        raise InputError("friction over temperature needs the temperature of every joint at every sample")
-    return np.asarray(everything.mean(axis=0))
+    if options.temperature:  # F_c and F_v are about the mean of all experiments together
+        if not all(TEMPERATURE in one.motion.inputs for one in observations):
+            raise InputError("friction over temperature needs the column 'temperature/<joint>' in every experiment")
+        everything = np.concatenate([one.motion.inputs[TEMPERATURE] for one in observations])
+        if not np.isfinite(everything).all():
+            raise InputError("friction over temperature needs the temperature of every joint at every sample")
+        temperature = everything.mean(axis=0)
+    laws = live_laws(names, options)
+    return FrictionColumns(names, laws, adding, (), temperature, harmonics, waves, options.presliding)

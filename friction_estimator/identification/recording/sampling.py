@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -60,17 +61,12 @@ def usual_period(time: FloatArray) -> float:
 def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
     """Where the samples (N,), strictly increasing in time [s], have no gap between them."""
     gaps = np.flatnonzero(np.diff(time) > LONGEST_BRIDGE * period) + 1
-    edges = np.concatenate([[0], gaps, [time.size]])
-    return tuple(
-        _stretch(int(start), time[start:stop], period) for start, stop in zip(edges[:-1], edges[1:], strict=True)
-    )
-
-
-def _stretch(start: int, time: FloatArray, period: float) -> Stretch:
-    steps = np.diff(time) / period
-    whole = np.diff(places(time, period))
-    jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
-    return Stretch(start, start + time.size, jitter, int(whole.sum()) - steps.size)
+    edges, found = [0, *gaps.tolist(), time.size], []
+    for start, stop in pairwise(edges):
+        steps, whole = np.diff(time[start:stop]) / period, np.diff(places(time[start:stop], period))
+        jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
+        found.append(Stretch(start, stop, jitter, int(whole.sum()) - steps.size))
+    return tuple(found)
 
 
 def longest_stretch(time: FloatArray, period: float) -> Stretch:
@@ -282,18 +278,13 @@ BANDS = 10.0
 """Comparison in bands of the motion: the first harmonics of friction's steps come through."""
 
 
-def last_bit(signal: FloatArray) -> float:
-    """Smallest step between two values (N,) that occur, zero for a constant; rounding of a computation is no step."""
-    steps = np.diff(np.unique(signal))
-    return float(steps[steps > _EQUAL * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
-
-
 def signal_to_noise(signal: FloatArray) -> float:
     """Standard deviation of a signal (N,) over that of its noise, one for noise alone, zero within a few steps.
 
     Noise is what second differences show, which a motion that is sampled well has little of, and rounding.
     """
-    bit = last_bit(signal)
+    steps = np.diff(np.unique(signal))  # the smallest one is the last bit; rounding of a computation is no step
+    bit = float(steps[steps > _EQUAL * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
     if np.ptp(signal) <= _BITS * bit:
         return 0.0
     second = np.diff(signal, 2)
