@@ -156,10 +156,6 @@ class Prior:
         """Knowledge of the parameters of both, which are independent."""
         return Prior(np.append(self.mean, other.mean), block_diag(self.precision, other.precision))
 
-    def scaled(self, factor: float) -> Prior:
-        """The prior with standard deviations divided by a factor."""
-        return Prior(self.mean, self.precision * factor**2)
-
 
 FOLDS = 5
 
@@ -285,7 +281,8 @@ def solve_values(
     weights, bounds = np.ones(problem.y.size), problem.nonnegative & options.bounded
     values = NormalEquations.of(problem, weights).values(bounds)
     if prior is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
-        prior = prior.scaled(max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny))
+        size = max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny)
+        prior = Prior(prior.mean, prior.precision * size**2)
         values = NormalEquations.of(problem, weights).values(bounds, prior)
     joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
     # a start that is too far off would reject good rows; nothing is reweighted in ordinary least squares

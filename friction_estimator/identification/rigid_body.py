@@ -204,7 +204,7 @@ class RigidBody:
         units = (*(() if known else model.standard_units), *[_DRIVE_UNIT] * len(drives))
         # random motions: what this robot can show at all, whatever the data
         q, v, a = np.random.default_rng(0).uniform(-np.pi, np.pi, (3, _RANDOM_SAMPLES, n))
-        W = self._standard(model.regressor(q, v, a), a, np.arange(len(units))).reshape(-1, len(units))
+        W = self._standard(model.regressor(q, v, a), a, np.arange(len(units))).reshape(_RANDOM_SAMPLES * n, len(units))
         self.base = base_parameters(self.standard_names, W, behind=model.behind)
         self.names: tuple[str, ...] = self.base.names
         self.units: tuple[str, ...] = tuple(units[k] for k in self.base.kept)

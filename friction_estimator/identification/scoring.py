@@ -130,10 +130,12 @@ class Scores:
     ----------
     squares : (n, b) sums over the rows of every joint and block of time
     power : (n, b) sums of the squared measurements; the same for all candidates
+    seen : (b,) blocks of time that have rows
     """
 
     squares: FloatArray
     power: FloatArray
+    seen: BoolArray
 
     def log_error(self, blocks: BoolArray) -> float:
         """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
@@ -160,7 +162,7 @@ def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], shr
     blocks = scores[0].squares.shape[1]
     everything = np.ones(blocks, dtype=bool)
     whole = np.array([one.log_error(everything) for one in scores])
-    seen = np.flatnonzero(scores[0].power.sum(axis=0) > 0.0)
+    seen = np.flatnonzero(scores[0].seen)
     without = np.array([[one.log_error(np.arange(blocks) != block) for block in seen] for one in scores])
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
@@ -189,7 +191,7 @@ def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     def summed(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(place, values, joints * _PIECES).reshape(joints, _PIECES), dtype=float)
 
-    return Scores(summed(size**2), summed(problem.y**2))
+    return Scores(summed(size**2), summed(problem.y**2), np.bincount(block, minlength=_PIECES) > 0)
 
 
 class FoldedProblem:

@@ -208,8 +208,14 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
     prior : as in the fit
     """
     problem, covariance = fit.problem, fit.covariance
+    usual, rejected = np.zeros_like(fit.weights), fit.weights == 0.0
+    for joint in np.unique(problem.joint):
+        usual[problem.joint == joint] = fit.weights[problem.joint == joint].max()
     for condition in conditions:
-        weights = _believed(fit, condition)
+        weights = fit.weights
+        if rejected.any():  # the weight of a usual row, wherever rows of the range are rejected again and again
+            ranges, again = _recurring(fit, condition)
+            weights = np.where(again[ranges] & rejected, usual, weights)
         blocks = range_blocks(problem, condition, _RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         here, there = np.diagonal(covariance), np.diagonal(spread)  # correlations are kept
@@ -227,19 +233,6 @@ def range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> 
         blocks[rows] = first + equal_ranges(condition[rows], min(ranges, int(rows.sum())))
         first = int(blocks[rows].max()) + 1
     return blocks
-
-
-def _believed(fit: LinearFit, condition: FloatArray) -> FloatArray:
-    """Weights (r,) of the fit, with those of a usual row wherever rows of the range are rejected again and again."""
-    rejected = fit.weights == 0.0
-    if not rejected.any():
-        return fit.weights
-    blocks, again = _recurring(fit, condition)
-    usual = np.zeros_like(fit.weights)
-    for joint in np.unique(fit.problem.joint):
-        rows = fit.problem.joint == joint
-        usual[rows] = fit.weights[rows].max()
-    return np.where(again[blocks] & rejected, usual, fit.weights)
 
 
 def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:

@@ -113,7 +113,7 @@ def test_without_a_filter_every_sample_is_as_recorded_gaps_included() -> None:
     motion = to_motion(log, Treatment(np.inf, np.inf, measured=True))
     assert np.array_equal(motion.velocity, log.velocity)
     np.testing.assert_allclose(motion.time, log.time, atol=1e-12)
-    with pytest.raises(InputError, match="none was recorded"):
+    with pytest.raises(InputError, match="velocity of every joint at every sample was not recorded"):
         to_motion(replace(log, velocity=None), Treatment(np.inf, np.inf))
 
 

@@ -39,7 +39,7 @@ from friction_estimator.identification.scoring import (
 from friction_estimator.laws import FrictionLaw, Role, law_names, make_law
 from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray
 
 _LATEST, _STEPS = 0.3, 60
 """Longest delay of an observer that is tried [s], and the number of delays."""
@@ -183,17 +183,6 @@ _FAST = 0.95
 """Quantile of the speed."""
 
 
-def _basis(law: FrictionLaw, samples: CurveSamples) -> FloatArray:
-    """Columns (N, c) that a law is linear in, or that meet its shape where it is not."""
-    velocity, shape = samples.velocity, np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
-    if not shape.any():
-        return torque_gradient(law, np.zeros(shape.size), velocity, samples.load)
-    fast = (float(np.quantile(np.abs(velocity), _FAST)) if velocity.size else 0.0) or 1.0
-    constant = [np.ones_like(velocity)] * law.has_offset
-    steps = (np.tanh(velocity / (scale * fast)) for scale in _SCALES)
-    return np.column_stack([np.sign(velocity), velocity, *steps, *constant])
-
-
 def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> NumberedRows:
     """The linear problem of some samples: the law, or what meets its shape, then the further columns.
 
@@ -207,7 +196,15 @@ def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> Number
     if samples.usable is not None:
         few &= samples.usable
     own = replace(samples, usable=None).select(few)
-    linear = time_rows(own, np.hstack((_basis(law, own), further_of(own))))
+    velocity, shape = own.velocity, np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
+    if shape.any():
+        fast = (float(np.quantile(np.abs(velocity), _FAST)) if velocity.size else 0.0) or 1.0
+        steps = (np.tanh(velocity / (scale * fast)) for scale in _SCALES)
+        constant = [np.ones_like(velocity)] * law.has_offset
+        basis = np.column_stack([np.sign(velocity), velocity, *steps, *constant])
+    else:
+        basis = torque_gradient(law, np.zeros(shape.size), velocity, own.load)
+    linear = time_rows(own, np.hstack((basis, further_of(own))))
     nothing = Prior.of_std(np.full(linear.W.shape[1], np.inf))
     return NumberedRows(linear, nothing, number[few], scored=samples.scored[few])
 

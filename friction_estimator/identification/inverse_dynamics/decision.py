@@ -306,25 +306,22 @@ def _timed(
     first = replace(estimate(model, held, usable, options.solver, urdf_sigma=start), late_command=command)
     left_out, choice = _choose_model(first, options)
     moved, delay, step = bool(choice.delay), 0.0, choice.delay
-    for _ in range(_ROUNDS if moved else 1):
+    for _ in range(_ROUNDS):
         delay += step
         shifted = shift_torque(held, delay, command)
         solution = estimate(model, shifted, usable, options.solver, ~left_out, urdf_sigma=choice.urdf_sigma)
         solution = replace(solution, late_command=command, delay=delay)
-        step = _remaining_delay(solution) if moved and options.delay is None else 0.0
+        if not moved or options.delay is not None:
+            break
+        problem = with_delay(solution.fit.problem, delay_column(solution))  # how late torques are after they were moved
+        prior, left = solution.prior.joined(delay_prior(delay)), NormalEquations.of(problem, solution.fit.weights)
+        step = float(left.values(problem.nonnegative, prior)[-1])
         if abs(step) < _SETTLED:
             break
     variance = delay_variance(solution, options.solver, moved or options.delay is not None) + choice.delay_variance
     candidates, spread = choice.candidates, choice.spread
     found = replace(solution, delay_variance=variance, candidates=candidates, spread=spread, dead_zone=zone, hold=hold)
     return found, notes
-
-
-def _remaining_delay(solution: Estimate) -> float:
-    """By how much torques are late after they were moved [s]."""
-    problem = with_delay(solution.fit.problem, delay_column(solution))
-    prior = solution.prior.joined(delay_prior(solution.delay))
-    return float(NormalEquations.of(problem, solution.fit.weights).values(problem.nonnegative, prior)[-1])
 
 
 def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[BoolArray, Estimate]:

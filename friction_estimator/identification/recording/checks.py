@@ -224,7 +224,10 @@ def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray 
     period : between two samples [s]
     position_limits : (n, 2) [rad or m], NaN or infinite where there is none
     """
-    limits = np.full((len(log.joint_names), 2), np.nan) if position_limits is None else position_limits
+    n = len(log.joint_names)
+    limits = np.full((n, 2), np.nan) if position_limits is None else np.asarray(position_limits, dtype=float)
+    if limits.shape != (n, 2):
+        raise InputError(f"{log.name}: limits of the positions have the shape {limits.shape}, expected {(n, 2)}")
     for joint, name in enumerate(log.joint_names):
         if outside := _outside(log.position[:, joint], limits[joint]):
             yield f"position/{name} {outside}"
