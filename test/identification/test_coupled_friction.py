@@ -146,7 +146,7 @@ def test_friction_of_joints_and_of_motors_that_add_to_it_has_separate_verdicts()
     ("options", "message"),
     [
         ({"coupled_friction": "gears"}, "'gears'; it is one of 'joints_and_motors', 'motors'"),
-        ({"coupling": None, "coupled_friction": "joints_and_motors"}, "needs the coupling"),
+        ({"coupling": None, "coupled_friction": "joints_and_motors"}, "give their coupling"),
         ({"law": "load_velocity", "coupled_friction": "joints_and_motors"}, "takes no .*'joints_and_motors'"),
         ({"joint_laws": ("elbow=six_slope",)}, "matches no joint; the joints are 'm0', 'm1'"),
     ],

@@ -76,36 +76,6 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     return tuple(found)
 
 
-IMPOSSIBLE = (
-    "no real bodies have these inertial parameters: the nearest ones leave {:.0f} in place of {:.0f} % of the torque: "
-    "check sign and unit of the torque, the joints of the URDF, and that nobody else moved the robot"
-)
-OTHER_SCALE = (
-    "the inertial parameters are {:.3g} times those of the URDF: check unit and sign of the torque, whether it is "
-    "that of the motor before its gear, and the masses of the URDF"
-)
-OTHER_MASS = (
-    "the inertial parameters are {:.2g} times those of the URDF: check the masses of the URDF, a payload, and the gain "
-    "of the torque"
-)
-LEFT_OVER = "a constant torque that is no part of the law was found; check the zero of the torque and gravity: {}"
-LATE = (
-    "the torque of {} was {} ms late compared with the positions (early where negative) and was moved back, "
-    "because the delay would count as viscous friction"
-)
-LATE_DRIVE = (
-    "the {} of the drives acts {} ms late; viscous friction and inertia are those of a drive whose feedback "
-    "is {}: otherwise they differ by kp and kd times the delay"
-)
-OLD_READINGS = (
-    "viscous friction is not above zero: a drive that acts on older readings than its recorded torque lowers it by kp "
-    "times their age, in all joints of such drives ({}): compare recordings with other gains, or state commands and "
-    "gains (--kp, --kd)"
-)
-NO_VISCOUS = (
-    "{}: this motion cannot separate viscous friction from a torque that is {:.1f} ms late: record motion with several "
-    "frequencies or constant speeds (friction_estimator plan)"
-)
 _GOOD = 0.1
 """Share of the torque that the nearest bodies that exist may leave, however sure the identified ones are."""
 _MANY_OUTLIERS = 0.01
@@ -120,28 +90,44 @@ _OTHER_MASS = 1.5
 """Factor that rounded masses of a URDF do not explain."""
 
 
-def inverse_dynamics_findings(
+def findings_of(
     solution: Estimate,
     parameters: ParameterTable,
     left: float,
     samples: Sequence[FrictionSamples],
+    joint_names: Sequence[str],
+    motors: Transmission,
+    live: IdentifiedParameters,
 ) -> list[Finding]:
-    """Findings about bodies, their scale, the shape of the friction, constant torques and outliers.
+    """Findings about bodies and their scale, friction, constant torques, delays, outliers, and shared motors.
 
     Parameters
     ----------
     parameters : of the estimate
     left : share of the torque that the nearest bodies that exist leave, zero where noise explains how far they are
-    samples : (n) friction as the data show it
+    samples : (n) friction as the data show it, of joints or the motors in their place
+    joint_names, motors : (n) joints, and the motors whose friction it is
+    live : (n) one law a joint
     """
     found, laws = [], solution.model.friction.law_names
     if left > _GOOD:
-        found.append(Finding(1.9, IMPOSSIBLE.format(100.0 * left, 100.0 * solution.fit.relative_error)))
-    scale = parameters.urdf_scale
-    if not 1.0 / _SCALE < scale < _SCALE:
-        found.append(Finding(1.91, OTHER_SCALE.format(scale)))
-    elif not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
-        found.append(Finding(1.0, OTHER_MASS.format(scale)))
+        found.append(
+            Finding(
+                1.9,
+                f"no real bodies have these inertial parameters: the nearest ones leave {100.0 * left:.0f} in place of "
+                f"{100.0 * solution.fit.relative_error:.0f} % of the torque: check sign and unit of the torque, the "
+                "joints of the URDF, and that nobody else moved the robot",
+            )
+        )
+    scale, checked = parameters.urdf_scale, "the masses of the URDF, a payload, and the gain of the torque"
+    impossible = not 1.0 / _SCALE < scale < _SCALE
+    if impossible:
+        checked = (
+            "unit and sign of the torque, whether it is that of the motor before its gear, and the masses of the URDF"
+        )
+    if impossible or not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
+        text = f"the inertial parameters are {scale:.3g} times those of the URDF: check {checked}"
+        found.append(Finding(1.91 if impossible else 1.0, text))
     shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
     names = solution.observations[0].motion.joint_names
     rejected, joint = outliers(solution.fit, conditions(solution)[0]), solution.fit.problem.joint
@@ -158,55 +144,56 @@ def inverse_dynamics_findings(
         for column, value in zip(solution.model.columns, solution.values, strict=False)
         if column.parameter.role is Role.OFFSET and column.site in lacking and value
     ]
-    left_over = [Finding(0.5, LEFT_OVER.format(", ".join(constants)))] if constants else []
-    return [*found, *_about_delay(solution), *shapes, *left_over]
+    found += [*_about_delay(solution), *shapes]
+    if constants:
+        text = "a constant torque that is no part of the law was found; check the zero of the torque and gravity"
+        found.append(Finding(0.5, f"{text}: {', '.join(constants)}"))
+    if motors.couples:
+        found += _about_joints_of_motors(samples, motors, joint_names)
+    return [*found, *_about_projection(samples, solution.model.friction.added, live), *_about_friction(solution)]
 
 
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
-    found = []
+    found, late = [], f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f} ms late"
     if abs(solution.delay) > _SURE * solution.delay_sigma:
-        late = f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f}"
         if solution.of_drive:
-            command = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
-            found.append(Finding(1.12, LATE_DRIVE.format(command[0], late, command[1])))
+            part, feedback = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
+            text = (
+                f"the {part} of the drives acts {late}; viscous friction and inertia are those of a drive whose "
+                f"feedback is {feedback}: otherwise they differ by kp and kd times the delay"
+            )
         else:
-            names = ", ".join(solution.observations[0].motion.joint_names)
-            found.append(Finding(1.12, LATE.format(names, late)))
+            text = (
+                f"the torque of {', '.join(solution.observations[0].motion.joint_names)} was {late} compared with the "
+                "positions (early where negative) and was moved back, because the delay would count as viscous friction"
+            )
+        found.append(Finding(1.12, text))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
-    for k, value, late, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
+    for k, value, shift, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
         column = solution.model.columns[k] if k < solution.model.friction_count else None
         viscous = column is not None and column.in_law and column.parameter.role is Role.VISCOUS
-        if column is not None and viscous and spread > _VAGUE * value and 2.0 * late**2 > spread**2:
+        if column is not None and viscous and spread > _VAGUE * value and 2.0 * shift**2 > spread**2:
             joints.append(column.site)
-    return found + [
-        Finding(1.16, NO_VISCOUS.format(joint, 1e3 * solution.delay_sigma)) for joint in dict.fromkeys(joints)
-    ]
+    for joint in dict.fromkeys(joints):
+        text = (
+            f"{joint}: this motion cannot separate viscous friction from a torque that is "
+            f"{1e3 * solution.delay_sigma:.1f} ms late: record motion with several frequencies or constant speeds "
+            "(friction_estimator plan)"
+        )
+        found.append(Finding(1.16, text))
+    return found
 
 
-OWN_FRICTION = (
-    "{}: friction of the motors leaves {:.2g} N m RMS that depend on the velocity of the joint, {:.0%} of its "
-    "friction: the joint has friction of its own (set coupled_friction to {!r}), or the coupling is wrong"
-)
-PROJECTED = (
-    "{} {} friction to several joints; the file has one law a joint, for a robot without robot.coupling, with an error "
-    "of {}: the whole friction is in the table of parameters only"
-)
 _WORTH_REPORTING = 0.05
 """Share of the friction of a joint that its motors leave."""
 
 
-def about_joints_of_motors(
+def _about_joints_of_motors(
     samples: Sequence[FrictionSamples], motors: Transmission, joint_names: Sequence[str]
 ) -> list[Finding]:
-    """Joints whose friction is not all of their motors.
-
-    Parameters
-    ----------
-    samples : (n) friction of the motors, at the same instants
-    motors, joint_names : (n)
-    """
+    """Joints (n) whose friction is not all of their motors, whose friction is given at the same instants."""
     velocity, fitted, used = (
         np.column_stack([getattr(one, name) for one in samples]) for name in ("velocity", "fitted", "used")
     )
@@ -220,21 +207,19 @@ def about_joints_of_motors(
         rms = velocity_dependent_rms(velocity[rows, joint], left[rows, joint])
         size = float(np.sqrt(np.mean(fitted[rows, joint] ** 2))) if rows.any() else 0.0
         if rms > _WORTH_REPORTING * size > 0.0:
-            found.append(Finding(1.16, OWN_FRICTION.format(joint_names[joint], rms, rms / size, JOINTS_AND_MOTORS)))
+            text = (
+                f"{joint_names[joint]}: friction of the motors leaves {rms:.2g} N m RMS that depend on the velocity of "
+                f"the joint, {rms / size:.0%} of its friction: the joint has friction of its own (set coupled_friction "
+                f"to {JOINTS_AND_MOTORS!r}), or the coupling is wrong"
+            )
+            found.append(Finding(1.16, text))
     return found
 
 
-def about_projection(
+def _about_projection(
     samples: Sequence[FrictionSamples], added: Sequence[FrictionSite], live: IdentifiedParameters
 ) -> list[Finding]:
-    """The error of the joints' laws for motors that add friction to several joints.
-
-    Parameters
-    ----------
-    samples : (n) friction of the joints
-    added : motors that add to it; none: no finding
-    live : (n) one law a joint
-    """
+    """The error of the joints' laws (n) for motors that add to the friction of several joints."""
     lost = []
     for joint, seen in enumerate(samples):
         if any(site.direction[joint] != 0.0 for site in added):
@@ -243,10 +228,15 @@ def about_projection(
     if not lost:
         return []
     names = ", ".join(site.name for site in added)
-    return [Finding(1.06, PROJECTED.format(names, "adds" if len(added) == 1 else "add", " and ".join(lost)))]
+    text = (
+        f"{names} {'adds' if len(added) == 1 else 'add'} friction to several joints; the file has one law a joint, for "
+        f"a robot without robot.coupling, with an error of {' and '.join(lost)}: the whole friction is in the table of "
+        "parameters only"
+    )
+    return [Finding(1.06, text)]
 
 
-def about_friction(solution: Estimate) -> list[Finding]:
+def _about_friction(solution: Estimate) -> list[Finding]:
     """Parameters of friction that the data do not show, at joints, and at motors that add to the friction of several.
 
     Friction of such a joint may as well be zero.
@@ -259,10 +249,15 @@ def about_friction(solution: Estimate) -> list[Finding]:
         own = site.name in friction.joint_names and others
         name = f"{site.name} without {', '.join(others)}" if own else site.name
         if (rows * (site.direction != 0.0)).any():
-            found += about_law(name, site.law, solution.values[part], solution.covariance[part, part], bool(own))
+            found += _about_law(name, site.law, solution.values[part], solution.covariance[part, part], bool(own))
     columns = [(solution.model.columns[k], solution.values[k]) for k in solution.kept if k < first]
     if any(one.in_law and one.parameter.role is Role.VISCOUS and value <= 0.0 for one, value in columns):
-        found.append(Finding(1.1, OLD_READINGS.format(choices(friction.joint_names))))
+        text = (
+            "viscous friction is not above zero: a drive that acts on older readings than its recorded torque lowers "
+            f"it by kp times their age, in all joints of such drives ({choices(friction.joint_names)}): compare "
+            "recordings with other gains, or state commands and gains (--kp, --kd)"
+        )
+        found.append(Finding(1.1, text))
     return found
 
 
@@ -270,7 +265,7 @@ _UNSEEN_SHARE = 0.5
 """A parameter whose sigma is more than this share of its prior was not seen."""
 
 
-def about_law(
+def _about_law(
     name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool
 ) -> list[Finding]:
     """Parameters (p,) of a law that the data do not show; ``optional``: they may as well be zero."""

@@ -25,13 +25,7 @@ from friction_estimator.identification.inverse_dynamics.estimated_parameters imp
     real_bodies,
 )
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
-from friction_estimator.identification.inverse_dynamics.findings import (
-    about_friction,
-    about_joints_of_motors,
-    about_projection,
-    inverse_dynamics_findings,
-    joint_scores,
-)
+from friction_estimator.identification.inverse_dynamics.findings import findings_of, joint_scores
 from friction_estimator.identification.inverse_dynamics.observation import comparison_limits
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
@@ -212,17 +206,15 @@ def _identify_part(
 ) -> Part:
     solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
     left, standard = real_bodies(solution)
-    columns, motors = solution.model.friction, friction_motors(options, model.joint_names)
     friction = live_parameters(solution)
     prediction = _prediction(solution, options, motions)
     scores = joint_scores(solution, options.solver, options.folds, prediction.rows(motions, model))
     samples = friction_samples(solution)
     parameters = parameter_table(solution)
-    findings = inverse_dynamics_findings(solution, parameters, left, samples)
-    findings += about_joints_of_motors(samples, motors, model.joint_names) if motors.couples else []
-    findings += about_projection(samples, columns.added, friction)
+    names = model.joint_names
+    findings = findings_of(solution, parameters, left, samples, names, friction_motors(options, names), friction)
     findings += [finding for score in scores for finding in about_score(score)]
-    findings += about_condition(solution.fit.condition) + about_friction(solution)
+    findings += about_condition(solution.fit.condition)
     found = Identification(
         friction=friction,
         parameters=parameters,
