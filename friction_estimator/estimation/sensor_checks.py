@@ -333,7 +333,7 @@ class SensorChecks:
         if (change := found.change) is not None:  # one that is not sure yet passes for other errors
             self._changing, second_cause = change.kind, f". Second in likelihood, {change.second}"
             errors = [(change.kind, change.place, change.size)] if change.second else []
-        elif not self.readings_are_wrong and self._health.innovation_excess <= 1.0:
+        elif not self.readings_are_wrong:
             errors = list(self._identified(second, found, before))
         checks = [check for error in errors if (check := self._error(*error)) is not None]
         yield from (check._replace(text=check.text + second_cause) for check in checks)
@@ -348,7 +348,7 @@ class SensorChecks:
         """Kind, joint or foot, and size of errors of sensors that are certain; of torque gains the surest one."""
         (gain, sigma), past = found.effort_gain, before.effort_gain[0]
         sure = _is_sure(gain, sigma, past)
-        if sure.any():
+        if sure.any() and self._health.innovation_excess <= 1.0:
             joint = int(np.divide(np.abs(gain), sigma, out=np.zeros_like(gain), where=sure).argmax())
             yield "effort_gain", joint, float(gain[joint])
         (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
