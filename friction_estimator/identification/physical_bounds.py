@@ -129,16 +129,17 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
     error = A @ standard - b
     pull = max(_PULL, float(error @ error) / standard.size)
     while True:
-        scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))  # units differ
+        # units of masses and inertias differ by millions
+        scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))
 
         def cost(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> float:
             error = A @ (scale * z) - b
             return float(0.5 * error @ error + pull * divergence.value(scale * z))
 
-        def slope(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
+        def gradient(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
             return scale * (A.T @ (A @ (scale * z) - b) + pull * divergence.gradient(scale * z)[0])
 
-        def bend(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
+        def hessian(z: FloatArray, scale: FloatArray = scale, pull: float = pull) -> FloatArray:
             return np.outer(scale, scale) * (A.T @ A + pull * divergence.gradient(scale * z)[1])
 
         options = {
@@ -146,7 +147,7 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
             "initial_trust_radius": _FIRST_STEP, "max_trust_radius": _LONGEST_STEP,
         }  # fmt: skip
         start = standard / scale
-        standard = scale * minimize(cost, start, method="trust-exact", jac=slope, hess=bend, options=options).x
+        standard = scale * minimize(cost, start, method="trust-exact", jac=gradient, hess=hessian, options=options).x
         if pull <= _PULL:
             return np.asarray(standard)
         pull = max(_PULL, pull * _PULL_FALLS)
