@@ -29,11 +29,12 @@ from friction_estimator.errors import BagError, ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.excitation import ExcitationOptions
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import input_handlers, input_topics, replay
+from friction_estimator.io.bags.replay import input_topics, replay
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.new_robot import guess_robot
 from friction_estimator.io.robot import Robot, as_robot, read_urdf
+from friction_estimator.messages.sensors import InputReader
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Column, make_table, number
 from friction_estimator.types import FrictionEstimate
@@ -146,18 +147,18 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     Between two messages the process sleeps as that of a robot does: the caches are then as cold as there.
     """
     inputs, _ = input_topics(reader, estimator.config)
-    handlers = input_handlers(estimator, inputs, estimator.add_joints)
+    readers = InputReader(estimator.config, estimator.joint_names).by_topic(inputs)
     compiled.prepare()
     estimates: list[FrictionEstimate] = []
     costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0
-    for message in reader.messages(handlers):
+    for message in reader.messages(readers):
         at = 1e-9 * (message.time_ns - reader.start_ns) - _WARM_UP
         if at >= 0.0:
             begun = begun or time.perf_counter() - at
             time.sleep(max(0.0, begun + at - time.perf_counter()))
         before, estimates = time.thread_time(), []
         with suppress(InputError):  # counted and left out by node and replay as well
-            estimates = handlers[message.topic](message.raw)
+            estimates = estimator.add(readers[message.topic](message.raw))
         cost += time.thread_time() - before
         if at < 0.0:
             cost = 0.0

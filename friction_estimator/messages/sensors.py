@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
+Sample = JointSample | ImuSample | WrenchSample | CommandSample
 _COVARIANCE_REST = "64x"
 _IMU_NUMBERS = f"104x 4d {_COVARIANCE_REST} 4d {_COVARIANCE_REST}"
 """Orientation with covariance; angular velocity, first of its covariance; acceleration, first of its covariance."""
@@ -79,6 +81,16 @@ class InputReader:
             )
             for foot in config.feet
         ]
+        self._by_topic: dict[str, Callable[[bytes], Sample]] = {
+            config.output.joint_states_topic: self.joint_state,
+            config.imu.topic: self.imu,
+            config.compensation.desired_topic: self.command,
+            **{foot.wrench_topic: partial(self.wrench, number) for number, foot in enumerate(config.feet)},
+        }
+
+    def by_topic(self, found: Mapping[str, str]) -> dict[str, Callable[[bytes], Sample]]:
+        """Methods that read the messages of topics, by full name; ``found``: full names by relative topic."""
+        return {found[name]: read for name, read in self._by_topic.items() if name in found}
 
     def joint_state(self, raw: bytes) -> JointSample:
         """Joint sample of a sensor_msgs/JointState: any order, other joints are ignored.
@@ -244,14 +256,7 @@ class _JointStates:
     def _read_layout(self, raw: bytes) -> _Layout:
         """Parse a message: names, and length of every array."""
         try:
-            scanner = CdrScanner(raw)
-            scanner.stamp()
-            scanner.string()
-            names = [scanner.string() for _ in range(scanner.uint32())]
-            counts, offsets = {}, {}
-            for field in ("position", "velocity", "effort"):
-                counts[field] = scanner.uint32()
-                offsets[field] = scanner.floats(counts[field])
+            scanner, names, counts, offsets = _scan_joint_state(raw)
         except ValueError as error:
             raise _malformed(self._topic, topics.JOINT_STATE, raw, error) from None
         order = self._order(names)
@@ -284,6 +289,47 @@ class _JointStates:
         if length == 0:
             return f"{self._topic}: {field} is empty, but the estimator needs {_NEEDED[field]}"
         return f"{self._topic}: {field} has {length} values for {joints} joint names"
+
+
+def _scan_joint_state(raw: bytes) -> tuple[CdrScanner, list[str], dict[str, int], dict[str, int]]:
+    """Pass a JointState: joint names, and length and offset of each field."""
+    scanner, counts, offsets = CdrScanner(raw), {}, {}
+    scanner.stamp()
+    scanner.string()
+    names = [scanner.string() for _ in range(scanner.uint32())]
+    for field in ("position", "velocity", "effort"):
+        counts[field] = scanner.uint32()
+        offsets[field] = scanner.floats(counts[field])
+    return scanner, names, counts, offsets
+
+
+Run = tuple[tuple[str, ...], NDArray[np.void]]
+"""Joint names (m), and fields ``sec``, ``nanosec``, ``position``, ``velocity`` and ``effort`` of k JointState messages.
+
+The last three are (k, m), or have another number of columns where the messages have another number of values.
+"""
+
+
+def read_joint_states(raws: Iterable[bytes]) -> Iterator[Run]:
+    """JointState messages as arrays, in runs with the same joints and lengths; ValueError for another message."""
+    layout = _UNKNOWN, tuple[str, ...](), np.dtype(np.void)
+
+    def layout_of(raw: bytes) -> tuple[_Structure, tuple[str, ...], np.dtype[np.void]]:
+        nonlocal layout
+        if not layout[0].is_that_of(raw):
+            scanner, names, counts, offsets = _scan_joint_state(raw)
+            order = scanner.order
+            fields: Any = {
+                "names": ["sec", "nanosec", *counts],
+                "formats": [f"{order}i4", f"{order}u4", *((f"{order}f8", (count,)) for count in counts.values())],
+                "offsets": [BODY, BODY + 4, *offsets.values()],
+                "itemsize": scanner.offset,
+            }
+            layout = _Structure.of(raw, scanner), tuple(names), np.dtype(fields)
+        return layout
+
+    for (structure, names, kind), run in groupby(raws, layout_of):
+        yield names, np.frombuffer(b"".join([raw[: structure.size] for raw in run]), kind)
 
 
 _NEEDED = {

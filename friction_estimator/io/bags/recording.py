@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -15,10 +14,11 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import header_stamp
+from friction_estimator.messages.cdr import NANOSECONDS, header_stamp
 from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder, RunDescription
+from friction_estimator.messages.sensors import Run, read_joint_states
 from friction_estimator.messages.topics import FRICTION
 from friction_estimator.types import FloatArray, IntArray
 
@@ -62,16 +62,10 @@ def read_recording(
 
 JOINT_STATES = "joint_states"
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Samples:
-    """Samples of one topic: ``n`` joints at ``N`` stamps; a field that the messages leave empty is None."""
-
-    stamp_ns: IntArray
-    position: FloatArray | None
-    velocity: FloatArray | None
-    effort: FloatArray | None
+Messages = dict[str, list[BagMessage]]
+Samples = tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray | None]
+"""Stamps (N,); position, velocity and effort (N, n), NaN in messages that leave one empty, None when all do."""
+_FRICTIONS = topics.FRICTION, topics.SIGMA, topics.MEASURED
 
 
 def joint_log_from_bag(
@@ -111,23 +105,25 @@ def joint_log_from_bag(
     found |= {foot.wrench_topic: reader.find_topic(foot.wrench_topic, topics.WRENCH) or "" for foot in feet}
     messages, digest = _read(reader, found, progress)
     main = JOINT_STATES if found[JOINT_STATES] else topics.FRICTION.name
-    names = tuple(joint_names) if joint_names is not None else _usual_joints(reader, found[main], messages[main])
-    samples = _samples(names, messages[main], "position")
-    if not samples.stamp_ns.size or samples.position is None:
-        there = {name for message in messages[main] for name in message.name}
+    runs = {name: _runs(reader, messages[name]) for name in (main, *(friction.name for friction in _FRICTIONS))}
+    names = tuple(joint_names) if joint_names is not None else _usual_joints(reader, found[main], runs[main])
+    stamp_ns, position, velocity, effort = _samples(names, runs[main], "position")
+    if position is None:
+        there = {name for recorded, _ in runs[main] for name in recorded}
         raise BagError(f"no message of {found[main]} in {reader.path} has positions of {choices(names)}; "
                        f"the joints are {choices(there)}")  # fmt: skip
-    inputs = _friction(names, samples.stamp_ns, messages)
+    inputs = _friction(names, stamp_ns, runs)
+    wrenches = {foot.wrench_topic: [reader.decode(one) for one in messages[foot.wrench_topic]] for foot in feet}
     return JointLog(
         reader.path.name,
         names,
-        (samples.stamp_ns - samples.stamp_ns[0]) * 1e-9,
-        samples.position,
-        samples.velocity,
-        samples.effort if main == JOINT_STATES else None,
+        (stamp_ns - stamp_ns[0]) * 1e-9,
+        position,
+        velocity,
+        effort if main == JOINT_STATES else None,
         MappingProxyType(inputs),
         digest=digest,
-        wrenches=MappingProxyType({} if config is None else _wrenches(config, samples.stamp_ns, messages)),
+        wrenches=MappingProxyType({} if config is None else _wrenches(config, stamp_ns, wrenches)),
     )
 
 
@@ -148,65 +144,72 @@ def _wrenches(config: Config, stamp_ns: IntArray, messages: dict[str, list[Any]]
 def _topics(reader: BagReader, topic: str) -> dict[str, str]:
     """Full name of each topic by its usual one, empty where the bag has none."""
     found = {JOINT_STATES: reader.find_topic(topic, topics.JOINT_STATE) or ""}
-    for friction in (topics.FRICTION, topics.SIGMA, topics.MEASURED):
+    for friction in _FRICTIONS:
         found[friction.name] = reader.find_topic(friction.name, friction.type) or ""
     if not found[JOINT_STATES] and (topic != JOINT_STATES or not found[topics.FRICTION.name]):
         raise BagError(f"the bag {reader.path} has no topic {topic!r}; it has {reader.topic_list()}")
     return found
 
 
-def _read(reader: BagReader, found: dict[str, str], progress: Progress | None) -> tuple[dict[str, list[Any]], str]:
+def _read(reader: BagReader, found: dict[str, str], progress: Progress | None) -> tuple[Messages, str]:
     usual = {full: name for name, full in found.items() if full}
-    messages: dict[str, list[Any]] = {name: [] for name in found}
+    messages: Messages = {name: [] for name in found}
     digest = hashlib.sha256()
     for done, message in enumerate(reader.messages(usual)):
         name = usual[message.topic]
         digest.update(name.encode())
         digest.update(message.raw)
-        messages[name].append(reader.decode(message))
+        messages[name].append(message)
         if progress is not None and done % 1000 == 0:
             progress(done, reader.message_count)
     return messages, digest.hexdigest()
 
 
-def _usual_joints(reader: BagReader, topic: str, messages: Sequence[Any]) -> tuple[str, ...]:
-    sets = Counter(tuple(message.name) for message in messages)
+def _runs(reader: BagReader, messages: Sequence[BagMessage]) -> list[Run]:
+    try:
+        return list(read_joint_states([message.raw for message in messages]))
+    except ValueError as error:
+        for message in messages:
+            reader.decode(message)  # its error names the message
+        raise BagError(f"the messages on {messages[0].topic} of {reader.path} cannot be decoded: {error}") from None
+
+
+def _usual_joints(reader: BagReader, topic: str, runs: Sequence[Run]) -> tuple[str, ...]:
+    sets = Counter[tuple[str, ...]]()
+    for names, table in runs:
+        sets[names] += table.size
     if not sets:
         raise BagError(f"the topic {topic} of {reader.path} has no message{reader.damage and f' ({reader.damage})'}")
     return max(sets, key=lambda names: (sets[names], len(names)))
 
 
-def _samples(joint_names: tuple[str, ...], messages: Sequence[Any], needed: str) -> _Samples:
+def _samples(joint_names: tuple[str, ...], runs: Sequence[Run], needed: str) -> Samples:
     """Samples of the messages that name all the joints and have the needed field."""
-    wanted = set(joint_names)
-    kept = [message for message in messages if wanted.issubset(message.name) and len(getattr(message, needed))]
-    stamps = np.array([header_stamp(message) for message in kept], dtype=np.int64)
-    return _Samples(stamps, *(_block(joint_names, kept, field) for field in ("position", "velocity", "effort")))
+    kept = [(names, table) for names, table in runs if set(joint_names) <= set(names) and table[needed].size]
+    if not kept:
+        return np.empty(0, dtype=np.int64), None, None, None
+    stamps = [table["sec"].astype(np.int64) * NANOSECONDS + table["nanosec"] for _, table in kept]
+    blocks = [
+        np.concatenate([_block(joint_names, names, table[field]) for names, table in kept])
+        for field in ("position", "velocity", "effort")
+    ]
+    position, velocity, effort = (None if np.isnan(block).all() else block for block in blocks)
+    return np.concatenate(stamps), position, velocity, effort
 
 
-def _block(joint_names: tuple[str, ...], messages: Sequence[Any], field: str) -> FloatArray | None:
-    """Values (N, n) of one field, NaN in messages that leave it empty; None when all do."""
-    block = np.full((len(messages), len(joint_names)), np.nan)
-    names: tuple[str, ...] = ()
-    order: list[int] = []
-    for row, message in enumerate(messages):
-        if tuple(message.name) != names:
-            names = tuple(message.name)
-            order = [names.index(joint) for joint in joint_names]
-        values = getattr(message, field)
-        if len(values) == len(names):
-            block[row] = np.asarray(values)[order]
-    return None if np.isnan(block).all() else block
+def _block(joint_names: tuple[str, ...], names: tuple[str, ...], values: FloatArray) -> FloatArray:
+    """Values (k, n) of these joints; NaN where there is not one for each of the names."""
+    if values.shape[1] != len(names):
+        return np.full((len(values), len(joint_names)), np.nan)
+    return np.take(values, [names.index(joint) for joint in joint_names], axis=1).astype(np.float64)
 
 
-def _friction(
-    joint_names: tuple[str, ...], stamp_ns: IntArray, messages: dict[str, list[Any]]
-) -> dict[str, FloatArray]:
+def _friction(joint_names: tuple[str, ...], stamp_ns: IntArray, runs: dict[str, list[Run]]) -> dict[str, FloatArray]:
     """Friction and its standard deviation at these stamps, NaN where nothing was measured."""
     kinds = {"friction": topics.FRICTION.name, "friction_sigma": topics.SIGMA.name}
-    efforts = {kind: _efforts(joint_names, messages[name]) for kind, name in kinds.items()}
+    efforts = {kind: _efforts(joint_names, runs[name]) for kind, name in kinds.items()}
     inputs = {kind: _at_stamps(stamp_ns, *found) for kind, found in efforts.items() if found is not None}
-    measured = _efforts(joint_names, messages[topics.MEASURED.name])
+    measured = _efforts(joint_names, runs[topics.MEASURED.name])
     if measured is not None:
         stamps, value = measured
         order = np.argsort(stamps, kind="stable")
@@ -216,10 +219,10 @@ def _friction(
     return inputs if "friction" in inputs else {}
 
 
-def _efforts(joint_names: tuple[str, ...], messages: Sequence[Any]) -> tuple[IntArray, FloatArray] | None:
+def _efforts(joint_names: tuple[str, ...], runs: Sequence[Run]) -> tuple[IntArray, FloatArray] | None:
     """Stamps (K,) and efforts (K, n); None when there is none."""
-    samples = _samples(joint_names, messages, "effort")
-    return None if samples.effort is None else (samples.stamp_ns, samples.effort)
+    stamp_ns, _, _, effort = _samples(joint_names, runs, "effort")
+    return None if effort is None else (stamp_ns, effort)
 
 
 def _at_stamps(stamp_ns: IntArray, found_ns: IntArray, found: FloatArray) -> FloatArray:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import islice
 
 from friction_estimator import compiled
 from friction_estimator.config import Config
@@ -23,15 +23,14 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RunDescription
-from friction_estimator.messages.sensors import InputReader
+from friction_estimator.messages.sensors import InputReader, Sample
 from friction_estimator.types import FrictionEstimate, JointSample
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of messages done and of all."""
 
-
-Handler = Callable[[bytes], list[FrictionEstimate]]
-"""Adds one serialized message to an estimator, and returns the estimates that are complete by it."""
+_BLOCK = 250
+"""Messages that are read, decoded, estimated from and written together: each of these has warm caches then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +105,6 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
         )
     outcome = {name: "friction is not compensated" if name in commands else "its limb is not measured" for name in full}
     return found, tuple(f"the bag lacks the topic {text}: {outcome[name]}" for name, text in missing.items())
-
-
-def input_handlers(
-    estimator: Estimator, inputs: Mapping[str, str], add_joints: Callable[[JointSample], list[FrictionEstimate]]
-) -> dict[str, Handler]:
-    """Functions that feed an estimator, by full topic name, of the topics that :func:`input_topics` has found.
-
-    ``add_joints`` takes the joint samples: the method of the estimator, or a function that calls it.
-    """
-    config, read = estimator.config, InputReader(estimator.config, estimator.joint_names)
-    by_topic: dict[str, Handler] = {
-        config.output.joint_states_topic: lambda raw: add_joints(read.joint_state(raw)),
-        config.imu.topic: lambda raw: estimator.add_imu(read.imu(raw)),
-        config.compensation.desired_topic: lambda raw: estimator.add_command(read.command(raw)),
-    }
-    for number, foot in enumerate(config.feet):
-        by_topic[foot.wrench_topic] = partial(_add_wrench, estimator, read, number)
-    return {inputs[topic]: handler for topic, handler in by_topic.items() if topic in inputs}
 
 
 def replay(
@@ -232,37 +213,33 @@ class _Replay:
     ) -> None:
         self._reader, self._writer, self._estimator, self._on_estimate = reader, writer, estimator, on_estimate
         self._on_message = on_message
-        names = estimator.joint_names
-        self._outputs = OutputMessages(estimator.config, names, urdf_xml)
+        self._outputs = OutputMessages(estimator.config, estimator.joint_names, urdf_xml)
         self._smoothed = isinstance(estimator, SmoothedEstimator)
-        self._handlers = input_handlers(estimator, inputs, self._add_joints)
+        self._inputs = InputReader(estimator.config, estimator.joint_names).by_topic(inputs)
         self._copied: set[str] = set()
         if writer is not None:
             self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
-            self._copied |= set(self._handlers) if copy_inputs else set()
+            self._copied |= set(self._inputs) if copy_inputs else set()
         self.refused = Refused()
         self.estimates = 0
         self._stamp_ns = 0
-        self._time_ns = 0
         self._arrived: dict[int, int] = {}
+        self._recorded: list[tuple[FrictionEstimate, int] | BagMessage] = []
 
     def run(self, progress: Progress | None) -> None:
         """Feed every message, in recorded order."""
         if self._writer is not None:
             for topic in self._outputs.topics:
                 self._writer.add_topic(topic.name, topic.type)
-        last_ns = self._reader.start_ns
-        for done, message in enumerate(self._reader.messages({*self._handlers, *self._copied, *self._on_message})):
-            if message.topic in self._copied and self._writer is not None:
-                self._writer.write_raw(message.topic, message.type, message.time_ns, message.raw)
-            if message.topic in self._handlers:
-                self._feed(message)
-            elif message.topic in self._on_message:
-                self._on_message[message.topic](message)
-            last_ns = message.time_ns
-            if progress is not None and done % 1000 == 0:
+        messages = self._reader.messages({*self._inputs, *self._copied, *self._on_message})
+        done, last_ns = 0, self._reader.start_ns
+        while block := list(islice(messages, _BLOCK)):
+            if progress is not None:
                 progress(done, self._reader.message_count)
-        self._write(self._estimator.flush(), last_ns)
+            self._feed(block)
+            done, last_ns = done + len(block), block[-1].time_ns
+        self._add(self._estimator.flush(), last_ns)
+        self._write()
         self._end_compensation(last_ns)
 
     def nothing_message(self) -> str:
@@ -273,39 +250,55 @@ class _Replay:
             "; ".join(reasons) or "there is no joint-state message in it"
         )
 
-    def _add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
-        if self._smoothed:
-            self._arrived[sample.stamp_ns] = self._time_ns
-        return self._estimator.add_joints(sample)
-
     def _end_compensation(self, time_ns: int) -> None:
         """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
         if self._estimator.compensation is not None and self.estimates and self._writer is not None:
             topic, message = self._outputs.no_compensation(self._stamp_ns)
             self._writer.write_raw(topic.name, topic.type, time_ns, message)
 
-    def _feed(self, message: BagMessage) -> None:
-        self._time_ns = message.time_ns
-        try:
-            estimates = self._handlers[message.topic](message.raw)
-        except InputError as error:
-            self.refused.note(message.topic, error)
-            return
-        if estimates:
-            self._write(estimates, message.time_ns)
+    def _feed(self, block: Sequence[BagMessage]) -> None:
+        """Use a block of messages, and write what they give."""
+        for message, sample in [(message, self._read(message)) for message in block]:
+            if message.topic in self._copied:
+                self._recorded.append(message)
+            if isinstance(sample, InputError):
+                self.refused.note(message.topic, sample)
+            elif sample is not None:
+                if self._smoothed and isinstance(sample, JointSample):
+                    self._arrived[sample.stamp_ns] = message.time_ns
+                try:
+                    self._add(self._estimator.add(sample), message.time_ns)
+                except InputError as error:
+                    self.refused.note(message.topic, error)
+            elif message.topic in self._on_message:
+                self._on_message[message.topic](message)
+        self._write()
 
-    def _write(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
+    def _read(self, message: BagMessage) -> Sample | InputError | None:
+        """Sample of a message, or why it cannot be used; None where the estimator does not use its topic."""
+        read = self._inputs.get(message.topic)
+        try:
+            return None if read is None else read(message.raw)
+        except InputError as error:
+            return error
+
+    def _add(self, estimates: list[FrictionEstimate], time_ns: int) -> None:
         for estimate in estimates:
             # smoothed estimates come seconds later: they are recorded at the time of their joint sample
-            recorded_ns = self._arrived.pop(estimate.stamp_ns, time_ns)
-            if self._writer is not None:
-                for topic, message in self._outputs.build(estimate):
-                    self._writer.write_raw(topic.name, topic.type, recorded_ns, message)
+            self._recorded.append((estimate, self._arrived.pop(estimate.stamp_ns, time_ns)))
             if self._on_estimate is not None:
                 self._on_estimate(estimate)
             self._stamp_ns = estimate.stamp_ns
         self.estimates += len(estimates)
 
-
-def _add_wrench(estimator: Estimator, read: InputReader, foot: int, raw: bytes) -> list[FrictionEstimate]:
-    return estimator.add_wrench(read.wrench(foot, raw))
+    def _write(self) -> None:
+        """Write copied messages and estimates."""
+        recorded, self._recorded = self._recorded, []
+        if (writer := self._writer) is None:
+            return
+        for one in recorded:
+            if isinstance(one, BagMessage):
+                writer.write_raw(*one)
+            else:
+                for topic, message in self._outputs.build(one[0]):
+                    writer.write_raw(topic.name, topic.type, one[1], message)
