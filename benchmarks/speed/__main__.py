@@ -3,7 +3,29 @@
     python -m benchmarks.speed [--only ROW ...]
 
 Fills the table of docs/results/performance.md. Lines of rows that are not measured stay as they are. The live rows need
-ROS 2. Takes ten minutes.
+ROS 2, and use a random domain on this machine only. Takes ten minutes. Close other programs first: CPU times leave
+pauses out, but replay, live rows and demo are measured in real time, and the row node runs four processes at once.
+
+Floor: pinocchio's computeAllTerms and rnea, and getFrameJacobian and getFrameClassicalAcceleration of both soles,
+    called from Python with the states of the same walk: what every estimator of this kind needs once a sample.
+Step: one call of Pipeline.step on the built-in walk with the noise paper_std, after 2 s. Blocks of 100 steps alternate
+    with blocks of 100 floors. CPU time of the thread, one thread of BLAS, no garbage collection of what was made at the
+    start, as in the node. Ratio of the medians of a block; the table has the median over the blocks and its quartiles.
+Calls: Python functions and kernels from four raw samples to the estimate, windows included, mean over 1,000 samples.
+Joints: the same step for Unitree's G1 (29 joints; needs example-robot-data) and the built-in biped.
+Raw samples: two wrenches, an IMU sample and a joint sample through Estimator.add_*. "With cold caches": 8 MiB of other
+    data were written just before, as other processes do while the node sleeps.
+Replay: duration of a 1 kHz bag over the time that reading, estimating and writing take. Median of three replays.
+Node: a robot sends four topics at 1 kHz; the estimator node; a yardstick node that receives the same as serialized
+    messages and publishes each joint state again; a listener to joint_friction, base_state and the yardstick node. Age:
+    arrival of an estimate minus the stamp of its joint sample. Lost: no estimate has the stamp of a joint sample.
+Split: the same with base state and friction in two nodes (graph:=split).
+Start: from the start of the process to the arrival of the first estimate, with a robot that sends already. Median of
+    five starts after a first one.
+Demo: friction_estimator demo --headless as a process; CPU time of demo, simulator and estimator together.
+Endurance: one walk without interruption, its last tenth against its first; less than 1 MiB more and ratios below 1.1
+    count as no growth. --steps 1000000 measures the required 1,000 s.
+Tests: CPU time of README's test command; only with --only tests.
 """
 
 from __future__ import annotations
