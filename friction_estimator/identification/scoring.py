@@ -149,7 +149,9 @@ Choice = tuple[int, tuple[int, ...], tuple[Candidate, ...]]
 """Number of the chosen candidate, numbers of all that predict as well as the best one, and all with their errors."""
 
 
-def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], shrinkage: bool = False) -> Choice:
+def choose(
+    decision: str, settings: Sequence[str], scores: Sequence[Scores], shrinkage: bool = False, slack: float = 0.0
+) -> Choice:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
     Parameters
@@ -158,6 +160,7 @@ def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], shr
     shrinkage : candidates are strengths of a prior: the standard error is that of the smallest error itself (Breiman et
         al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far smaller among such neighbours,
         would let the luck of one of many decide; False: that of the difference
+    slack : by how much the logarithm of the error must fall at least
     """
     blocks = scores[0].squares.shape[1]
     everything = np.ones(blocks, dtype=bool)
@@ -167,7 +170,8 @@ def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], shr
     best = int(np.argmin(whole))
     excess, parts = whole - whole[best], without - without[best]
     spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    slack = float(np.sqrt(seen.size - 1) * np.std(without[best])) if shrinkage else 0.0
+    if shrinkage:
+        slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
     rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(

@@ -52,7 +52,7 @@ from friction_estimator.identification.linear_problem import (
     folds_of,
     with_columns,
 )
-from friction_estimator.identification.recording.sampling import FLAT, usual_period
+from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
 from friction_estimator.identification.recording.zero_phase import (
     highest_cutoff,
     to_motions,
@@ -85,6 +85,10 @@ _KEPT = 4
 """Treatments whose rows are kept: the next comparison begins with some of them."""
 _ROWS_A_COLUMN = 5
 """Rows that a band must leave, in columns: fewer decide nothing."""
+_MOST_TRAVEL = 0.99
+"""Share of the variance of the position that a vibration of the joint is no part of."""
+_VIBRATES = math.log(1.5)
+"""By how much the logarithm of the error must fall where vibrations are left out: a band always fits itself best."""
 _ROUNDS = 4
 """Rounds, at most, in which the laws of all joints, or the delay, are chosen anew."""
 _SETTLED = 1e-6
@@ -138,21 +142,29 @@ def _choose_band(
     """Band that predicts best [Hz], and the candidates.
 
     A wide band shows more of friction's steps, and more of what is in no model: vibrations, a base that moves. Bands
-    are compared by the errors in the narrowest one.
+    are compared by the errors in the narrowest one; first the narrowest usual one with one that leaves vibrations out.
     """
     usual, highest = usual_treatment(logs, options.parallel_hz).band_hz, highest_cutoff(logs)
-    bands = [] if options.parallel_hz else [share * usual for share in SHARES]
-    usable = [band for band in bands if _is_enough(rows, Treatment(min(FLAT * band, highest), band))]
-    if len(usable) < 2:
+    if options.parallel_hz:
         return usual, ()
-    tried = [
-        Treatment(options.cutoff_hz or min(FLAT * band, highest), band, source)
-        for band in usable
-        for source in _sources(logs, options)
-    ]
-    scores, _, _ = _compared(rows, options, tried, usable[-1])
-    chosen, _, table = choose("band", [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried], scores)
-    return tried[chosen].band_hz, table
+    bands, table = [share * usual for share in SHARES], tuple[Candidate, ...]()
+    slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
+    for pool, slack in (((bands[-1], slow), _VIBRATES), (bands, 0.0)):
+        usable = [band for band in pool if _is_enough(rows, Treatment(min(FLAT * band, highest), band))]
+        if len(usable) < 2 or usable[-1] >= usable[0]:
+            continue
+        tried = [
+            Treatment(options.cutoff_hz or min(FLAT * band, highest), band, source)
+            for band in usable
+            for source in _sources(logs, options)
+        ]
+        scores, _, _ = _compared(rows, options, tried, usable[-1])
+        words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
+        chosen, _, candidates = choose("band", words, scores, slack=slack)
+        usual, table = tried[chosen].band_hz, table + candidates
+        if usual == slow:
+            break
+    return usual, table
 
 
 def _is_enough(rows: Rows, treatment: Treatment) -> bool:

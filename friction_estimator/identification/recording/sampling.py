@@ -307,8 +307,8 @@ def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray |
     )
 
 
-def motion_band(time: FloatArray, position: FloatArray) -> float:
-    """Frequency below which a position (N,) has 99.9 % of its variance, noise left out [Hz].
+def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL) -> float:
+    """Frequency below which a position (N,) has this share of its variance, noise left out [Hz].
 
     Noise hardly shows in a position, but may hold most of the variance of a velocity.
     """
@@ -317,11 +317,11 @@ def motion_band(time: FloatArray, position: FloatArray) -> float:
     power = np.abs(np.fft.rfft((even - even.mean()) * np.hanning(even.size))) ** 2
     floor = np.median(power[power.size // 2 :]) / np.log(2.0)  # of an exponential distribution, to its mean
     share = np.cumsum(np.maximum(power - floor, 0.0))
-    return float((np.searchsorted(share, _TRAVEL * share[-1]) + 1) / (period * even.size))
+    return float((np.searchsorted(share, travel * share[-1]) + 1) / (period * even.size))
 
 
-def comparison_band(log: JointLog) -> float:
-    """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there.
+def comparison_band(log: JointLog, travel: float = _TRAVEL) -> float:
+    """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there; ``travel`` as there.
 
     Raises
     ------
@@ -331,4 +331,4 @@ def comparison_band(log: JointLog) -> float:
     moving = np.flatnonzero(moving_joints(log.time, log.position, log.velocity))
     if not moving.size:
         raise InputError(f"{log.name}: no joint moves by more than its noise, so that there is no motion to filter")
-    return BANDS * max(motion_band(log.time, log.position[:, joint]) for joint in moving)
+    return BANDS * max(motion_band(log.time, log.position[:, joint], travel) for joint in moving)
