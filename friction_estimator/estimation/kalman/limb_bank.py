@@ -354,6 +354,10 @@ class LimbBank:
         for name, value in other.estimates._asdict().items():
             if (now := getattr(self._next, name)).shape == value.shape:
                 now[:] = value
+        self.dynamics.links = other.dynamics.links
+        for mine, theirs in zip(self.filters, other.filters, strict=True):
+            rows = mine.layout.model_error
+            mine.replace(np.r_[rows], theirs.state[rows], theirs.covariance[rows, rows])
         self.take_over(other, columns)
 
     def wrench_delay(self) -> FloatArray:

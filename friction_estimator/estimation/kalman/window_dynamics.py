@@ -318,11 +318,15 @@ class WindowDynamics:
     config : ``sensors``, ``kalman``
     robot : whose model is used
     laws : of the motors
+
+    Attributes
+    ----------
+    links : torques of wrong links and positions
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self._laws = robot, laws
-        self._links = LinkErrors(robot)
+        self.links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
@@ -340,7 +344,7 @@ class WindowDynamics:
         self._window: Window | None = None
         self._start: FloatArray = np.zeros(0)
         self._end = self._start
-        self._links.reset()
+        self.links.reset()
 
     def advance(self, window: Window) -> FloatArray:
         """Evaluate the robot model at the end of a window.
@@ -368,7 +372,7 @@ class WindowDynamics:
     def position_columns(self) -> FloatArray:
         """Torques (n, n) per error of the positions at the end of the window of :meth:`advance` [N m/rad]."""
         assert self._window is not None
-        return self._links.of_positions(self._window, self._dynamics)
+        return self.links.of_positions(self._window, self._dynamics)
 
     def link_columns(self, position: FloatArray) -> FloatArray:
         """Torques per error of the links over that window, with :meth:`position_columns`; once for each window.
@@ -378,7 +382,7 @@ class WindowDynamics:
         Buffer of :class:`LinkColumns`
         """
         assert self._window is not None
-        for mine, new in zip(self._columns, self._links.over(self._window, self._dynamics, position), strict=True):
+        for mine, new in zip(self._columns, self.links.over(self._window, self._dynamics, position), strict=True):
             mine[:] = new
         return self._columns_buffer
 
