@@ -17,7 +17,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.types import FloatArray
 
-Vector = tuple[float, float, float]
+Triple = tuple[float, float, float]
 """A 3-vector that one kernel makes for another: numba keeps a tuple in registers, and allocates memory for an array."""
 Quaternion = tuple[float, float, float, float]
 """``(w, x, y, z)``, for the same reason."""
@@ -176,7 +176,7 @@ def quadratic_form(row: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 @kernel
-def cross(a: Vector | FloatArray, b: Vector | FloatArray) -> Vector:
+def cross(a: Triple | FloatArray, b: Triple | FloatArray) -> Triple:
     """Cross product of two 3-vectors."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
@@ -199,7 +199,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @kernel
-def turned(A: FloatArray, x: Vector | FloatArray) -> Vector:
+def turned(A: FloatArray, x: Triple | FloatArray) -> Triple:
     """Product ``A x`` of a matrix (3, 3) and a vector (3,)."""
     return (
         A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],
@@ -209,7 +209,7 @@ def turned(A: FloatArray, x: Vector | FloatArray) -> Vector:
 
 
 @kernel
-def quaternion_exp(rotation_vector: Vector | FloatArray) -> Quaternion:
+def quaternion_exp(rotation_vector: Triple | FloatArray) -> Quaternion:
     """Unit quaternion of a rotation vector [rad]."""
     x, y, z = 0.5 * rotation_vector[0], 0.5 * rotation_vector[1], 0.5 * rotation_vector[2]
     angle = math.sqrt(x * x + y * y + z * z)
@@ -229,7 +229,7 @@ def quaternion_product(p: Quaternion | FloatArray, q: Quaternion | FloatArray) -
 
 
 @kernel
-def rotation_between(start: Quaternion | FloatArray, end: Quaternion | FloatArray) -> Vector:
+def rotation_between(start: Quaternion | FloatArray, end: Quaternion | FloatArray) -> Triple:
     """Rotation vector v, world axes, with ``end = exp(v) * start`` for unit quaternions [rad]."""
     w, x, y, z = quaternion_product(end, (start[0], -start[1], -start[2], -start[3]))
     sine = math.sqrt(x * x + y * y + z * z)

@@ -22,6 +22,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
     Quaternion,
+    Triple,
     bounded,
     cross,
     is_covariance,
@@ -34,7 +35,6 @@ from friction_estimator.linear_algebra import (
     turned,
     yaw_from_quaternion,
 )
-from friction_estimator.linear_algebra import Vector as Triple
 from friction_estimator.records import Blank, Record, allocate, pack, record
 from friction_estimator.types import GRAVITY, Attitude, FloatArray, Matrix, Vector
 

@@ -24,7 +24,7 @@ import numpy as np
 from friction_estimator.base.attitude import GYRO_BIAS_WALK, IMU_GAP_RATE
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import Vector as Triple
+from friction_estimator.linear_algebra import Triple
 from friction_estimator.records import record
 from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector
 

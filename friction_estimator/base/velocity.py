@@ -19,8 +19,15 @@ import numpy as np
 from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION_TIME, VIBRATION_STD
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import Vector as Triple
-from friction_estimator.linear_algebra import bounded, cross, matrix_from_quaternion, product, quaternion_exp, turned
+from friction_estimator.linear_algebra import (
+    Triple,
+    bounded,
+    cross,
+    matrix_from_quaternion,
+    product,
+    quaternion_exp,
+    turned,
+)
 from friction_estimator.records import record
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Vector
 

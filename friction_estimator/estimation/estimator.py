@@ -14,7 +14,7 @@ from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diag
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.inputs import SampleChecks
-from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Differentiator, Pipeline
+from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline, VelocityEstimator
 from friction_estimator.estimation.sensor_checks import SensorChecks
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
@@ -71,7 +71,7 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False
         self._diagnosed_ns = 0
-        self._differentiator = Differentiator(config, len(self._pipeline.robot.joint_names))
+        self._velocity_estimator = VelocityEstimator(config, len(self._pipeline.robot.joint_names))
         model = self._pipeline.robot
         self._sample_checks = SampleChecks(config, model, self._health)
         self._checks = SensorChecks(
@@ -286,7 +286,7 @@ class Estimator:
         for frame in frames:
             try:
                 if math.isnan(frame.velocity[0]):
-                    frame = self._differentiator.step(frame)
+                    frame = self._velocity_estimator.step(frame)
                 estimates += self._estimate(frame)
                 self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:

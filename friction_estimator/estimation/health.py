@@ -140,7 +140,7 @@ class Kind(Enum):
 
     SILENCE = "silence"
     PUBLISHERS = "second publisher"
-    RATE = "rate"
+    MESSAGE_RATE = "rate"
     LAG = "lag"
     LATE = "late readings"
     DELAY = "delay"
@@ -150,15 +150,15 @@ class Kind(Enum):
     STUCK_POSITION = "stuck position"
     STUCK_VELOCITY = "stuck velocity"
     STUCK_EFFORT = "stuck effort"
-    STUCK_RATE = "stuck angular velocity"
-    STUCK_FORCE = "stuck specific force"
+    STUCK_GYROSCOPE = "stuck angular velocity"
+    STUCK_ACCELEROMETER = "stuck specific force"
     STUCK_WRENCH = "stuck wrench"
     VELOCITY_SIGN = "sign of velocity"
     VELOCITY_UNIT = "unit of velocity"
-    FORCE_UNIT = "unit of specific force"
+    ACCELEROMETER_UNIT = "unit of specific force"
     IMU_DIRECTION = "direction of specific force"
     HEADING = "heading of the IMU"
-    RATE_UNIT = "angular velocity"
+    GYROSCOPE_UNIT = "angular velocity"
     WRENCH_DIRECTION = "direction of wrench"
     WRENCH_UNIT = "unit of wrench"
     NO_WRENCH = "no wrench"
@@ -166,7 +166,7 @@ class Kind(Enum):
     EFFORT_UNIT = "unit of effort"
 
 
-TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.RATE, Kind.LAG, Kind.LATE))
+TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.MESSAGE_RATE, Kind.LAG, Kind.LATE))
 """Silent sensors, refused readings, wrong rates and stamps."""
 ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OFFSET))
 """Errors that the estimate accounts for."""

@@ -59,7 +59,7 @@ def has_effort(sample: JointSample | SensorFrame | FrictionEstimate) -> bool:
     return not (effort.size == 0 or (math.isnan(effort[0]) and bool(np.isnan(effort).all())))
 
 
-class Differentiator:
+class VelocityEstimator:
     """Velocities of the joints from their positions alone, for drivers that publish none.
 
     The filter of joint motion finds noise and resolution of the positions as it does where velocities are measured.

@@ -87,7 +87,7 @@ _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
 
-_LONG = frozenset((Kind.HEADING, Kind.RATE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+_LONG = frozenset((Kind.HEADING, Kind.GYROSCOPE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
 
@@ -247,7 +247,7 @@ class SensorChecks:
             yield relations.torques(self._evidence(4), self._factor)
             return
         yield relations.gravity(two)
-        if (Kind.FORCE_UNIT, self._imu) not in findings.held:
+        if (Kind.ACCELEROMETER_UNIT, self._imu) not in findings.held:
             yield relations.directions(two)
         four = two if any(kind in _LONG for kind, _ in findings.held) else self._evidence(4)
         yield relations.turning(four)
@@ -281,7 +281,7 @@ class SensorChecks:
                 rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
-            yield Check(Kind.RATE, topic, low if hz < _SLACK * lowest else "")
+            yield Check(Kind.MESSAGE_RATE, topic, low if hz < _SLACK * lowest else "")
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
@@ -413,8 +413,8 @@ class SensorChecks:
             (Kind.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
             (Kind.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
             (Kind.STUCK_EFFORT, self._joints, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
-            (Kind.STUCK_RATE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
-            (Kind.STUCK_FORCE, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
+            (Kind.STUCK_GYROSCOPE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
+            (Kind.STUCK_ACCELEROMETER, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
         ]
         for row, foot in enumerate(self._feet, 3 * n + 2):
             what = f"the wrench of the foot sensor {foot.name!r}"

@@ -251,7 +251,7 @@ class EvidenceChecks:
         elif mean > GRAVITY * SCALED:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
-        yield Check(Kind.FORCE_UNIT, self._imu, text if remedy else "")
+        yield Check(Kind.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
     def directions(self, sums: Evidence) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
@@ -294,7 +294,7 @@ class EvidenceChecks:
         elif slope > SCALED:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
-        yield Check(Kind.RATE_UNIT, self._imu, text)
+        yield Check(Kind.GYROSCOPE_UNIT, self._imu, text)
 
     def feet_and_weight(self, sums: Evidence, known: Collection[tuple[Kind, str]]) -> Iterator[Check]:
         """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""

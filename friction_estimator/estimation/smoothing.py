@@ -32,8 +32,6 @@ class SmoothedEstimator(Estimator):
         When the observer is not ``kalman``, friction is to be compensated, or the lag is not positive.
     """
 
-    _smoother_class = KalmanSmoother
-
     def __init__(self, config: Config, urdf_xml: str, lag: float) -> None:
         if config.observer != "kalman":
             raise ConfigError(f"smoothing needs observer: kalman; {config.observer!r} has no smoother")
@@ -42,7 +40,7 @@ class SmoothedEstimator(Estimator):
         if math.isnan(lag) or lag <= 0.0:
             raise ConfigError(f"the smoother must look ahead: {lag:g} s is not a positive time")
         super().__init__(config, urdf_xml)
-        self._smoother = self._smoother_class(config, self._pipeline.robot, lag, self._health)
+        self._smoother = KalmanSmoother(config, self._pipeline.robot, lag, self._health)
         self._pipeline.friction = self._smoother.stage
         self._waiting: deque[tuple[SensorFrame, SensedFrame]] = deque()
 

@@ -53,8 +53,8 @@ class WholeBodyTorque:
     ----------
     residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
     uncertainty : (nv,) uncertainty torque of the networks [N, N m]
-    external, sigma : (nv,) external torque, residual without uncertainty torque, and its standard deviation [N, N m];
-        NaN also where the networks have not learned from such motions (:class:`Guard`)
+    sigma, external : (nv,) standard deviation of the external torque, and that torque, the residual without uncertainty
+        torque [N, N m]; NaN also where the networks have not learned from such motions (:class:`Guard`)
     dynamics : of the sample
     """
 

@@ -80,7 +80,7 @@ def _joints(name: str, when: When, description: str) -> Topic:
 FRICTION = _joints("joint_friction", When.SAMPLE, "friction torque [N m]; position and velocity echo the input")
 SIGMA = _joints("joint_friction/sigma", When.SAMPLE, "standard deviation of the friction torque [N m]")
 MEASURED = _joints(
-    "joint_friction/measured", When.CHANGE, "1: the friction comes from the observer, 0: from the friction law"
+    "joint_friction/measured", When.CHANGE, "1: measurements determine the friction, 0: the identified law alone does"
 )
 VALID = _joints(
     "joint_friction/valid",

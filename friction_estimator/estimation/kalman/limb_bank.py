@@ -28,7 +28,7 @@ from friction_estimator.estimation.kalman.limb_state import (
     find_limbs,
     joint_state_indices,
     law_bounds,
-    lay_out,
+    make_layout,
     sensor_errors,
 )
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
@@ -122,7 +122,7 @@ class LimbBank:
         self._places = [pack(place) for place in places]
         self.filters = []
         for limb in self.limbs:
-            layout = lay_out(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
+            layout = make_layout(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
         self._changes = ChangeComparison(self.limbs, self.filters, self._names, robot.foot_names)
         self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, FirstStates, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets, LimbWindow
 from friction_estimator.linear_algebra import bounded, cholesky, solve_lower, solve_positive
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
@@ -101,7 +101,7 @@ class FilterTable(NamedTuple):
     gain_noise : of each two torque gains less, in a second: their sum stays what it is
     """
 
-    first: FirstStates
+    first: BlockOffsets
     bounds: Block
     coulomb: Matrix
     presliding: Matrix

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.types import FloatArray
 
@@ -34,7 +34,7 @@ class LimbEvidence:
     layout : of the state
     """
 
-    def __init__(self, layout: LimbState) -> None:
+    def __init__(self, layout: LimbStateLayout) -> None:
         self._layout, self._states = layout, slice(layout.law.start, layout.size)
         self._sums: deque[FloatArray] = deque(maxlen=SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=SECONDS + 1)

@@ -20,7 +20,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     step_limb,
 )
 from friction_estimator.estimation.kalman.limb_evidence import LimbEvidence
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbState, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.records import allocate, buffer_of, pack, view
 from friction_estimator.types import FloatArray, IntArray
@@ -105,7 +105,9 @@ class LimbFilter:
     running : False until :meth:`begin`
     """
 
-    def __init__(self, layout: LimbState, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray) -> None:
+    def __init__(
+        self, layout: LimbStateLayout, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray
+    ) -> None:
         self._config = config
         self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.momentum.stop
@@ -221,14 +223,14 @@ class LimbFilter:
         self.running = False
         self.evidence.interrupt()
 
-    def step(self, window: LimbWindow | FloatArray, frozen: bool, touching: bool) -> bool:
+    def step(self, window: LimbWindow | FloatArray, frozen: bool, contact_transition: bool) -> bool:
         """Use one window; False where it is not finite, and changes nothing.
 
         Parameters
         ----------
         window : or its buffer
         frozen : True keeps law and calibration as they are
-        touching : True while a foot lands or lifts off: what does not fit then is an impact, never changed friction
+        contact_transition : True while a foot lands or lifts off: what does not fit then is an impact, not a change
         """
         (memory, now, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
         buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
@@ -249,7 +251,7 @@ class LimbFilter:
         else:
             innovation = self.now.innovation
             self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
-            if not touching and self._impacts.is_change:
+            if not contact_transition and self._impacts.is_change:
                 self._inflate_covariance(window, self._impacts.force, frozen)
                 self._impacts.clear()
             else:

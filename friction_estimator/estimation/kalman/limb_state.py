@@ -102,7 +102,7 @@ class MotorPriors:
 
 
 @record
-class FirstStates(NamedTuple):
+class BlockOffsets(NamedTuple):
     """First state of every block of a limb's filter, in the order of the blocks.
 
     For ``m`` joints with ``f`` feet and ``p`` law parameters a joint the blocks are momentum (m), model error (m), law
@@ -127,8 +127,8 @@ class FirstStates(NamedTuple):
 
 
 @dataclass(slots=True)
-class LimbState:
-    """Layout of the state of a limb, block by block as in :class:`FirstStates`.
+class LimbStateLayout:
+    """Layout of the state of a limb, block by block as in :class:`BlockOffsets`.
 
     Everything from ``links`` on is called calibration. Law and links are joint by joint; model error and law of joints
     that share motors are motor by motor. The torque delay is that of motor torques and wrenches after the joint motion,
@@ -156,7 +156,7 @@ class LimbState:
     compliance: slice
     position_offset: slice
     size: int
-    first: FirstStates
+    first: BlockOffsets
     prior_std: FloatArray
 
     @property
@@ -212,9 +212,9 @@ def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
     return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})
 
 
-def lay_out(
+def make_layout(
     limb: Limb, laws: JointLaws, config: KalmanConfig, noise: SensorNoise, floating: bool, motors: MotorPriors
-) -> LimbState:
+) -> LimbStateLayout:
     """State of a limb.
 
     Parameters
@@ -240,11 +240,11 @@ def lay_out(
         "compliance": motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
         "position_offset": np.zeros(m),
     }
-    assert tuple(prior) == FirstStates._fields
+    assert tuple(prior) == BlockOffsets._fields
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
-    first = FirstStates(0, *ends[:-1])
+    first = BlockOffsets(0, *ends[:-1])
     parts = {name: slice(start, end) for name, start, end in zip(first._fields, first, ends, strict=True)}
-    return LimbState(**parts, size=ends[-1], first=first, prior_std=np.concatenate([*prior.values()]))
+    return LimbStateLayout(**parts, size=ends[-1], first=first, prior_std=np.concatenate([*prior.values()]))
 
 
 @record

@@ -18,12 +18,12 @@ import numpy as np
 from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
-from friction_estimator.estimation.kalman.instant import (
+from friction_estimator.estimation.kalman.fbse_correction import (
     CORRECTION_THRESHOLD,
     Correctable,
-    correct_by_instant,
+    correct_by_measurements,
 )
+from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_schedule import LimbSchedule
@@ -329,7 +329,7 @@ class KalmanFriction:
         measured = None if feet is None else feet.measure(frame, out.wrenches, attitude, phase, dynamics)
         external, noise = np.stack((now.slow, now.fast)), np.stack((now.slow_noise, now.fast_noise))
         residual = external + now.model_error, noise + self.unmodelled_variance
-        correct_by_instant(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
+        correct_by_measurements(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
         left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)
         return estimate.friction, np.sqrt(now.variance + left)
 

@@ -11,7 +11,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
-from friction_estimator.estimation.kalman.limb_state import FirstStates, LimbWindow, stick_probability
+from friction_estimator.estimation.kalman.limb_state import BlockOffsets, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.link_errors import LinkColumns, LinkErrors
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
@@ -176,7 +176,7 @@ def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
 @kernel
 def _joint_terms(
     place: LimbPlace,
-    first: FirstStates,
+    first: BlockOffsets,
     window: Window,
     start: WindowEnd,
     end: WindowEnd,
@@ -219,7 +219,7 @@ def _joint_terms(
 @kernel
 def _foot_terms(
     place: LimbPlace,
-    first: FirstStates,
+    first: BlockOffsets,
     window: Window,
     start: WindowEnd,
     end: WindowEnd,

@@ -12,11 +12,11 @@ from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     Limb,
-    LimbState,
+    LimbStateLayout,
     LimbWindow,
     MotorPriors,
     law_bounds,
-    lay_out,
+    make_layout,
 )
 from friction_estimator.laws.joint_laws import JointLaws
 
@@ -33,10 +33,12 @@ def motors(joints: int) -> MotorPriors:
     return MotorPriors(np.full(joints, 0.5), np.full(joints, 0.01), np.full(joints, 1e-4))
 
 
-def layout_of(config: KalmanConfig, law: str = "three_slope", priors: MotorPriors | None = None) -> LimbState:
+def layout_of(config: KalmanConfig, law: str = "three_slope", priors: MotorPriors | None = None) -> LimbStateLayout:
     """Two joints, one foot; torque sensors without offset, rotors without inertia and stiff gears, or these priors."""
     limb = Limb(np.arange(JOINTS), np.array([0]))
-    return lay_out(limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(*np.zeros((3, JOINTS))))
+    return make_layout(
+        limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(*np.zeros((3, JOINTS)))
+    )
 
 
 def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors | None = None) -> LimbFilter:
@@ -47,7 +49,7 @@ def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors |
     )
 
 
-def random_windows(layout: LimbState, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
+def random_windows(layout: LimbStateLayout, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
     """Windows of a limb of two joints whose columns, torques and momenta are random."""
     windows = []
     for _ in range(count):
@@ -74,7 +76,7 @@ class SyntheticLimb:
     force_std, momentum_std : white noise of the mean forces of a window [N m], and of the momentum [kg m^2/s]
     """
 
-    layout: LimbState
+    layout: LimbStateLayout
     rng: np.random.Generator
     model_error_std: float = 0.0
     force_std: float = 0.0

@@ -7,7 +7,7 @@ import numpy as np
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbState, LimbWindow, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbStateLayout, LimbWindow, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import motors, random_windows
 
@@ -19,20 +19,22 @@ EMPTY = (4, 9)
 BIAS_VARIANCE = np.full(6, 0.5)
 
 
-def filtered(layout: LimbState, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
+def filtered(layout: LimbStateLayout, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
     """The filter after the windows, and the model error variance that each of them used."""
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)))
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
         variances.append(limb_filter.memory.model_error_variance.copy())
-        limb_filter.step(window, frozen=False, touching=False)
+        limb_filter.step(window, frozen=False, contact_transition=False)
         if k in EMPTY:
             limb_filter.correct_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
     return limb_filter, variances
 
 
-def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def batch(
+    layout: LimbStateLayout, windows: list[LimbWindow], variances: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean (w, s) and covariance (w s, w s) of all states given all readings: one big Gaussian, conditioned."""
     s, rows = layout.size, layout.momentum
     P = layout.prior_covariance()
@@ -82,7 +84,7 @@ def batch(layout: LimbState, windows: list[LimbWindow], variances: list[np.ndarr
 def test_the_filter_is_the_batch_least_squares_solution() -> None:
     rng = np.random.default_rng(2)
     limb = Limb(np.array([0, 1]), np.array([0]))
-    layout = lay_out(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), True, motors(2))
+    layout = make_layout(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), True, motors(2))
     windows = random_windows(layout, rng, WINDOWS)
     limb_filter, variances = filtered(layout, windows)
     mean, covariance = batch(layout, windows, variances)

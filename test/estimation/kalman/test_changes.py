@@ -9,7 +9,7 @@ from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.changes import ChangeComparison
 from friction_estimator.estimation.kalman.limb_evidence import LimbEvidence
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import (
     JOINTS,
@@ -36,7 +36,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
         if change is not None:
             change(limb)
         for _ in range(round((10.0 if change is None else seconds) / WINDOW)):
-            limb_filter.step(limb.window(), frozen=False, touching=False)
+            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
             limb_filter.checkpoint(limb.time)
             comparison.step(limb.time)
     return comparison
@@ -94,7 +94,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
     config, priors = KalmanConfig(), motors(2 * JOINTS)
     limbs = [Limb(np.arange(JOINTS), np.array([0])), Limb(np.arange(JOINTS, 2 * JOINTS), np.zeros(0, dtype=int))]
     laws = JointLaws(("three_slope",) * 2 * JOINTS)
-    layouts = [lay_out(limb, laws, config, NOISE, True, priors) for limb in limbs]
+    layouts = [make_layout(limb, laws, config, NOISE, True, priors) for limb in limbs]
     bounds = np.zeros_like(law_bounds(laws))
     filters = [LimbFilter(layout, config, bounds[:JOINTS], laws.presliding[:JOINTS]) for layout in layouts]
     comparison = ChangeComparison(limbs, filters, ("hip", "knee", "shoulder", "elbow"), ("sole",))
@@ -105,7 +105,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
         if number == round(10.0 / WINDOW):
             add("effort_gain", 1, 1.0)(robot[1])
         for limb, limb_filter in zip(robot, filters, strict=True):
-            limb_filter.step(limb.window(), frozen=False, touching=False)
+            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
             limb_filter.checkpoint(limb.time)
         comparison.step(robot[0].time)
     assert comparison.found is not None and comparison.found[:2] == ("effort_gain", 3)

@@ -28,7 +28,7 @@ def learned(
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **(noise or NOISY))
     limb.begin(limb_filter)
     for _ in range(windows):
-        limb_filter.step(limb.window(), frozen=False, touching=False)
+        limb_filter.step(limb.window(), frozen=False, contact_transition=False)
     return limb, limb_filter
 
 
@@ -59,7 +59,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
         limb.state[prior] *= signs  # Gaussian about zero, as the prior says
         limb.begin(limb_filter)
         for _ in range(150):
-            limb_filter.step(limb.window(), frozen=False, touching=False)
+            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
             innovations.append(limb_filter.now.consistency.copy())
         error, P = limb_filter.state - limb.state, limb_filter.covariance
         values, vectors = np.linalg.eigh(P)
@@ -111,7 +111,7 @@ def error_after_change(config: KalmanConfig) -> float:
     errors = []
     for _ in range(70):
         window = limb.window()
-        limb_filter.step(window, frozen=False, touching=False)
+        limb_filter.step(window, frozen=False, contact_transition=False)
         errors.append(np.abs(limb.friction(window, limb_filter.state) - limb.friction(window, limb.state)).max())
     return float(np.sqrt(np.mean(np.square(errors[20:]))))
 
@@ -125,15 +125,15 @@ def test_changed_friction_is_believed_within_a_fifth_of_a_second(monkeypatch):
 
 
 def test_what_does_not_fit_while_a_foot_lands_opens_nothing():
-    def opened(touching: bool) -> float:
+    def opened(contact_transition: bool) -> float:
         limb, limb_filter = learned(KalmanConfig(), 3)
         before = law_sigma(limb_filter)
         change_friction(limb)
         for _ in range(10):
-            limb_filter.step(limb.window(), frozen=False, touching=touching)
+            limb_filter.step(limb.window(), frozen=False, contact_transition=contact_transition)
         return float((law_sigma(limb_filter) / before).max())
 
-    assert opened(touching=True) < 1.1 < 1.5 < opened(touching=False)
+    assert opened(contact_transition=True) < 1.1 < 1.5 < opened(contact_transition=False)
 
 
 def test_blows_do_not_move_the_law():
@@ -145,7 +145,7 @@ def test_blows_do_not_move_the_law():
         before, sigma, rng = limb_filter.state[law].copy(), law_sigma(limb_filter), np.random.default_rng(9)
         for k in range(300):
             blow = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
-            limb_filter.step(limb.window(blow), frozen=False, touching=False)
+            limb_filter.step(limb.window(blow), frozen=False, contact_transition=False)
         return np.abs(limb_filter.state[law] - before) / sigma
 
     assert moved(KalmanConfig()).max() < 2.0
@@ -163,7 +163,7 @@ def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
         change_friction(limb)
         for number in range(100):
             window = limb.window()
-            limb_filter.step(window, frozen=True, touching=False)
+            limb_filter.step(window, frozen=True, contact_transition=False)
             truth = limb.friction(window, limb.state)
             if number >= 20:
                 errors.append(limb.friction(window, limb_filter.state) - truth)
@@ -180,7 +180,9 @@ def test_the_common_scale_of_the_torques_stays_fixed():
     gains = limb_filter.layout.effort_gain
     change_friction(limb)
     for k in range(200):
-        limb_filter.step(limb.window(np.ones(JOINTS) if k % 17 == 0 else None), frozen=k > 150, touching=False)
+        limb_filter.step(
+            limb.window(np.ones(JOINTS) if k % 17 == 0 else None), frozen=k > 150, contact_transition=False
+        )
         limb_filter.correct_foot_bias(0, np.full(6, 0.1), np.full(6, 0.1))
         assert abs(limb_filter.state[gains].sum()) < 1e-12
     assert np.abs(limb_filter.state[gains]).max() > 1e-4
@@ -197,7 +199,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
         limb.state[viscous] = -3.0
         limb.begin(limb_filter)
         for _ in range(300):
-            limb_filter.step(limb.window(), frozen=False, touching=False)
+            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
     assert free.state[viscous] < -2.0
     assert bounded.state[viscous] >= -1.001 * np.sqrt(bounded.covariance[viscous, viscous])
 
@@ -265,7 +267,7 @@ def test_the_covariance_stays_one():
     rng = np.random.default_rng(3)
     for k in range(300):
         blow = rng.normal(size=JOINTS) * 3.0 if rng.uniform() < 0.1 else None
-        limb_filter.step(limb.window(blow), frozen=rng.uniform() < 0.3, touching=rng.uniform() < 0.3)
+        limb_filter.step(limb.window(blow), frozen=rng.uniform() < 0.3, contact_transition=rng.uniform() < 0.3)
         if k % 50 == 0:
             limb_filter.skip(0.02)
             limb.begin(limb_filter)
@@ -287,7 +289,7 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
         resting = window % 40 >= 20
         limb.state[limb.layout.model_error.start] = torque if resting and sticks else 0.0
         read = limb.window()._replace(rest_variance=rests if resting else np.zeros(2))
-        limb_filter.step(read, frozen=False, touching=False)
+        limb_filter.step(read, frozen=False, contact_transition=False)
         held.append(limb_filter.state[limb.layout.model_error.start])
     return limb_filter, np.array(held)
 
@@ -303,7 +305,7 @@ def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_
 def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     limb, limb_filter = learned(KalmanConfig(), 4, 300, force_std=0.2, momentum_std=1e-3)
     at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
-    limb_filter.step(at_rest, frozen=False, touching=False)
+    limb_filter.step(at_rest, frozen=False, contact_transition=False)
     np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
     np.testing.assert_allclose(limb_filter.now.stick_variance, [25.0 / 3.0, 0.0])
 
@@ -318,7 +320,7 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
     for _ in range(20):
         limb.state[layout.model_error] = [torque, 0.0]
         at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.zeros(2, dtype=bool))
-        limb_filter.step(at_rest, frozen=False, touching=False)
+        limb_filter.step(at_rest, frozen=False, contact_transition=False)
     offset, sigma = limb_filter.state[layout.effort_offset], np.sqrt(limb_filter.covariance.diagonal())
     assert (np.abs(offset) < sigma[layout.effort_offset]).all()
     held = limb_filter.state[layout.model_error]

@@ -12,9 +12,9 @@ from friction_estimator.estimation.kalman.limb_state import (
     CHANGED,
     SLIP,
     Limb,
-    LimbState,
+    LimbStateLayout,
     MotorPriors,
-    lay_out,
+    make_layout,
     sensor_errors,
 )
 from friction_estimator.laws.joint_laws import JointLaws
@@ -26,8 +26,10 @@ LIMB = Limb(np.array([1, 2, 4]), np.array([1]))
 LAWS = JointLaws(("coulomb_viscous", "three_slope", "coulomb_viscous", "three_slope", "three_slope"))
 
 
-def layout(config: KalmanConfig | None = None, noise: SensorNoise | None = None, floating: bool = True) -> LimbState:
-    return lay_out(LIMB, LAWS, config or KalmanConfig(), noise or SensorNoise(), floating, motors(5))
+def layout(
+    config: KalmanConfig | None = None, noise: SensorNoise | None = None, floating: bool = True
+) -> LimbStateLayout:
+    return make_layout(LIMB, LAWS, config or KalmanConfig(), noise or SensorNoise(), floating, motors(5))
 
 
 def test_blocks_cover_the_state_without_gaps():

@@ -11,7 +11,7 @@ import pytest
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, lay_out
+from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
 from friction_estimator.estimation.kalman.stage import KalmanFriction, load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.joint_laws import JointLaws, MeanFriction, advance_strain, expected_friction
@@ -154,7 +154,7 @@ TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
 
 
 def filter_with(laws: JointLaws) -> LimbFilter:
-    layout = lay_out(LIMB, laws, FREE, SensorNoise(), True, motors(2))
+    layout = make_layout(LIMB, laws, FREE, SensorNoise(), True, motors(2))
     return LimbFilter(layout, FREE, np.zeros_like(law_bounds(laws)), laws.presliding)
 
 
@@ -169,8 +169,8 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
     for k, window in enumerate(windows[1:]):
         wide_now = wide.layout.size == kept.size
         small = window._replace(force_columns=np.ascontiguousarray(window.force_columns[:, kept]))
-        wide.step(window if wide_now else small, frozen=False, touching=False)
-        narrow.step(small, frozen=False, touching=False)
+        wide.step(window if wide_now else small, frozen=False, contact_transition=False)
+        narrow.step(small, frozen=False, contact_transition=False)
         if k == len(windows) // 2:
             assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
             wide.know_no_presliding()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, lay_out
+from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, make_layout
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
 from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, errors_that_last
 from friction_estimator.estimation.kalman.windows import Window
@@ -42,7 +42,7 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
     config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
     robot = RobotModel(config, urdf_xml)
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
-    layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
+    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
     dynamics.advance(window)
     motors, filter_of_leg = (
@@ -98,7 +98,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     config = suralp_config()
     robot, laws = RobotModel(config, urdf_xml), JointLaws(("coulomb_viscous",) * 12)
     limb = find_limbs(robot)[0]
-    layout = lay_out(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
+    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
     known = slice(layout.law.start, layout.law.start + 4)
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.instant import (
+from friction_estimator.estimation.kalman.fbse_correction import (
     Correctable,
-    correct_by_instant,
+    correct_by_measurements,
     weigh_measurement,
     weigh_residual,
 )
@@ -45,7 +45,7 @@ def corrected(
     feet = feet or FootBaseSensorEstimation(CONFIG, robot)
     measured = feet.measure(frame, frame.wrenches, instant.attitude, instant.phase, dynamics)
     estimate = Correctable(np.zeros(12), np.full(12, variance), np.zeros(12), *calibration, np.full(12, 5.0))
-    correct_by_instant(estimate, measured, transition, residual, np.full(12, 1.0))
+    correct_by_measurements(estimate, measured, transition, residual, np.full(12, 1.0))
     return estimate.friction, estimate.velocity_variance
 
 
@@ -109,7 +109,7 @@ def test_a_leg_whose_foot_lands_or_lifts_off_is_corrected_by_the_momentum_observ
 def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
     estimate = Correctable(*np.ones((2, 1)), *np.zeros((3, 1)), np.ones(1))
     residual = np.full((2, 1), 2.0), np.full((2, 1), 0.01)
-    correct_by_instant(estimate, None, np.zeros(1, dtype=bool), residual, np.zeros(1))
+    correct_by_measurements(estimate, None, np.zeros(1, dtype=bool), residual, np.zeros(1))
     assert estimate.friction[0] < 0.0 and estimate.velocity_variance[0] < 0.5
 
 

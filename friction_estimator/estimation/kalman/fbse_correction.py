@@ -105,7 +105,7 @@ def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatAr
                 velocity_variance[joint] *= 1.0 - gain
 
 
-def correct_by_instant(
+def correct_by_measurements(
     estimate: Correctable,
     measured: MeasuredFriction | None,
     transition: BoolArray,
