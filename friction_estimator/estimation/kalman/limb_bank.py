@@ -349,16 +349,16 @@ class LimbBank:
         self.refresh()
 
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
-        """Go on in the place of another bank: its estimates hold until the next window, and so do its feet."""
+        """Go on in the place of another bank, in the midst of its windows; ``columns`` of :meth:`take_over`."""
         self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
         for name, value in other.estimates._asdict().items():
             if (now := getattr(self._next, name)).shape == value.shape:
                 now[:] = value
-        self.dynamics.links = other.dynamics.links
+        self.dynamics.continue_from(other.dynamics)
+        self.visited.take_over(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
-            rows = mine.layout.model_error
-            mine.replace(np.r_[rows], theirs.state[rows], theirs.covariance[rows, rows])
-        self.take_over(other, columns)
+            mine.continue_from(theirs, columns)
+        self.refresh()
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""

@@ -190,12 +190,26 @@ class LimbFilter:
         ----------
         columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
         """
+        self._use_states(other, self.layout.learned(columns[0]), other.layout.learned(columns[1]))
+        self.now.free_at_rest[:] = other.now.free_at_rest
+
+    def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
+        """Go on in the place of another filter, in the midst of its windows; ``columns`` of :meth:`take_over`."""
+        head = np.r_[self._head]
         here, there = self.layout.learned(columns[0]), other.layout.learned(columns[1])
-        doubt = 1.0 if here.size == self.layout.size - self._head.stop else _DOUBT
-        self.replace(here, other.state[there], doubt * other.covariance[np.ix_(there, there)])
+        self._use_states(other, np.r_[head, here], np.r_[head, there])
+        for mine, known in zip(self.now, other.now, strict=True):
+            mine[:] = known
+        self.running, self._is_first, self._impacts = other.running, other._is_first, other._impacts
+
+    def _use_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
+        """Use states of another filter, and what it has found of the model error."""
+        learned = here >= self._head.stop
+        all_known = learned.sum() == self.layout.size - self._head.stop
+        doubt = np.where(learned & (not all_known), math.sqrt(_DOUBT), 1.0)
+        self.replace(here, other.state[there], np.outer(doubt, doubt) * other.covariance[np.ix_(there, there)])
         for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
             mine[:] = known
-        self.now.free_at_rest[:] = other.now.free_at_rest
         self.windows = other.windows
 
     def reset(self) -> None:

@@ -61,7 +61,7 @@ _RIPPLE_FOUND = (
     "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
-_STALE = 4.0
+_STALE = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
 
@@ -229,13 +229,13 @@ class KalmanFriction:
                 angle, (middle, width) = known - found, search.visited()
                 self.ripples = ripples
                 self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
+                self._buffer.restart()
                 self._ripple_search = RippleSearch(len(motors.names))
             else:
                 self._change_terms(ripples, not self._presliding_known)
             self._searched_at += RIPPLE_PERIOD  # the law must be known first
             text = _RIPPLE_CORRECTED if known else _RIPPLE_FOUND
             self._health.add_event("ripple", stamp_ns, text.format(found, known))
-            self._buffer.reset()
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""
@@ -258,8 +258,12 @@ class KalmanFriction:
         """Go on with other terms: new filters that know what those of before have found of the terms that both have."""
         before, laws = self.bank, self.terms
         self._start_filters(ripples, presliding)
-        self.bank.continue_from(before, self.terms.common_columns(laws))
-        self._buffer.restart()
+        columns = here, there = self.terms.common_columns(laws)
+        self.bank.continue_from(before, columns)
+        if here.size == self.terms.parameter_count:
+            self._buffer.keep_terms(there)
+        else:  # what the new terms were in the samples of the window is not known
+            self._buffer.restart()
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""

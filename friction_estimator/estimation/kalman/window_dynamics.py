@@ -346,6 +346,17 @@ class WindowDynamics:
         self._end = self._start
         self.links.reset()
 
+    def continue_from(self, other: WindowDynamics) -> None:
+        """Go on after the windows of another one, of the same robot with other laws."""
+        self.links, self._window = other.links, other._window
+        if other._window is not None:
+            dry = self._dry_regressor(other._window)
+            self._end = packed(view(WindowEnd, other._end)._replace(dry_regressor=dry))
+
+    def _dry_regressor(self, window: Window) -> FloatArray:
+        """Regressor (n, p) of the laws at a slow motion under the load of a window."""
+        return self._laws.regressor(self._dry_speed, self._robot.motors.torque(window.effort))
+
     def advance(self, window: Window) -> FloatArray:
         """Evaluate the robot model at the end of a window.
 
@@ -359,7 +370,7 @@ class WindowDynamics:
         if before is not None:
             moved = end.position - before.end.position
             speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
-        dry = self._laws.regressor(self._dry_speed, robot.motors.torque(window.effort))
+        dry = self._dry_regressor(window)
         self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
         self._start = buffer.copy() if before is None else self._end

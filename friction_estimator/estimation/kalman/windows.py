@@ -22,7 +22,7 @@ from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_a
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.records import packed, record, set_scalars, view
-from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, Matrix, Vector
+from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
 
 _FEWEST, _MOST = 3, 1000
 """Samples of a window."""
@@ -328,6 +328,17 @@ class WindowBuffer:
         """Begin anew with samples of the same period, perhaps of other laws."""
         self._rows, self._size = np.empty((0, 0)), 0
         self._first, self._opened = True, math.inf
+
+    def keep_terms(self, columns: IntArray) -> None:
+        """Go on with some columns (q,) of the regressor alone."""
+        if not self._size:
+            self.restart()
+            return
+        n, k, p = self._shape
+        other, regressor = np.split(self._rows, [self._law], axis=1)
+        kept = regressor.reshape(-1, n, p)[:, :, columns].reshape(len(regressor), -1)
+        self._shape, self._rows = (n, k, columns.size), np.concatenate((other, kept), axis=1)
+        self._lay_out()
 
     def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
         """Row of a new sample at a time since the restart [s], to be filled by :func:`write_sample`."""
