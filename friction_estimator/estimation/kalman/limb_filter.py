@@ -125,6 +125,7 @@ class LimbFilter:
         window = LimbWindow(0.0, *[np.zeros(shape) for shape in (m, (m, size), (m, m), m, (m, m), m, m, m, m)])
         window_buffer, self.window = pack(window)
         self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
+        self.running, self._is_first, self._impacts = False, True, ImpactDetector(m)
         self.evidence = LimbEvidence(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan

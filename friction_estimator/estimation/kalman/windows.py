@@ -326,7 +326,7 @@ class WindowBuffer:
 
     def restart(self) -> None:
         """Begin anew with samples of the same period, perhaps of other laws."""
-        self._rows, self._size = np.empty((0, 0)), 0
+        self._rows, self._size, self._shape = np.empty((0, 0)), 0, (0, 0, 0)
         self._first, self._opened = True, math.inf
 
     def keep_terms(self, columns: IntArray) -> None:
@@ -337,7 +337,8 @@ class WindowBuffer:
         n, k, p = self._shape
         other, regressor = np.split(self._rows, [self._law], axis=1)
         kept = regressor.reshape(-1, n, p)[:, :, columns].reshape(len(regressor), -1)
-        self._shape, self._rows = (n, k, columns.size), np.concatenate((other, kept), axis=1)
+        self._shape = n, k, columns.size
+        self._rows = np.concatenate((other, kept), axis=1)
         self._lay_out()
 
     def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
