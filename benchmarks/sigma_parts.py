@@ -61,8 +61,8 @@ class RecordingEstimator(Estimator):
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
         super().__init__(config, urdf_xml)
-        self.stage = RecordingStage(config, self._pipeline.robot)
-        self._pipeline.friction = self.stage
+        self.stage = RecordingStage(config, self.pipeline.robot)
+        self.pipeline.friction = self.stage
 
 
 @command

@@ -187,13 +187,13 @@ def walk(spells: Sequence[Spell], compensates: bool, seconds: float, start: floa
         if time > seconds - 1.0:
             last = max(last, float(np.abs(torque).max()))
         if not named and time > start and samples % 10 == 0:
-            doubts = dict(zip(estimator.joint_names, estimator.doubts(), strict=True))
-            doubts = {joint: text for joint, text in doubts.items() if text and not text.startswith(_UNKNOWN)}
-            doubted = [f"{', '.join(doubts)}: {next(iter(doubts.values()))}"] if doubts else []
+            invalid = dict(zip(estimator.joint_names, estimator.invalid_reasons(), strict=True))
+            invalid = {joint: text for joint, text in invalid.items() if text and not text.startswith(_UNKNOWN)}
+            doubted = [f"{', '.join(invalid)}: {next(iter(invalid.values()))}"] if invalid else []
             named = next(iter([*estimator.health.findings, *doubted]), "")
             after = time - start
     assert estimator.compensation is not None
-    states = zip(estimator.joint_names, estimator.compensation.states(estimator.doubts()), strict=True)
+    states = zip(estimator.joint_names, estimator.compensation.states(estimator.invalid_reasons()), strict=True)
     reasons = tuple(f"{joint}: {state}" for joint, state in states if "% of the torque" in state)
     error = float(np.sqrt(square / max(samples, 1)))
     return Loop(error, samples, last, tuple(later), beyond, named, after if named else np.nan, reasons)

@@ -383,7 +383,7 @@ class JointFriction:
     law: LawEstimate
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class JointEstimate(JointFriction):
     """Friction of the joints in one joint-state sample.
 
@@ -398,7 +398,7 @@ class JointEstimate(JointFriction):
     effort: FloatArray
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FrictionEstimate(JointEstimate):
     """Output of ``Pipeline.step``, one per joint-state sample.
 
@@ -407,7 +407,7 @@ class FrictionEstimate(JointEstimate):
     position : (n,) echo of the input
     phase : contact phase
     base : base state
-    valid : (n,) False for joints whose friction should not be used now, see ``Estimator.doubts``
+    valid : (n,) False for joints whose friction should not be used now, see ``Estimator.invalid_reasons``
     compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 

@@ -102,11 +102,11 @@ def state_errors(estimator: Estimator, walk: Walk, sensors: SensorErrors) -> Ite
     Readings are ``(1 + gain) truth + bias``, at their stamps as old as the delay; links are those of the true URDF
     against the given one.
     """
-    stage = estimator._pipeline.friction
+    stage = estimator.pipeline.friction
     assert isinstance(stage, KalmanFriction)
     bank = stage.bank
     robot, links = walk.robot, _link_errors(walk)
-    rotation = estimator._pipeline.robot.rotation_imu_to_base
+    rotation = estimator.pipeline.robot.rotation_imu_to_base
     for limb, one in zip(bank.limbs, bank.filters, strict=True):
         layout, joints, feet = one.layout, limb.joints, limb.feet
         places = np.arange(layout.links.start, layout.links.stop).reshape(-1, 4)

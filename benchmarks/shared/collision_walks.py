@@ -117,11 +117,12 @@ class StudyEstimator(Estimator):
 
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot.config, robot.urdf_xml)
-        self._stage = SignalStage(self._pipeline.robot, robot.config.momentum.inputs_are_held)
+        self._stage = SignalStage(self.pipeline.robot, robot.config.momentum.inputs_are_held)
         self.rows: list[tuple[Any, ...]] = []
 
-    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        estimates, sensed = super()._estimate(frame), self._pipeline.sensed
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """As of :class:`Estimator`, and keep a row."""
+        estimates, sensed = super().process(frame), self.pipeline.sensed
         if sensed is None or not has_effort(frame):
             self._stage.reset()
             return estimates

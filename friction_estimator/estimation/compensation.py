@@ -85,12 +85,12 @@ class PassivityCheck:
             return
         step = estimate.position - position
         measured = estimate.friction - np.nan_to_num(estimate.external_torque)
-        work, doubt = torque * step, estimate.sigma * np.abs(step)
-        rows = np.nan_to_num(np.stack((work, measured * step, doubt, work, np.abs(work))), posinf=LARGEST)
+        work, uncertain = torque * step, estimate.sigma * np.abs(step)
+        rows = np.nan_to_num(np.stack((work, measured * step, uncertain, work, np.abs(work))), posinf=LARGEST)
         self._energy = np.exp(-dt / _WINDOWS) * self._energy + rows
-        given, taken, doubt, lately, exchanged = self._energy
+        given, taken, uncertain, lately, exchanged = self._energy
         self.excess = (given - taken) / _WINDOW
-        slack = np.maximum(doubt, _TOLERANCE * np.abs(taken))
+        slack = np.maximum(uncertain, _TOLERANCE * np.abs(taken))
         self.too_large, self.brakes = given - taken > slack, lately < -0.5 * exchanged
 
 
@@ -115,7 +115,7 @@ class FrictionCompensation:
     idle : why all torques are zero now, empty when they need not be
     compensated : (n,) True where the law was known well enough for some torque at the newest sample
     trusted : (n,) False where the torque fades out
-    part : (n,) part of the torque that is left where there is a doubt, 0 to 1
+    part : (n,) part of the torque that is left where the estimate is not valid, 0 to 1
     passivity : check of the torques before they fade
     """
 
@@ -143,16 +143,16 @@ class FrictionCompensation:
         self.trusted: BoolArray = np.ones(self._limit.size, dtype=bool)
         self.part, self.passivity = np.ones(self._limit.size), PassivityCheck(self._limit.size)
 
-    def states(self, doubts: Sequence[str]) -> list[str]:
-        """State of each joint (n) in words, with the reason; ``doubts`` as of ``Estimator.doubts``."""
+    def states(self, invalid_reasons: Sequence[str]) -> list[str]:
+        """State of each joint (n) in words, with the reason; the parameter is ``Estimator.invalid_reasons()``."""
         check, part, texts = self.passivity, self.part.tolist(), []
-        for joint, doubt in enumerate(doubts):
+        for joint, reason in enumerate(invalid_reasons):
             if check.too_large[joint]:
-                doubt = _TOO_LARGE.format(check.excess[joint])
+                reason = _TOO_LARGE.format(check.excess[joint])
             elif check.brakes[joint]:
-                doubt = _BRAKES
+                reason = _BRAKES
             state = "compensated" if self.compensated[joint] else "at rest, or its law is not known well enough"
-            texts.append(f"{part[joint]:.0%} of the torque: {doubt}" if doubt else state)
+            texts.append(f"{part[joint]:.0%} of the torque: {reason}" if reason else state)
         return texts
 
     def set_command(self, sample: CommandSample) -> None:

@@ -61,7 +61,7 @@ ADVICE = {
 """What each kind of problem or note means, and what to do about it; first what explains the others."""
 
 NOTES = frozenset(("calibration", "drift"))
-"""Kinds that are information and no doubt, of joints without a problem: the estimate accounts for them."""
+"""Kinds that are information and no problem, of joints without a problem: the estimate accounts for them."""
 
 _SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
 

@@ -192,9 +192,9 @@ class DiagnosisMonitor:
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
         self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
         self._joints = len(laws.law_names)
-        self.forget()
+        self.set_start()
 
-    def forget(self, parameters_sigma: FloatArray | None = None) -> None:
+    def set_start(self, parameters_sigma: FloatArray | None = None) -> None:
         """Begin anew: the next estimates are the start.
 
         Parameters

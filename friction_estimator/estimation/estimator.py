@@ -48,6 +48,7 @@ class Estimator:
 
     Attributes
     ----------
+    pipeline : the stages that make an estimate of a frame
     compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
     monitor : figures about the newest estimates, from which :meth:`diagnose` finds problems
 
@@ -61,8 +62,8 @@ class Estimator:
         self.config = config
         self._health = Health(foot_stale={foot.name: True for foot in config.feet})
         self._newest_frame: SensorFrame | None = None
-        self._pipeline = Pipeline(config, urdf_xml, self._health)
-        for text in self._pipeline.robot.warnings:
+        self.pipeline = Pipeline(config, urdf_xml, self._health)
+        for text in self.pipeline.robot.warnings:
             self._health.add_event("robot_model", None, text)
         delays = config.imu.delay, *(foot.delay for foot in config.feet)
         self._synchronizer = Synchronizer(
@@ -71,13 +72,13 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False
         self._diagnosed_ns = 0
-        self._velocity_estimator = VelocityEstimator(config, len(self._pipeline.robot.joint_names))
-        model = self._pipeline.robot
+        self._velocity_estimator = VelocityEstimator(config, len(self.pipeline.robot.joint_names))
+        model = self.pipeline.robot
         self._sample_checks = SampleChecks(config, model, self._health)
         self._checks = SensorChecks(
-            config, model, self._health, self._synchronizer, lambda: self._pipeline.friction.sensor_calibration()
+            config, model, self._health, self._synchronizer, lambda: self.pipeline.friction.sensor_calibration()
         )
-        laws, robot, velocity_std = self._pipeline.friction.laws, self._pipeline.robot, config.sensors.velocity_std
+        laws, robot, velocity_std = self.pipeline.friction.laws, self.pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
             self.compensation = FrictionCompensation(
@@ -89,12 +90,12 @@ class Estimator:
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Order of every joint array, (n)."""
-        return self._pipeline.robot.joint_names
+        return self.pipeline.robot.joint_names
 
     @property
     def foot_names(self) -> tuple[str, ...]:
         """Order of every foot array, (k)."""
-        return self._pipeline.robot.foot_names
+        return self.pipeline.robot.foot_names
 
     @property
     def health(self) -> Health:
@@ -195,40 +196,40 @@ class Estimator:
         return self._estimates(self._synchronizer.flush())
 
     def reset(self) -> None:
-        """Restart all filters and forget waiting samples; identified parameters stay."""
+        """Restart all filters and drop waiting samples; identified parameters stay."""
         self._sample_checks.reset()
         self._synchronizer.reset()
-        self._pipeline.reset()
+        self.pipeline.reset()
         self._checks.reset()
         self.monitor.reset()
         if self.compensation is not None:
             self.compensation.reset()
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Reset, and drop the identified parameters too."""
         self.reset()
-        self._pipeline.friction.forget()
-        self.monitor.forget()
+        self.pipeline.friction.reset_to_prior()
+        self.monitor.set_start()
         self._renew_diagnosis()
 
     @property
     def frozen(self) -> bool:
         """True while identification pauses."""
-        return self._pipeline.friction.frozen
+        return self.pipeline.friction.frozen
 
     @frozen.setter
     def frozen(self, value: bool) -> None:
-        self._pipeline.friction.frozen = value
+        self.pipeline.friction.frozen = value
 
     @property
     def identified(self) -> IdentifiedParameters:
         """Parameters worth keeping over a restart."""
         try:
-            identified = self._pipeline.friction.identified
+            identified = self.pipeline.friction.identified
         except NUMERICAL_ERRORS as error:
             self._restart(error)
-            identified = self._pipeline.friction.identified
-        return replace(identified, robot=self._pipeline.robot.identity)
+            identified = self.pipeline.friction.identified
+        return replace(identified, robot=self.pipeline.robot.identity)
 
     def restore(self, identified: IdentifiedParameters) -> tuple[str, ...]:
         """Start from saved parameters; those of nonlinear laws are fitted by the linear laws of the filters.
@@ -243,14 +244,14 @@ class Estimator:
             When the parameters do not fit, are not finite, or cannot be true: the estimator keeps what it has.
         """
         check_identified(identified)
-        names = self._pipeline.robot.motors.names
-        fitting, notes = with_linear_laws(identified, names, self._pipeline.friction.laws.law_names)
-        limits = dict(zip(names, self._pipeline.robot.effort_limit.tolist(), strict=True))
+        names = self.pipeline.robot.motors.names
+        fitting, notes = with_linear_laws(identified, names, self.pipeline.friction.laws.law_names)
+        limits = dict(zip(names, self.pipeline.robot.effort_limit.tolist(), strict=True))
         check_effort(fitting, [limits.get(name, math.inf) for name in fitting.joint_names])
-        if identified.robot not in ("", self._pipeline.robot.identity):
+        if identified.robot not in ("", self.pipeline.robot.identity):
             fitting, notes = replace(fitting, calibration=None), (*notes, _OTHER_ROBOT)
-        self._pipeline.friction.restore(fitting)
-        self.monitor.forget(parameters_sigma(self.identified))
+        self.pipeline.friction.restore(fitting)
+        self.monitor.set_start(parameters_sigma(self.identified))
         self._renew_diagnosis()
         anew = [name for name in names if name not in identified.joint_names]
         if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
@@ -261,25 +262,25 @@ class Estimator:
         """Which joints should not be trusted now, and why, (n)."""
         return diagnose(self.monitor.figures(), self.joint_names)
 
-    def doubts(self) -> tuple[str, ...]:
+    def invalid_reasons(self) -> tuple[str, ...]:
         """Why the friction of each joint should not be used now (n); empty texts where it may be used.
 
         A joint is in doubt while a sensor that it depends on is wrong, while its diagnosis has a problem, and before
         the first diagnosis, unless its law comes from an earlier run. Judged twice a second, and at every new finding.
         """
-        return self._doubts
+        return self._invalid_reasons
 
     def _renew_diagnosis(self) -> None:
-        figures, wrong = self.monitor.figures(), self._health.doubts
+        figures, wrong = self.monitor.figures(), self._health.invalid_joints
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
-        diagnoses, doubts = diagnose(figures, self.joint_names), []
+        diagnoses, reasons = diagnose(figures, self.joint_names), []
         self._health.innovation_excess = largest = float(figures.excess.max())
         self._excess = figures.excess if largest > 1.0 else None  # sigma grows with the innovations
         for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
             problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
-            doubts.append(wrong.get(joint.joint, problem))
-        self._doubts, self._sensor_doubts = tuple(doubts), wrong
-        self._pipeline.valid = np.array([not doubt for doubt in doubts], dtype=bool)
+            reasons.append(wrong.get(joint.joint, problem))
+        self._invalid_reasons, self._wrong_sensors = tuple(reasons), wrong
+        self.pipeline.valid = np.array([not reason for reason in reasons], dtype=bool)
 
     def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
         estimates: list[FrictionEstimate] = []
@@ -287,21 +288,24 @@ class Estimator:
             try:
                 if math.isnan(frame.velocity[0]):
                     frame = self._velocity_estimator.step(frame)
-                estimates += self._estimate(frame)
+                estimates += self.process(frame)
                 self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:
                 self._restart(error, frame)
         return estimates
 
-    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        """Estimates that a frame makes possible, oldest first."""
-        estimate = self._pipeline.step(frame)
-        if estimate.law is not self._pipeline.unknown.law:
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Estimates that a frame makes possible, oldest first: here one, in subclasses others, or later.
+
+        The filters restart when it raises one of ``NUMERICAL_ERRORS``.
+        """
+        estimate = self.pipeline.step(frame)
+        if estimate.law is not self.pipeline.unknown.law:
             self.monitor.add(estimate)
         if (excess := self._excess) is not None:
-            estimate = replace(estimate, sigma=excess * estimate.sigma, model_sigma=excess * estimate.model_sigma)
+            estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma
         if (compensation := self.compensation) is not None:
-            estimate = replace(estimate, compensation=compensation.step(estimate))
+            estimate.compensation = compensation.step(estimate)
         return [estimate]
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
@@ -315,12 +319,12 @@ class Estimator:
         self._newest_frame, checks = frame, self._checks
         if (
             not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
-            or self._health.doubts != self._sensor_doubts
+            or self._health.invalid_joints != self._wrong_sensors
         ):
             self._diagnosed_ns = frame.stamp_ns
             self._renew_diagnosis()
-        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self._pipeline.sensed) is not None:
+        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self.pipeline.sensed) is not None:
             checks.add(frame, sensed.dynamics)
             if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
                 self._readings_were_wrong = wrong
-                self._pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)
+                self.pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)

@@ -66,7 +66,7 @@ class Health:
     imu_stale, foot_stale : sensors that deliver nothing now
     findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     sensors_wrong : True where the estimate does not account for all findings
-    doubts : joints that depend on readings that are known to be wrong, with the finding
+    invalid_joints : joints that depend on readings that are known to be wrong, with the finding
     innovation_excess : size of the innovations of the last second, in standard deviations, where they are inconsistent
     delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
     events : newest events, oldest first
@@ -86,7 +86,7 @@ class Health:
     foot_stale: dict[str, bool] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
     sensors_wrong: bool = False
-    doubts: dict[str, str] = field(default_factory=dict)
+    invalid_joints: dict[str, str] = field(default_factory=dict)
     innovation_excess: float = 1.0
     delays: dict[str, float] = field(default_factory=dict)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
@@ -211,7 +211,7 @@ class Findings:
 
     Parameters
     ----------
-    health : whose findings, doubts and events are written
+    health : whose findings, invalid joints and events are written
     robot : names and limbs
     foot_topics : in the order of the feet
 
@@ -246,15 +246,15 @@ class Findings:
         return False
 
     def publish(self, coupled: BoolArray) -> None:
-        """Write findings and doubts; ``coupled`` (n, n): joints that move each other."""
+        """Write findings and invalid joints; ``coupled`` (n, n): joints that move each other."""
         health, names = self._health, self._robot.joint_names
         health.findings = tuple(map(self._sentence, self.held.values()))
         health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in self.held)
         self.wrong = {key: finding for key, finding in self.held.items() if key[0] not in HARMLESS}
-        health.doubts = {}
+        health.invalid_joints = {}
         for (_, place), finding in self.wrong.items():
             for name in compress(names, self._affected(place, finding.joints, coupled)):
-                health.doubts.setdefault(name, self._sentence(finding))
+                health.invalid_joints.setdefault(name, self._sentence(finding))
 
     def is_wrong(self, topic: str, but: Kind | None = None) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
@@ -264,8 +264,8 @@ class Findings:
     def _sentence(self, finding: _Finding) -> str:
         """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
         excess = self._health.innovation_excess
-        doubt = f"The innovations are still {excess:.1f} times too large, and sigma with them"
-        text = finding.text.replace(OUTCOME, doubt if excess > 1.0 else "The estimate accounts for it")
+        outcome = f"The innovations are still {excess:.1f} times too large, and sigma with them"
+        text = finding.text.replace(OUTCOME, outcome if excess > 1.0 else "The estimate accounts for it")
         if finding.joints is None:
             return text
         return text.replace(JOINTS, choices(compress(self._robot.joint_names, finding.joints)))

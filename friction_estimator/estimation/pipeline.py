@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -42,6 +43,10 @@ _TILT_FOUND_ANEW = (
     "gyroscope and accelerometer have contradicted each other for a second: the attitude filter restarts from "
     "the accelerometer; check units, axes and ranges of the IMU"
 )
+
+
+_fields_of = attrgetter(*(item.name for item in fields(JointFriction)))
+"""Values of the fields of a :class:`JointFriction`, with which a :class:`FrictionEstimate` begins."""
 
 
 class SensedFrame(NamedTuple):
@@ -117,7 +122,7 @@ class FrictionStage(Protocol):
         """Restart the filters; identified parameters stay."""
         ...
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Reset, and drop the identified parameters too."""
         ...
 
@@ -218,13 +223,16 @@ class Pipeline:
 
     def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
         """What leaves the pipeline."""
-        valid = self._nothing if friction is self.unknown else self.valid
-        f = friction
         return FrictionEstimate(
-            f.friction, f.sigma, f.measured, f.model, f.model_sigma, f.external_torque, f.external_torque_sigma,
-            f.consistency, f.calibration_torque, f.disturbed, f.law,
-            frame.stamp_ns, frame.velocity, frame.effort, frame.position, sensed.phase, sensed.base, valid,
-        )  # fmt: skip
+            *_fields_of(friction),
+            stamp_ns=frame.stamp_ns,
+            position=frame.position,
+            velocity=frame.velocity,
+            effort=frame.effort,
+            phase=sensed.phase,
+            base=sensed.base,
+            valid=self._nothing if friction is self.unknown else self.valid,
+        )
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
         """All stages before the friction; ``frame.dt == 0`` restarts the filters."""

@@ -40,8 +40,8 @@ class SmoothedEstimator(Estimator):
         if math.isnan(lag) or lag <= 0.0:
             raise ConfigError(f"the smoother must look ahead: {lag:g} s is not a positive time")
         super().__init__(config, urdf_xml)
-        self._smoother = KalmanSmoother(config, self._pipeline.robot, lag, self._health)
-        self._pipeline.friction = self._smoother.stage
+        self._smoother = KalmanSmoother(config, self.pipeline.robot, lag, self._health)
+        self.pipeline.friction = self._smoother.stage
         self._waiting: deque[tuple[SensorFrame, SensedFrame]] = deque()
 
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
@@ -65,9 +65,10 @@ class SmoothedEstimator(Estimator):
         self._smoother.reset()
         super().reset()
 
-    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Estimates of the frames that no longer wait; where the filters restart, none waits any longer."""
         estimates = self._complete(self._smoother.flush()) if frame.dt == 0.0 else []
-        sensed = self._pipeline.sense(frame)
+        sensed = self.pipeline.sense(frame)
         self._waiting.append((frame, sensed))
         return estimates + self._complete(self._smoother.step(frame, sensed.attitude, sensed.phase, sensed.dynamics))
 
@@ -75,6 +76,6 @@ class SmoothedEstimator(Estimator):
         estimates = []
         for friction in finished:
             frame, sensed = self._waiting.popleft()
-            estimates.append(self._pipeline.estimate(frame, sensed, friction))
+            estimates.append(self.pipeline.estimate(frame, sensed, friction))
             self.monitor.add(estimates[-1])
         return estimates

@@ -107,14 +107,14 @@ class VisitedVelocities:
             laws.table.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN)
         )  # no friction of a motion that goes on
         self._odd = 1.0 - (apart | (laws.table.codes[..., 4] != Factor.NONE))
-        self.forget()
+        self.reset_to_prior()
 
     @property
     def moving_time(self) -> FloatArray:
         """How long every motor was in motion, (n,) [s]."""
         return self._times.sum(axis=1)
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Drop all velocities."""
         n, p = self._odd.shape
         self._gram, self._moments, self.rows = np.zeros((n, 3)), np.zeros((n, 2, p)), np.empty((2, n, p))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,7 +45,7 @@ LARGEST_MEAN = 2.0
 with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after a training with walks only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WholeBodyTorque:
     """External torque of one sample: force and moment on the base, in base axes about its origin, then the joints.
 
@@ -65,7 +65,7 @@ class WholeBodyTorque:
     dynamics: Dynamics
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MobNetEstimate(FrictionEstimate):
     """An estimate whose external torque is that of MOB-Net.
 
@@ -74,7 +74,7 @@ class MobNetEstimate(FrictionEstimate):
     whole_body : the external torque of all rows
     """
 
-    whole_body: WholeBodyTorque = field(kw_only=True)
+    whole_body: WholeBodyTorque
 
 
 class Guard:
@@ -259,15 +259,16 @@ class MobNetEstimator(Estimator):
 
     def __init__(self, config: Config, urdf_xml: str, model: Model, fused: bool = False) -> None:
         super().__init__(config, urdf_xml)
-        robot = self._pipeline.robot
+        robot = self.pipeline.robot
         self._base = robot.base_dofs
         self._stage = SignalStage(robot, config.momentum.inputs_are_held)
         self._network, self._guard = model.estimator(), Guard(model, bool(self._base), self._health)
         self._fusion = Fusion(len(robot.joint_names)) if fused else None
 
-    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        estimates = super()._estimate(frame)
-        sensed, guard = self._pipeline.sensed, self._guard
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """As of :class:`Estimator`, with the external torque of MOB-Net."""
+        estimates = super().process(frame)
+        sensed, guard = self.pipeline.sensed, self._guard
         if sensed is None or not estimates or not has_effort(frame):
             self._stage.reset()
             self._network.reset()
@@ -283,8 +284,13 @@ class MobNetEstimator(Estimator):
         if guard.is_known(signals.inputs, frame.stamp_ns, frame.dt):
             residual = signals.residual - signals.external
             external = guard.external_torque(residual, torque, sigma, frame.stamp_ns, frame.dt)
-            held = guard.sigma(external, sigma, frame.dt)
-            whole_body = WholeBodyTorque(residual, torque, held, external, sensed.dynamics)
+            whole_body = WholeBodyTorque(
+                residual=residual,
+                uncertainty=torque,
+                sigma=guard.sigma(external, sigma, frame.dt),
+                external=external,
+                dynamics=sensed.dynamics,
+            )
             estimates[-1] = self._with_external_torque(estimates[-1], whole_body, sigma, frame.dt)
         return estimates
 

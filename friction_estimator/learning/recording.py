@@ -154,7 +154,7 @@ class SignalReader(Estimator):
     def __init__(self, config: Config, urdf_xml: str, with_observer: bool = False) -> None:
         no_compensation = dataclasses.replace(config.compensation, enabled=False)
         super().__init__(dataclasses.replace(config, stages="friction", compensation=no_compensation), urdf_xml)
-        self._robot = self._pipeline.robot
+        self._robot = self.pipeline.robot
         self._rows = self._robot.base_dofs + len(self._robot.joint_names)
         self._stage = SignalStage(self._robot, config.momentum.inputs_are_held)
         self._truth: dict[int, FloatArray] = {}
@@ -188,8 +188,9 @@ class SignalReader(Estimator):
             inputs, residual, external, known, starts, period, observed if self._with_observer else None
         )
 
-    def _estimate(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        sensed, joints = self._pipeline.sense(frame), self._pipeline.unknown
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Keep the signals; without the observer, friction is NaN."""
+        sensed, joints = self.pipeline.sense(frame), self.pipeline.unknown
         if has_effort(frame):
             if frame.dt == 0.0:
                 self._with_true_feet = initial_residual(self._rows)
@@ -199,13 +200,13 @@ class SignalReader(Estimator):
             if wrenches is not None:
                 true = signals.residual - self._stage.remainder(frame, sensed.dynamics, wrenches, self._with_true_feet)
             if self._with_observer:
-                joints = self._pipeline.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
+                joints = self.pipeline.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
                 true = np.concatenate((true, joints.external_torque, joints.external_torque_sigma))
             self._add(np.concatenate((signals.inputs, signals.residual, signals.external)), true, frame.dt)
         else:
             self._stage.reset()
             self._gap = True
-        return [self._pipeline.estimate(frame, sensed, joints)]
+        return [self.pipeline.estimate(frame, sensed, joints)]
 
     def _add(self, known: FloatArray, true: FloatArray, dt: float) -> None:
         """Keep a sample; ``known`` must be finite."""

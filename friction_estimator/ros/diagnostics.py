@@ -306,8 +306,8 @@ class NodeDiagnostics:
         """Joints whose estimates have a problem, with the reason and the remedy."""
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
-        for joint, doubt in zip(estimator.joint_names, estimator.doubts(), strict=True):
-            values[f"valid {joint}"] = doubt or "yes"
+        for joint, reason in zip(estimator.joint_names, estimator.invalid_reasons(), strict=True):
+            values[f"valid {joint}"] = reason or "yes"
         values["identification"] = "frozen" if estimator.frozen else "running"
         noted = notes(diagnoses)
         if problems := advice(diagnoses, estimator.health.sensors_wrong):
@@ -317,7 +317,7 @@ class NodeDiagnostics:
         return self._status("friction diagnosis", DiagnosticStatus.OK, "; ".join((NO_PROBLEM, *noted)), values)
 
     def _compensation(self, compensation: FrictionCompensation, estimator: Estimator) -> DiagnosticStatus:
-        joints, states = estimator.joint_names, compensation.states(estimator.doubts())
+        joints, states = estimator.joint_names, compensation.states(estimator.invalid_reasons())
         values = dict(zip(joints, states, strict=True))
         if compensation.idle:
             return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)

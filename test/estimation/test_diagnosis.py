@@ -170,7 +170,7 @@ def test_forgetting_the_law_forgets_its_diagnosis(healthy):
     estimator.restore(healthy.identified)
     estimator.reset()
     assert estimator.monitor.figures().known_at_start.all()
-    estimator.forget()
+    estimator.reset_to_prior()
     assert not estimator.monitor.figures().known_at_start.any()
 
 
@@ -205,7 +205,8 @@ def test_sigma_is_judged_by_what_it_is_after_the_law_was_learned():
     monitor = DiagnosisMonitor(laws, laws.prior_std, 0.001)
     one, nothing = np.ones(2), np.zeros(2)
     law = LawEstimate(laws.prior_std, 0.1 * laws.prior_std, *(one,) * 5, np.ones((2, 2)))
-    estimate = JointEstimate(one, one, one > 0.0, one, one, nothing, one, one, nothing, nothing > 0.0, law, 0, one, one)
+    friction = one, one, one > 0.0, one, one, nothing, one, one, nothing, nothing > 0.0, law
+    estimate = JointEstimate(*friction, stamp_ns=0, velocity=one, effort=one)
     for time in np.arange(0.0, 12.0, 0.01):
         sigma = one if time < 4.0 else np.array([0.2, 0.4])
         monitor.add(replace(estimate, stamp_ns=round(1e9 * time), sigma=sigma))

@@ -221,7 +221,7 @@ def test_freezing_stops_learning_and_forgetting_drops_it(urdf_xml, swaying, obse
     estimator.frozen = True
     feed(estimator, swaying[500:800])
     np.testing.assert_array_equal(estimator.identified.values, learned)
-    estimator.forget()
+    estimator.reset_to_prior()
     np.testing.assert_array_equal(estimator.identified.values, 0.0)
 
 

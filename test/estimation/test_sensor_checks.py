@@ -171,10 +171,12 @@ def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_c
 def test_joints_that_depend_on_a_wrong_sensor_are_in_doubt_until_it_is_right(walk):
     estimator = Estimator(config(), ROBOT.urdf_xml)
     feed(estimator, map(with_wrench(0, np.negative), between(walk, 0.0, 2.5)))
-    named = [name for name, doubt in zip(estimator.joint_names, estimator.doubts(), strict=True) if "l_foot" in doubt]
+    named = [
+        name for name, why in zip(estimator.joint_names, estimator.invalid_reasons(), strict=True) if "l_foot" in why
+    ]
     assert named == [name for name in estimator.joint_names if name.startswith("l_")]
     estimates = feed(estimator, between(walk, 2.5, 6.5))
-    assert not estimates[0].valid[:6].any() and not any("l_foot" in doubt for doubt in estimator.doubts())
+    assert not estimates[0].valid[:6].any() and not any("l_foot" in why for why in estimator.invalid_reasons())
 
 
 def test_a_finding_names_every_joint_that_it_was_true_of(walk):

@@ -129,9 +129,9 @@ class LimbFilter:
         self.evidence = LimbEvidence(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
         self._checkpoint_time = math.nan
-        self.forget()
+        self.reset_to_prior()
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Back to the prior."""
         for part in self.memory:
             part[...] = 0.0
@@ -171,7 +171,7 @@ class LimbFilter:
 
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
         """Go back to a checkpoint, or to the prior where there is no sound one; True for the checkpoint."""
-        self.forget()
+        self.reset_to_prior()
         if checkpoint is None or not positive_semidefinite(view(LimbMemory, checkpoint[0]).covariance):
             return False
         self._buffer[:], self.windows = checkpoint

@@ -114,9 +114,9 @@ class KalmanFriction:
         self._window = config.kalman.window
         walks = bool(robot.base_dofs) and bool(robot.foot_names)
         self._feet = FootBaseSensorEstimation(config, robot) if walks else None
-        self.forget()
+        self.reset_to_prior()
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Start from the prior, without law and calibration, with terms of presliding and without any of ripple."""
         self._start_filters(np.zeros(0), presliding=True)
         self.reset()

@@ -289,9 +289,9 @@ class FrictionIdentifier:
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
         initial_variance: FloatArray = config.initial_covariance * relative_std**2
         self._table_buffer, self._table = pack(IdentifierTable(initial_variance, self._motors.table, config.forgetting))
-        self.forget()
+        self.reset_to_prior()
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Drop all identified parameters."""
         initial_variance = self._table.initial_variance
         n, p = initial_variance.shape
@@ -299,7 +299,7 @@ class FrictionIdentifier:
         self.state = state
         state.covariance[:], state.consistency[:] = initial_variance[:, :, None] * np.eye(p), np.nan
         refresh_statistics(self.buffer)
-        self.visited.forget()
+        self.visited.reset_to_prior()
         self._publish()
 
     def regressor(self, velocity: FloatArray, effort: FloatArray) -> FloatArray:

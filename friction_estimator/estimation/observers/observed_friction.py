@@ -144,10 +144,10 @@ class ObservedFriction:
         self.identifier.mend()
         self._foot_collision_torque = np.full(self._never_disturbed.size, np.nan)
 
-    def forget(self) -> None:
+    def reset_to_prior(self) -> None:
         """Reset, and drop the identified parameters too."""
         self.reset()
-        self.identifier.forget()
+        self.identifier.reset_to_prior()
 
     @property
     def identified(self) -> IdentifiedParameters:
@@ -188,14 +188,33 @@ class ObservedFriction:
         )  # fmt: skip
         if not sound:
             raise FloatingPointError("the measured friction was not finite")
-        external, keep = (out.external_torque, out.external_torque_sigma), math.exp(-self._gain * frame.dt)
+        external, external_sigma, keep = (
+            out.external_torque,
+            out.external_torque_sigma,
+            math.exp(-self._gain * frame.dt),
+        )
         add_collisions_of_feet(
-            dynamics.foot_jacobian, frame.wrenches, phase.contact, keep, self._foot_collision_torque, *external
+            dynamics.foot_jacobian,
+            frame.wrenches,
+            phase.contact,
+            keep,
+            self._foot_collision_torque,
+            external,
+            external_sigma,
         )
         return JointFriction(
-            out.friction, out.sigma, measured.available, out.model, out.model_sigma, *external, identifier.consistency,
-            self._no_calibration, self._never_disturbed, identifier.law,
-        )  # fmt: skip
+            friction=out.friction,
+            sigma=out.sigma,
+            measured=measured.available,
+            model=out.model,
+            model_sigma=out.model_sigma,
+            external_torque=external,
+            external_torque_sigma=external_sigma,
+            consistency=identifier.consistency,
+            calibration_torque=self._no_calibration,
+            disturbed=self._never_disturbed,
+            law=identifier.law,
+        )
 
     def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
         """Note the velocities at which motors learn, now and then."""

@@ -88,7 +88,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
 
     def adapted(error: float, left: float) -> float:
         """Variance after a window with this estimate and this part of the variance left unknown."""
-        limb_filter.forget()
+        limb_filter.reset_to_prior()
         memory.state[first], memory.covariance[first, first] = error, left * initial
         adapt_model_error(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
         return float(memory.model_error_variance[0])
@@ -242,7 +242,7 @@ def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     np.testing.assert_array_equal(limb_filter.state[part], state)
     np.testing.assert_array_equal(limb_filter.covariance[part, part], covariance)
     assert not limb_filter.state[: part.start].any() and not limb_filter.running
-    limb_filter.forget()
+    limb_filter.reset_to_prior()
     assert not limb_filter.state.any() and limb_filter.windows == 0
     np.testing.assert_array_equal(limb_filter.covariance[part, part], limb_filter.layout.prior_covariance()[part, part])
 

@@ -109,7 +109,7 @@ def test_where_friction_has_no_memory_the_terms_of_presliding_are_left_and_stay_
     assert not again.identified.has_presliding
     again.restore(load_parameters(tmp_path / "law.yaml"))
     assert not again.identified.has_presliding
-    again.forget()
+    again.reset_to_prior()
     assert again.identified.has_presliding
 
 
@@ -118,10 +118,10 @@ def test_filters_that_start_anew_while_sensors_are_wrong_go_on_when_these_are_ri
     estimator = estimator_of(urdf_xml)
     instants = without_memory(motion)
     feed(estimator, instants)
-    identified, stage = estimator.identified, estimator._pipeline.friction
-    estimator.forget()
+    identified, stage = estimator.identified, estimator.pipeline.friction
+    estimator.reset_to_prior()
     stage.set_sensor_fault(wrong=True, wrong_for=1.0)
-    estimator.restore(identified) if restored else estimator.forget()
+    estimator.restore(identified) if restored else estimator.reset_to_prior()
     feed(estimator, instants[:300])
     stage.set_sensor_fault(wrong=False, wrong_for=1.0)
     estimates = feed(estimator, instants[300:600])
@@ -136,7 +136,7 @@ def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_ther
 
     estimator = estimator_of(urdf_xml)
     feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))
-    (stage,) = [part for part in vars(estimator._pipeline).values() if isinstance(part, KalmanFriction)]
+    (stage,) = [part for part in vars(estimator.pipeline).values() if isinstance(part, KalmanFriction)]
     load = stage.bank.newest[0].effort
     least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, load)
     assert least.max() > 0.01 and (stage.unmodelled_variance > 0.9 * least).all()

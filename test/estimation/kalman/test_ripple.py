@@ -146,7 +146,7 @@ def test_parameters_with_and_without_ripple_are_restored_whatever_the_run_has_fo
     assert plain.identified.has_ripple
     plain.restore(dataclasses.replace(without, **some_ripple(100.0)))
     assert (plain.identified.ripples == 100.0).all()
-    plain.forget()
+    plain.reset_to_prior()
     assert not plain.identified.has_ripple
 
 

@@ -206,7 +206,7 @@ def test_reset_keeps_the_law_and_forget_drops_it(urdf_xml, swaying):
     again = feed(estimator, later(swaying[:300], 1000))
     assert not again[0].measured.any() and again[-1].measured.all()
     np.testing.assert_array_equal(again[0].law.parameters, before.values)
-    estimator.forget()
+    estimator.reset_to_prior()
     np.testing.assert_array_equal(estimator.identified.values, 0.0)
     np.testing.assert_array_equal(estimator.identified.samples, 0.0)
 
