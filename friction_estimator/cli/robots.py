@@ -147,7 +147,8 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     Between two messages the process sleeps as that of a robot does: the caches are then as cold as there.
     """
     inputs, _ = input_topics(reader, estimator.config)
-    readers = InputReader(estimator.config, estimator.joint_names).by_topic(inputs)
+    by_topic = InputReader(estimator.config, estimator.joint_names).by_topic
+    readers = {topic: by_topic[name] for name, topic in inputs.items()}
     compiled.prepare()
     estimates: list[FrictionEstimate] = []
     costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -56,6 +56,10 @@ class InputReader:
     config : topics, frames and signs
     joint_names : (n) joints to read, in model order
 
+    Attributes
+    ----------
+    by_topic : the method that reads the messages of a topic, by its relative name
+
     Every method raises :class:`InputError` with the topic and the reason when a message cannot be read. Whether the
     numbers can be true, and are finite, is the question of :class:`~friction_estimator.estimation.estimator.Estimator`.
     """
@@ -81,16 +85,12 @@ class InputReader:
             )
             for foot in config.feet
         ]
-        self._by_topic: dict[str, Callable[[bytes], Sample]] = {
+        self.by_topic: dict[str, Callable[[bytes], Sample]] = {
             config.output.joint_states_topic: self.joint_state,
             config.imu.topic: self.imu,
             config.compensation.desired_topic: self.command,
             **{foot.wrench_topic: partial(self.wrench, number) for number, foot in enumerate(config.feet)},
         }
-
-    def by_topic(self, found: Mapping[str, str]) -> dict[str, Callable[[bytes], Sample]]:
-        """Methods that read the messages of topics, by full name; ``found``: full names by relative topic."""
-        return {found[name]: read for name, read in self._by_topic.items() if name in found}
 
     def joint_state(self, raw: bytes) -> JointSample:
         """Joint sample of a sensor_msgs/JointState: any order, other joints are ignored.

@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.executors import Executor
 from rclpy.qos import qos_policy_name_from_kind
-from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
@@ -29,7 +26,7 @@ from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
 from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
-from friction_estimator.messages.sensors import InputReader
+from friction_estimator.messages.sensors import InputReader, Sample
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
@@ -41,6 +38,7 @@ from friction_estimator.ros.middleware import (
     SubscriptionOnDemand,
     answer_later,
     diagnostic_status,
+    message_class,
     publish_diagnostics,
 )
 from friction_estimator.ros.output_publishers import CollisionPublisher, CompensationGuard, OutputPublishers
@@ -53,13 +51,75 @@ from friction_estimator.ros.parameters import (
     read_parameters,
 )
 from friction_estimator.ros.spin import ManagedNode, Running, compile_kernels, freeze
-from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+from friction_estimator.types import FrictionEstimate
 
 _WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
 _LOGGED = (": sensors", ": friction diagnosis", ": load", ": outputs", ": identified parameters")
 
-_Sample = TypeVar("_Sample", JointSample, ImuSample, WrenchSample, CommandSample)
+
+class InputTopic:
+    """Gives the messages of one topic to the estimator, and its estimates to the node.
+
+    subscription ─► receive ─► InputQueue ─► use: read, Estimator.add, EstimatorNode.publish
+
+    Bad messages are counted, logged and skipped. Executor and queue may hold messages when the node leaves its state:
+    they are dropped, because by then estimator and publishers may be gone.
+
+    Parameters
+    ----------
+    node : whose queue, diagnostics and publishers are used
+    name : of the topic
+    read : makes a sample of a serialized message
+    estimator : that uses the samples
+    joints : True for the joint states, whose messages wake the process
+    """
+
+    def __init__(
+        self, node: EstimatorNode, name: str, read: Callable[[bytes], Sample], estimator: Estimator, joints: bool
+    ) -> None:
+        self._node, self._name, self._read, self._joints = node, name, read, joints
+        self._estimator: Estimator | None = estimator
+        self._counters = node.diagnostics.input_counters(name, joints)
+        self._put = node.queue.joint_receiver(self.use) if joints else node.queue.receiver(self.use)
+
+    def receive(self, raw: bytes) -> None:
+        """Put a message into the queue."""
+        self._counters.received += 1
+        self._put(raw)
+
+    def use(self, raw: bytes, arrived: float) -> bool:
+        """Use a message that arrived at this time [s]; true when it led to an estimate."""
+        if self._estimator is None:
+            return False
+        try:
+            sample = self._read(raw)
+            if self._joints:
+                self._node.diagnostics.arrived(sample.stamp_ns, arrived)
+            before = time.perf_counter()
+            estimates = self._estimator.add(sample)
+            if estimates:
+                self._node.diagnostics.stepped(time.perf_counter() - before)
+        except InputError as error:
+            self._counters.refused += 1
+            self._counters.last_error = str(error)
+            self._node.warn(self._name, str(error))
+            return False
+        for estimate in estimates:
+            self._node.publish(estimate)
+        return bool(estimates)
+
+    def note_mismatch(self, event: Any) -> None:
+        """Note that the messages of a publisher cannot arrive."""
+        policy = qos_policy_name_from_kind(event.last_policy_kind)
+        self._counters.mismatch = f"a publisher offers another QoS ({policy})"
+        self._node.warn(
+            f"QoS of {self._name}", f"{self._name}: {self._counters.mismatch}, so its messages do not arrive"
+        )
+
+    def end(self) -> None:
+        """Use no further message."""
+        self._estimator = None
 
 
 class EstimatorNode(ManagedNode):
@@ -87,12 +147,12 @@ class EstimatorNode(ManagedNode):
         self._guard: CompensationGuard | None = None
         self._collisions: CollisionPublisher | None = None
         self._active = False
-        self._diagnostics_publisher = self.create_publisher(DiagnosticArray, topics.NODE_STATUS.name, OUTPUT)
+        self._status_publisher = self.create_publisher(DiagnosticArray, topics.NODE_STATUS.name, OUTPUT)
         self._warn_again: dict[str, float] = {}
         self._saving: Future[None] | None = None
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # diagnostics must come even if /clock does not
         self._timer = self.create_timer(_DIAGNOSTICS_PERIOD, self._report, clock=steady)
-        self._queue = InputQueue(leave_out=not self._settings["inputs_reliable"])
+        self.queue = InputQueue(leave_out=not self._settings["inputs_reliable"])
         on_change(self, self._config, self._change)
 
     def play(self, executor: Executor, running: Running) -> None:
@@ -102,7 +162,7 @@ class EstimatorNode(ManagedNode):
             await_robot_description(self, self._use_description)
         elif self._settings["autostart"]:
             self.bring_up()
-        self._queue.run(executor, running)
+        self.queue.run(executor, running)
 
     def _use_description(self, urdf_xml: str) -> None:
         """Use the URDF of the topic."""
@@ -138,7 +198,7 @@ class EstimatorNode(ManagedNode):
             latched.publish(String(data=friction_urdf(urdf_xml, own["display.effort_fraction"])))
         compile_kernels(self, self._running)
         self._offer_services(estimator, undo)
-        self._diagnostics = NodeDiagnostics(self.get_name(), self._queue, estimator, self._joint_state_publishers)
+        self.diagnostics = NodeDiagnostics(self.get_name(), self.queue, estimator, self._joint_state_publishers)
         self._events_logged = 0
         self._estimator = estimator
         undo.callback(setattr, self, "_estimator", None)
@@ -160,7 +220,7 @@ class EstimatorNode(ManagedNode):
         self._active, self._next_save = True, time.monotonic() + self._settings["save_period"]
         undo.callback(self._save_at_end, estimator)
         undo.callback(self._end_estimates, estimator)
-        self._diagnostics.begin()
+        self.diagnostics.begin()
         self._timer.reset()  # the first report comes after a whole period
         joints = f"{len(estimator.joint_names)} joints with the {config.observer} observer"
         self.get_logger().info(f"estimating {joints if config.has_friction else 'base state and contact phase'}")
@@ -169,9 +229,9 @@ class EstimatorNode(ManagedNode):
     def _end_estimates(self, estimator: Estimator) -> None:
         """Publish the estimates that wait for other sensors, and zero torque last, whatever happens."""
         try:
-            self._queue.use_all()
+            self.queue.use_all()
             for estimate in estimator.flush():
-                self._publish(estimate)
+                self.publish(estimate)
             if rclpy.ok():
                 self._report()
         finally:
@@ -246,89 +306,34 @@ class EstimatorNode(ManagedNode):
 
     def _listen(self, estimator: Estimator, undo: ExitStack) -> None:
         """Subscribe to the sensors, and to the commands if friction is compensated."""
-        config, reader = self._config, InputReader(self._config, estimator.joint_names)
-        subscribe = partial(self._subscribe, undo)
-        self._queue.is_waiting = lambda: estimator.is_waiting
-        subscribe(JointState, config.output.joint_states_topic, reader.joint_state, estimator.add_joints, joints=True)
-        if not config.robot.fixed_base:
-            subscribe(Imu, config.imu.topic, reader.imu, estimator.add_imu)
-        for index, foot in enumerate(config.feet):
-            subscribe(WrenchStamped, foot.wrench_topic, partial(reader.wrench, index), estimator.add_wrench)
-        if config.needs_commands:
-            subscribe(JointState, config.compensation.desired_topic, reader.command, estimator.add_command)
-
-    def _subscribe(
-        self,
-        undo: ExitStack,
-        message_type: type,
-        topic: str,
-        read: Callable[[bytes], _Sample],
-        add: Callable[[_Sample], list[FrictionEstimate]],
-        joints: bool = False,
-    ) -> None:
-        """Give the messages of a topic to the estimator. Bad messages are counted, logged and skipped.
-
-        Executor and queue may hold messages when the node leaves the state. They are dropped: by then estimator and
-        publishers may be gone.
-        """
-        counters, active = self._diagnostics.input_counters(topic, joints), True
-
-        def end() -> None:
-            nonlocal active
-            active = False
-
-        undo.callback(end)
-
-        def take(raw: bytes, arrived: float) -> bool:
-            if not active:
-                return False
-            try:
-                sample = read(raw)
-                if joints:
-                    self._diagnostics.arrived(sample.stamp_ns, arrived)
-                before = time.perf_counter()
-                estimates = add(sample)
-                if estimates:
-                    self._diagnostics.stepped(time.perf_counter() - before)
-            except InputError as error:
-                counters.refused += 1
-                counters.last_error = str(error)
-                self._warn(topic, str(error))
-                return False
-            for estimate in estimates:
-                self._publish(estimate)
-            return bool(estimates)
-
-        put = self._queue.joint_receiver(take) if joints else self._queue.receiver(take)
-
-        def receive(raw: bytes) -> None:
-            counters.received += 1
-            put(raw)
-
-        def mismatch(event: Any) -> None:
-            counters.mismatch = f"a publisher offers another QoS ({qos_policy_name_from_kind(event.last_policy_kind)})"
-            self._warn(f"QoS of {topic}", f"{topic}: {counters.mismatch}, so its messages do not arrive")
-
+        readers = InputReader(self._config, estimator.joint_names).by_topic
+        self.queue.is_waiting = lambda: estimator.is_waiting
         qos = RELIABLE_INPUT if self._settings["inputs_reliable"] else SENSOR_INPUT
-        events = SubscriptionEventCallbacks(incompatible_qos=mismatch)
-        if joints:
-            subscription = self.create_subscription(message_type, topic, receive, qos, event_callbacks=events, raw=True)
-            undo.callback(self.destroy_subscription, subscription)
-        else:
-            source = SubscriptionOnDemand(self, message_type, topic, qos, events)
-            undo.callback(source.destroy)
-            undo.callback(self._queue.add_source(source.fetch, receive, topic))
+        for topic in topics.input_topics(self._config):
+            joints = topic.name == self._config.output.joint_states_topic
+            one = InputTopic(self, topic.name, readers[topic.name], estimator, joints)
+            undo.callback(one.end)
+            arguments = message_class(topic.type), topic.name
+            events = SubscriptionEventCallbacks(incompatible_qos=one.note_mismatch)
+            if joints:
+                subscription = self.create_subscription(*arguments, one.receive, qos, event_callbacks=events, raw=True)
+                undo.callback(self.destroy_subscription, subscription)
+            else:
+                source = SubscriptionOnDemand(self, *arguments, qos, events)
+                undo.callback(source.destroy)
+                undo.callback(self.queue.add_source(source.fetch, one.receive, topic.name))
 
-    def _publish(self, estimate: FrictionEstimate) -> None:
+    def publish(self, estimate: FrictionEstimate) -> None:
+        """Publish an estimate, and what follows from it."""
         self._outputs.publish(estimate)
         if self._collisions is not None:
             self._collisions.step(estimate)
         if self._guard is not None:
             self._guard.published(estimate.stamp_ns)
         now_ns = self.get_clock().now().nanoseconds if self._ros_time else time.time_ns()
-        self._diagnostics.published(estimate, now_ns)
+        self.diagnostics.published(estimate, now_ns)
 
-    def _warn(self, key: str, text: str) -> None:
+    def warn(self, key: str, text: str) -> None:
         """Log a warning, at most one every few seconds for each key."""
         now = time.monotonic()
         if now >= self._warn_again.get(key, 0.0):
@@ -338,10 +343,10 @@ class EstimatorNode(ManagedNode):
     def _report(self) -> None:
         self._ros_time = self.get_clock().ros_time_is_active
         statuses = self._statuses()
-        publish_diagnostics(self, self._diagnostics_publisher, statuses)
+        publish_diagnostics(self, self._status_publisher, statuses)
         for status in statuses:
             if status.level in (DiagnosticStatus.WARN, DiagnosticStatus.ERROR) and status.name.endswith(_LOGGED):
-                self._warn(status.name, status.message)
+                self.warn(status.name, status.message)
         self._log_events()
 
     def _statuses(self) -> list[DiagnosticStatus]:
@@ -351,7 +356,7 @@ class EstimatorNode(ManagedNode):
             waits = f"waiting for the URDF on {ROBOT_DESCRIPTION}" if autostart else "configure the node"
             message = waits if self._estimator is None else "no estimate: activate the node"
             return [self._status("estimates", DiagnosticStatus.WARN, message)]
-        statuses = [*self._diagnostics.report(), self._outputs_status()]
+        statuses = [*self.diagnostics.report(), self._outputs_status()]
         if self._file is not None:
             due = 0.0 < self._settings["save_period"] and time.monotonic() > self._next_save
             if due and self._estimator.health.frames and (self._saving is None or self._saving.done()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -215,7 +216,8 @@ class _Replay:
         self._on_message = on_message
         self._outputs = OutputMessages(estimator.config, estimator.joint_names, urdf_xml)
         self._smoothed = isinstance(estimator, SmoothedEstimator)
-        self._inputs = InputReader(estimator.config, estimator.joint_names).by_topic(inputs)
+        readers = InputReader(estimator.config, estimator.joint_names).by_topic
+        self._inputs = {topic: readers[name] for name, topic in inputs.items()}
         self._copied: set[str] = set()
         if writer is not None:
             self._copied = {topic for topic in reader.topics if f"/{topics.TRUTH_PREFIX}" in topic}
@@ -224,23 +226,30 @@ class _Replay:
         self.estimates = 0
         self._stamp_ns = 0
         self._arrived: dict[int, int] = {}
-        self._recorded: list[tuple[FrictionEstimate, int] | BagMessage] = []
+        self._recorded: deque[tuple[FrictionEstimate, int] | BagMessage] = deque()
+        self._last_ns = reader.start_ns
 
     def run(self, progress: Progress | None) -> None:
-        """Feed every message, in recorded order."""
+        """Feed every message, in recorded order; after an interruption the bag has all estimates made before it."""
+        try:
+            self._feed_all(progress)
+        except KeyboardInterrupt:
+            self._end()
+            raise
+        self._end()
+
+    def _feed_all(self, progress: Progress | None) -> None:
         if self._writer is not None:
             for topic in self._outputs.topics:
                 self._writer.add_topic(topic.name, topic.type)
         messages = self._reader.messages({*self._inputs, *self._copied, *self._on_message})
-        done, last_ns = 0, self._reader.start_ns
+        done = 0
         while block := list(islice(messages, _BLOCK)):
             if progress is not None:
                 progress(done, self._reader.message_count)
             self._feed(block)
-            done, last_ns = done + len(block), block[-1].time_ns
-        self._add(self._estimator.flush(), last_ns)
-        self._write()
-        self._end_compensation(last_ns)
+            done += len(block)
+        self._add(self._estimator.flush(), self._last_ns)
 
     def nothing_message(self) -> str:
         """Why there is no estimate."""
@@ -250,15 +259,17 @@ class _Replay:
             "; ".join(reasons) or "there is no joint-state message in it"
         )
 
-    def _end_compensation(self, time_ns: int) -> None:
-        """Zero torque is the last message, as when the live node ends: the result may be played to a robot."""
+    def _end(self) -> None:
+        """Write what is left, and zero torque last, as when the live node ends: the result may be played to a robot."""
+        self._write()
         if self._estimator.compensation is not None and self.estimates and self._writer is not None:
             topic, message = self._outputs.no_compensation(self._stamp_ns)
-            self._writer.write_raw(topic.name, topic.type, time_ns, message)
+            self._writer.write_raw(topic.name, topic.type, self._last_ns, message)
 
     def _feed(self, block: Sequence[BagMessage]) -> None:
         """Use a block of messages, and write what they give."""
         for message, sample in [(message, self._read(message)) for message in block]:
+            self._last_ns = message.time_ns
             if message.topic in self._copied:
                 self._recorded.append(message)
             if isinstance(sample, InputError):
@@ -293,10 +304,11 @@ class _Replay:
 
     def _write(self) -> None:
         """Write copied messages and estimates."""
-        recorded, self._recorded = self._recorded, []
         if (writer := self._writer) is None:
+            self._recorded.clear()
             return
-        for one in recorded:
+        while self._recorded:
+            one = self._recorded.popleft()
             if isinstance(one, BagMessage):
                 writer.write_raw(*one)
             else:

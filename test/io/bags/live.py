@@ -13,13 +13,9 @@ from friction_estimator.types import FrictionEstimate
 
 def by_hand(estimator: Estimator, messages: Sequence[tuple[str, int, Any]]) -> list[FrictionEstimate]:
     """Read, estimate."""
-    read, types = InputReader(estimator.config, estimator.joint_names), BagMessageTypes()
-    add = {
-        "joint_states": lambda raw: estimator.add_joints(read.joint_state(raw)),
-        "joint_commands": lambda raw: estimator.add_command(read.command(raw)),
-        "imu/data": lambda raw: estimator.add_imu(read.imu(raw)),
-        "l_foot/wrench": lambda raw: estimator.add_wrench(read.wrench(0, raw)),
-        "r_foot/wrench": lambda raw: estimator.add_wrench(read.wrench(1, raw)),
-    }
-    made = [one for topic, _, message in messages if topic in add for one in add[topic](types.serialize(message))]
+    readers, types = InputReader(estimator.config, estimator.joint_names).by_topic, BagMessageTypes()
+    made = list[FrictionEstimate]()
+    for topic, _, message in messages:
+        if topic in readers:
+            made += estimator.add(readers[topic](types.serialize(message)))
     return made + estimator.flush()

@@ -22,7 +22,9 @@ from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import ReplaySummary, replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.messages.topics import OUTPUTS
+from friction_estimator.types import FrictionEstimate
 from test.io.bags.live import by_hand
 
 Recorded = list[tuple[str, int, Any]]
@@ -52,6 +54,22 @@ def test_there_is_an_estimate_for_every_joint_state_on_every_topic(
     assert result.estimates == counts["/joint_friction"] == counts["/joint_friction/sigma"] == joint_states
     assert {"/" + topic.name for topic in OUTPUTS} <= set(counts)
     assert (result.refused, result.damage) == ({}, "")
+
+
+def test_an_interrupted_replay_keeps_every_estimate_made_before(
+    messages: Recorded, write_bag: WriteBag, run: Callable[..., ReplaySummary], tmp_path: Path
+) -> None:
+    made = []
+
+    def interrupt(estimate: FrictionEstimate) -> None:
+        made.append(estimate.stamp_ns)
+        if len(made) == 50:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(write_bag("bag", messages), on_estimate=interrupt)
+    kept = [item for item in BagReader(tmp_path / "out").messages() if item.topic == "/joint_friction"]
+    assert [stamp_of(item.raw) for item in kept] == made
 
 
 def test_a_replay_has_the_numbers_of_a_live_run(
