@@ -23,7 +23,7 @@ from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.recording import RunDescription
+from friction_estimator.messages.recording import RunDescription, joint_field
 from friction_estimator.metrics import JointErrors, joint_errors
 from friction_estimator.types import (
     BoolArray,
@@ -333,8 +333,7 @@ def _true_friction(reader: BagReader, joint_names: tuple[str, ...], stamps: IntA
         message = reader.decode(recorded)
         row = rows.get(header_stamp(message))
         if row is not None:
-            torque = dict(zip(message.name, message.effort, strict=True))
-            truth[row] = [torque.get(name, np.nan) for name in joint_names]
+            truth[row] = joint_field(message, "effort", joint_names)
     return truth
 
 

@@ -212,12 +212,26 @@ class Recording:
         return standing
 
 
+def joint_field(message: Any, field: str, joint_names: Sequence[str]) -> FloatArray:
+    """One field of a sensor_msgs/JointState of rclpy or rosbags, (n,) in the order of these joints.
+
+    NaN for joints that the message does not name, and for a field that is empty.
+
+    Raises
+    ------
+    ValueError
+        When the field has another number of values than the message has names.
+    """
+    values = getattr(message, field)
+    found = dict(zip(message.name, values, strict=True)) if len(values) else {}
+    return np.array([found.get(name, np.nan) for name in joint_names])
+
+
 class RecordingBuilder:
     """Collects messages and turns them into a :class:`Recording`."""
 
     def __init__(self) -> None:
         self._joint_names: tuple[str, ...] = ()
-        self._orders: dict[tuple[str, ...], list[int]] = {}
         self._times: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
         self._stamps: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
         self._content: dict[str, list[Any]] = {topic.name: [] for topic in RECORDED}
@@ -275,22 +289,14 @@ class RecordingBuilder:
 
     def _values(self, topic: str, message: Any, field: str) -> FloatArray:
         """One field in the order of the joints; NaN when it is empty."""
-        order = self._order(tuple(message.name))
-        values = np.asarray(getattr(message, field), dtype=np.float64)
-        if values.size == len(message.name):
-            return values[order]
-        if values.size == 0:
-            return np.full(len(order), np.nan)
-        raise BagError(f"topic {topic}: {field} has {values.size} values for {len(message.name)} joint names")
-
-    def _order(self, names: tuple[str, ...]) -> list[int]:
-        if not self._joint_names:
-            self._joint_names = names
-        if names not in self._orders:
-            if not set(self._joint_names) <= set(names):
-                raise BagError(f"the joints change within the bag: {', '.join(self._joint_names)}, {', '.join(names)}")
-            self._orders[names] = [names.index(name) for name in self._joint_names]
-        return self._orders[names]
+        names = self._joint_names = self._joint_names or tuple(message.name)
+        if not set(names) <= set(message.name):
+            raise BagError(f"the joints change within the bag: {', '.join(names)}, {', '.join(message.name)}")
+        try:
+            return joint_field(message, field, names)
+        except ValueError:
+            count = len(getattr(message, field))
+            raise BagError(f"topic {topic}: {field} has {count} values for {len(message.name)} joint names") from None
 
     def _signals(self, topic: topics.Topic, start_ns: int) -> tuple[FloatArray, FloatArray]:
         """Times (m,) of different stamps, in order [s], and the fields of their messages, (f, m, n)."""

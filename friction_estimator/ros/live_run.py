@@ -29,6 +29,7 @@ from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
+from friction_estimator.messages.recording import joint_field
 from friction_estimator.ros.middleware import SENSOR_INPUT
 from friction_estimator.ros.processes import LoadMeter, ProcessError, Processes
 from friction_estimator.ros.recorder_node import PERIOD, HeaderClock, Recorder
@@ -145,18 +146,20 @@ class LiveTopics:
     def state(self, cores: Mapping[str, float]) -> LiveState:
         """State from the newest messages; ``cores`` as in :class:`LiveState`."""
         friction = self._message(topics.FRICTION.name, JointState)
-        names = tuple(friction.name) if friction is not None else ()
-        phase = self._message(topics.CONTACT_PHASE.name, String)
+        names = tuple(friction.name)
         reported = self._reported
         base_position, base_quaternion = _pose(self._message(topics.BASE_STATE.name, Odometry))
         return LiveState(
             joint_names=names,
-            position=np.full(len(names), np.nan) if friction is None else np.array(friction.position),
+            position=joint_field(friction, "position", names),
             base_position=base_position,
             base_quaternion=base_quaternion,
             truth=self._truth_at_estimate(names),
-            **{name: _effort(self._message(topic.name, JointState), names) for name, topic in _EFFORTS.items()},
-            phase="" if phase is None else phase.data,
+            **{
+                name: joint_field(self._message(topic.name, JointState), "effort", names)
+                for name, topic in _EFFORTS.items()
+            },
+            phase=self._message(topics.CONTACT_PHASE.name, String).data,
             elapsed=self._elapsed(),
             joint_samples=self.joint_samples,
             estimates=self.estimates,
@@ -181,16 +184,15 @@ class LiveTopics:
     def _truth_at_estimate(self, names: tuple[str, ...]) -> FloatArray:
         """True friction at the stamp of the newest estimate: the simulator may be ahead of the estimator."""
         newest = self._recorder.newest.get(topics.FRICTION.name)
-        if newest is None:
-            return _effort(None, names)
-        stamp, kept = stamp_of(newest), tuple(self._truth)
-        place = bisect_left(kept, stamp, key=stamp_of)
-        found = place < len(kept) and stamp_of(kept[place]) == stamp
-        return _effort(deserialize_message(kept[place], JointState) if found else None, names)
+        stamp, kept = 0 if newest is None else stamp_of(newest), tuple(self._truth)
+        index = bisect_left(kept, stamp, key=stamp_of)
+        found = index < len(kept) and stamp_of(kept[index]) == stamp
+        return joint_field(deserialize_message(kept[index], JointState) if found else JointState(), "effort", names)
 
     def _message(self, topic: str, message_type: Any) -> Any:
+        """Newest message of a topic; an empty one before the first."""
         raw = self._recorder.newest.get(topic)
-        return None if raw is None else deserialize_message(raw, message_type)
+        return message_type() if raw is None else deserialize_message(raw, message_type)
 
     def _collision(self, raw: bytes) -> None:
         seconds = 0.0 if self._first_stamp is None else 1e-9 * (stamp_of(raw) - self._first_stamp)
@@ -208,18 +210,8 @@ class LiveTopics:
                 self._reported["latency"] = f"p50 {values['processing p50']}, p99 {values['processing p99']}"
 
 
-def _effort(message: JointState | None, names: tuple[str, ...]) -> FloatArray:
-    """Effort in the order of ``names``, (n,); NaN where there is none."""
-    if message is None:
-        return np.full(len(names), np.nan)
-    effort = dict(zip(message.name, message.effort, strict=True))
-    return np.array([effort.get(name, np.nan) for name in names])
-
-
-def _pose(odometry: Odometry | None) -> tuple[FloatArray, FloatArray]:
-    """Position (3,) [m] and orientation (x, y, z, w) of the base; the identity while it is unknown."""
-    if odometry is None:
-        return np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+def _pose(odometry: Odometry) -> tuple[FloatArray, FloatArray]:
+    """Position (3,) [m] and orientation (x, y, z, w) of the base."""
     at, turn = odometry.pose.pose.position, odometry.pose.pose.orientation
     return np.array([at.x, at.y, at.z]), np.array([turn.x, turn.y, turn.z, turn.w])
 
