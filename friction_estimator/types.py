@@ -148,8 +148,8 @@ class SensorFrame:
     wrenches : (k, 6) in the sole frames; the last known value while not fresh
     imu_fresh : False while the IMU has been silent for longer than a tenth of a second
     wrench_fresh : (k,) the same for each foot sensor
-    readings : (1 + k,) how often IMU and foot sensors are read per joint sample, at most once: below one they are
-        slower than the joints, and most of their values here lie between two readings
+    readings_per_sample : (1 + k,) of IMU and foot sensors, at most one: below one they are slower than the joints, and
+        most of their values here lie between two readings
     differentiated : True where no sensor measures the velocities, and a filter has found them from the positions
     new_readings : (1 + k, 6) newest reading of IMU (angular velocity, specific force) and foot sensors as it came, NaN
         where none has come since the frame before; (0, 6) where the readings are not shown
@@ -165,7 +165,7 @@ class SensorFrame:
     wrenches: FloatArray
     imu_fresh: bool
     wrench_fresh: BoolArray
-    readings: FloatArray
+    readings_per_sample: FloatArray
     differentiated: bool = False
     new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 

@@ -99,7 +99,7 @@ def consistent_instant(
             wrenches=wrenches,
             imu_fresh=True,
             wrench_fresh=np.array([True, True]),
-            readings=np.ones(3),
+            readings_per_sample=np.ones(3),
         ),
         attitude=Attitude(
             rotation_base_to_world=rotation,

@@ -89,7 +89,7 @@ def _instant(model, data, q, v, a, k, dt):
             wrenches=np.array([wrench, np.zeros(6)]),
             imu_fresh=True,
             wrench_fresh=np.array([True, True]),
-            readings=np.ones(3),
+            readings_per_sample=np.ones(3),
         ),
         attitude=Attitude(
             rotation_base_to_world=base.rotation,

@@ -12,7 +12,7 @@ import yaml
 import friction_estimator
 from friction_estimator.cli.main import VERBS
 from friction_estimator.estimation.diagnosis import ADVICE
-from friction_estimator.estimation.health import Kind
+from friction_estimator.estimation.health import SensorFault
 from friction_estimator.messages import topics
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def test_every_page_is_in_the_navigation() -> None:
         ),
         ("reference/command_line.md", list(VERBS)),
         ("guides/diagnosis.md", list(ADVICE)),
-        (TROUBLES, [*ADVICE, *(kind.value for kind in Kind)]),
+        (TROUBLES, [*ADVICE, *(kind.value for kind in SensorFault)]),
     ],
 )
 def test_a_table_names_everything(page: str, names: list[str]) -> None:

@@ -222,5 +222,5 @@ def _frame(sample: SimulationSample, index: int) -> SensorFrame:
         wrenches=wrenches,
         imu_fresh=True,
         wrench_fresh=np.ones(len(wrenches), dtype=bool),
-        readings=np.ones(1 + len(wrenches)),
+        readings_per_sample=np.ones(1 + len(wrenches)),
     )

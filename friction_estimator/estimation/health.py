@@ -135,7 +135,7 @@ class Health:
         return tuple(self.events)[len(self.events) - new :]
 
 
-class Kind(Enum):
+class SensorFault(Enum):
     """What may be wrong with a sensor."""
 
     SILENCE = "silence"
@@ -166,11 +166,13 @@ class Kind(Enum):
     EFFORT_UNIT = "unit of effort"
 
 
-TIMING = frozenset((Kind.SILENCE, Kind.PUBLISHERS, Kind.MESSAGE_RATE, Kind.LAG, Kind.LATE))
+TIMING = frozenset(
+    (SensorFault.SILENCE, SensorFault.PUBLISHERS, SensorFault.MESSAGE_RATE, SensorFault.LAG, SensorFault.LATE)
+)
 """Silent sensors, refused readings, wrong rates and stamps."""
-ACCOUNTED = frozenset((Kind.DELAY, Kind.TILT, Kind.EFFORT_GAIN, Kind.POSITION_OFFSET))
+ACCOUNTED = frozenset((SensorFault.DELAY, SensorFault.TILT, SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET))
 """Errors that the estimate accounts for."""
-TORQUES = frozenset((Kind.STUCK_EFFORT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+TORQUES = frozenset((SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
 HARMLESS = TIMING | ACCOUNTED
 """Findings with which no reading that is used is wrong."""
@@ -186,13 +188,13 @@ class Check(NamedTuple):
 
     Attributes
     ----------
-    kind, place : what was checked, and the topic
+    kind, topic : what was checked
     text : finding; empty where the sensor is right
     joints : (n,) joints that the finding names; None: it names none
     """
 
-    kind: Kind
-    place: str
+    kind: SensorFault
+    topic: str
     text: str
     joints: BoolArray | None = None
 
@@ -217,27 +219,27 @@ class Findings:
 
     Attributes
     ----------
-    held : by kind and topic
+    current : by kind and topic
     wrong : those of readings that are used and wrong
     """
 
     def __init__(self, health: Health, robot: RobotModel, foot_topics: Sequence[str]) -> None:
         self._health, self._robot, self._foot_topics = health, robot, foot_topics
-        self.held: dict[tuple[Kind, str], _Finding] = {}
-        self.wrong: dict[tuple[Kind, str], _Finding] = {}
+        self.current: dict[tuple[SensorFault, str], _Finding] = {}
+        self.wrong: dict[tuple[SensorFault, str], _Finding] = {}
 
     def keep(self, check: Check, stamp_ns: int) -> bool:
         """Begin, continue or end the finding of a check; True where it ends."""
-        key, held = (check.kind, check.place), self.held
-        finding = held.get(key)
+        key = check.kind, check.topic
+        finding = self.current.get(key)
         if not check.text:
             if finding is not None:
                 finding.right += 1
                 if finding.right == _RIGHT:
-                    del held[key]
+                    del self.current[key]
                     return True
         elif finding is None:
-            held[key] = finding = _Finding(0, check.text, check.joints)
+            self.current[key] = finding = _Finding(0, check.text, check.joints)
             self._health.add_event("sensor", stamp_ns, self._sentence(finding))
         else:
             finding.right = 0
@@ -248,18 +250,18 @@ class Findings:
     def publish(self, coupled: BoolArray) -> None:
         """Write findings and invalid joints; ``coupled`` (n, n): joints that move each other."""
         health, names = self._health, self._robot.joint_names
-        health.findings = tuple(map(self._sentence, self.held.values()))
-        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in self.held)
-        self.wrong = {key: finding for key, finding in self.held.items() if key[0] not in HARMLESS}
+        health.findings = tuple(map(self._sentence, self.current.values()))
+        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in self.current)
+        self.wrong = {key: finding for key, finding in self.current.items() if key[0] not in HARMLESS}
         health.invalid_joints = {}
-        for (_, place), finding in self.wrong.items():
-            for name in compress(names, self._affected(place, finding.joints, coupled)):
+        for (_, topic), finding in self.wrong.items():
+            for name in compress(names, self._affected(topic, finding.joints, coupled)):
                 health.invalid_joints.setdefault(name, self._sentence(finding))
 
-    def is_wrong(self, topic: str, but: Kind | None = None) -> bool:
+    def is_wrong(self, topic: str, but: SensorFault | None = None) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
         others = HARMLESS | TORQUES | {but}
-        return any(kind not in others and place == topic for kind, place in self.held)
+        return any(kind not in others and of == topic for kind, of in self.current)
 
     def _sentence(self, finding: _Finding) -> str:
         """Text of a finding with the names of its joints, and whether the estimate accounts for it now."""
@@ -270,9 +272,9 @@ class Findings:
             return text
         return text.replace(JOINTS, choices(compress(self._robot.joint_names, finding.joints)))
 
-    def _affected(self, place: str, joints: BoolArray | None, coupled: BoolArray) -> BoolArray:
+    def _affected(self, topic: str, joints: BoolArray | None, coupled: BoolArray) -> BoolArray:
         """Joints (n,) whose friction depends on a sensor: those that the named ones move, of the foot's leg, or all."""
         if joints is not None:
             return np.asarray(coupled[joints].any(axis=0))
-        limbs = [limb for topic, limb in zip(self._foot_topics, self._robot.limb, strict=True) if topic == place]
+        limbs = [limb for of, limb in zip(self._foot_topics, self._robot.limb, strict=True) if of == topic]
         return np.asarray(limbs[0]) if limbs else np.ones(len(self._robot.joint_names), dtype=bool)

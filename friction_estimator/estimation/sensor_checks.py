@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Check, Findings, Health, Kind
+from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
 from friction_estimator.estimation.sensor_evidence import (
     LEAST_SPEED,
     PERIOD,
@@ -87,7 +87,7 @@ _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
 
 
-_LONG = frozenset((Kind.HEADING, Kind.GYROSCOPE_UNIT, Kind.EFFORT_SIGN, Kind.EFFORT_UNIT))
+_LONG = frozenset((SensorFault.HEADING, SensorFault.GYROSCOPE_UNIT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
 
@@ -150,7 +150,7 @@ class SensorChecks:
         self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
         self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
         self._changing, self._factor = "", np.full(len(robot.joint_names), np.nan)
-        self._right_ns: dict[tuple[Kind, str], int] = {}
+        self._right_ns: dict[tuple[SensorFault, str], int] = {}
         self.wrong_for = math.inf
         self._coupled: BoolArray = np.eye(len(robot.joint_names), dtype=bool)
         self.reset()
@@ -215,7 +215,7 @@ class SensorChecks:
 
     def _note_age(self, check: Check) -> None:
         """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
-        key = check.kind, check.place
+        key = check.kind, check.topic
         if not check.text:
             self._right_ns[key] = self._stamp_ns
         elif not self.readings_are_wrong and check.kind not in HARMLESS:
@@ -247,19 +247,19 @@ class SensorChecks:
             yield relations.torques(self._evidence(4), self._factor)
             return
         yield relations.gravity(two)
-        if (Kind.ACCELEROMETER_UNIT, self._imu) not in findings.held:
+        if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
             yield relations.directions(two)
-        four = two if any(kind in _LONG for kind, _ in findings.held) else self._evidence(4)
+        four = two if any(kind in _LONG for kind, _ in findings.current) else self._evidence(4)
         yield relations.turning(four)
-        if findings.is_wrong(self._imu, but=Kind.HEADING):
+        if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
-        yield relations.feet_and_weight(two, findings.held)
+        yield relations.feet_and_weight(two, findings.current)
         if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
         if self._changing != "position_offset":  # a leg in a wrong posture turns the foot forces
             yield relations.heading(four)
-        elif (Kind.HEADING, self._imu) in findings.held:
-            yield iter((Check(Kind.HEADING, self._imu, ""),))
+        elif (SensorFault.HEADING, self._imu) in findings.current:
+            yield iter((Check(SensorFault.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
         if not findings.is_wrong(self._imu):
             yield relations.torques(four, self._factor)
@@ -275,13 +275,13 @@ class SensorChecks:
             return
         hertz = frames / second.elapsed
         rates = [(self._joints, hertz, LOWEST_RATE)]
-        readings = frame.readings.tolist()[-len(self._sensors) :] if self._sensors else []
-        for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), readings, strict=True):
+        parts = frame.readings_per_sample.tolist()[-len(self._sensors) :] if self._sensors else []
+        for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), parts, strict=True):
             if not restarts:
                 rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
-            yield Check(Kind.MESSAGE_RATE, topic, low if hz < _SLACK * lowest else "")
+            yield Check(SensorFault.MESSAGE_RATE, topic, low if hz < _SLACK * lowest else "")
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
@@ -294,7 +294,7 @@ class SensorChecks:
             f"{self._joints}: {dropped} of {dropped + second.frames} joint states contradict the others and are not "
             "used: a second node publishes joint states; end it, or give its topic another name"
         )
-        yield Check(Kind.PUBLISHERS, self._joints, text if dropped > _FEW * second.frames else "")
+        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _FEW * second.frames else "")
 
     def _lags(self, second: _Second) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
@@ -317,10 +317,10 @@ class SensorChecks:
                 text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
             elif not fresh[sensor]:  # nothing arrives, or never did
                 silence = f"{topic}: no usable reading arrives: check that the driver runs and publishes on this topic"
-            yield Check(Kind.SILENCE, topic, silence)
-            yield Check(Kind.LAG, topic, text)
+            yield Check(SensorFault.SILENCE, topic, silence)
+            yield Check(SensorFault.LAG, topic, text)
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
-            yield Check(Kind.LATE, topic, text if share > _LATE else "")
+            yield Check(SensorFault.LATE, topic, text if share > _LATE else "")
 
     def _calibrated(self, second: _Second) -> Iterator[Check]:
         """What has changed in mid-run; else errors that the filters have identified and that no longer change."""
@@ -337,9 +337,15 @@ class SensorChecks:
             errors = list(self._identified(second, found, before))
         checks = [check for error in errors if (check := self._error(*error)) is not None]
         yield from (check._replace(text=check.text + second_cause) for check in checks)
-        of_joints = ((kind, self._joints) for kind in (Kind.EFFORT_GAIN, Kind.POSITION_OFFSET, Kind.DELAY))
-        for key in (*of_joints, *((Kind.DELAY, foot.wrench_topic) for foot in self._feet), (Kind.TILT, self._imu)):
-            if key not in [(check.kind, check.place) for check in checks]:
+        of_joints = (
+            (kind, self._joints) for kind in (SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY)
+        )
+        for key in (
+            *of_joints,
+            *((SensorFault.DELAY, foot.wrench_topic) for foot in self._feet),
+            (SensorFault.TILT, self._imu),
+        ):
+            if key not in [(check.kind, check.topic) for check in checks]:
                 yield Check(*key, "")
 
     def _identified(
@@ -352,7 +358,7 @@ class SensorChecks:
             joint = int(np.divide(np.abs(gain), sigma, out=np.zeros_like(gain), where=sure).argmax())
             yield "effort_gain", joint, float(gain[joint])
         (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
-        readings = np.maximum(second.frame.readings[1:] * second.frames, 1.0)
+        readings = np.maximum(second.frame.readings_per_sample[1:] * second.frames, 1.0)
         least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
         sure = (np.abs(delay) > least) & _is_sure(delay, sigma, past)
         if sure.size and sure.all() and (delay < -_DELAY).all():
@@ -368,28 +374,31 @@ class SensorChecks:
         topic, remedy, least, joints = self._joints, "correct the stamps in the driver", _DELAY, None
         if kind == "torque_delay":
             finding, what = (
-                Kind.DELAY,
+                SensorFault.DELAY,
                 f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp",
             )
         elif kind == "wrench_delay":
             foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
-            finding, what = Kind.DELAY, f"wrenches are {age} than the motor torques at the same stamp"
+            finding, what = SensorFault.DELAY, f"wrenches are {age} than the motor torques at the same stamp"
             topic, remedy = foot.wrench_topic, f"correct the stamps, or set feet.{foot.name}.delay"
         elif kind == "accelerometer_bias":
             angle = (
                 f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
             )
-            finding, what = Kind.TILT, f"IMU is tilted by {angle}, or its accelerometer has a bias of {size:.2g} m/s^2"
+            finding, what = (
+                SensorFault.TILT,
+                f"IMU is tilted by {angle}, or its accelerometer has a bias of {size:.2g} m/s^2",
+            )
             topic, remedy, least = self._imu, "correct the frame in the URDF", GRAVITY * _TILTED
         else:
             joints = np.arange(len(self._robot.joint_names)) == place
-            finding, what = Kind.POSITION_OFFSET, f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
+            finding, what = SensorFault.POSITION_OFFSET, f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
             remedy, least = "set its zero", _SLIP
             if kind == "effort_gain":
                 self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
                 if not 1.0 / SCALED <= factor <= SCALED:
                     return None  # a wrong sign or unit, see EvidenceChecks.torques
-                finding, what = Kind.EFFORT_GAIN, f"effort of joint {JOINTS} is {factor:.2f} times its torque"
+                finding, what = SensorFault.EFFORT_GAIN, f"effort of joint {JOINTS} is {factor:.2f} times its torque"
                 remedy, least = "correct the gain", _GAIN
         return Check(finding, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints) if abs(size) > least else None
 
@@ -410,19 +419,19 @@ class SensorChecks:
                 joints = np.concatenate((clear, np.tile(moved > _TRAVELLED, 2)))
                 stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         named = [
-            (Kind.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
-            (Kind.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
-            (Kind.STUCK_EFFORT, self._joints, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
-            (Kind.STUCK_GYROSCOPE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
-            (Kind.STUCK_ACCELEROMETER, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
+            (SensorFault.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
+            (SensorFault.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
+            (SensorFault.STUCK_EFFORT, self._joints, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
+            (SensorFault.STUCK_GYROSCOPE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
+            (SensorFault.STUCK_ACCELEROMETER, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
         ]
         for row, foot in enumerate(self._feet, 3 * n + 2):
             what = f"the wrench of the foot sensor {foot.name!r}"
-            named.append((Kind.STUCK_WRENCH, foot.wrench_topic, what, slice(row, row + 1)))
+            named.append((SensorFault.STUCK_WRENCH, foot.wrench_topic, what, slice(row, row + 1)))
         for kind, topic, what, rows in named:
             hit = stuck[rows] if rows.stop <= 3 * n else None
             moves = "the robot moves" if hit is None else "the joint moves"
-            cause = "it is stuck, saturated or not measured" if kind is Kind.STUCK_EFFORT else "it is stuck"
+            cause = "it is stuck, saturated or not measured" if kind is SensorFault.STUCK_EFFORT else "it is stuck"
             text = f"{topic}: {what} has not changed for a second although {moves}: {cause}; check the driver"
             if stuck[rows].any() or not same[rows].any():
                 yield Check(kind, topic, text if stuck[rows].any() else "", hit)

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.health import JOINTS, Check, Kind
+from friction_estimator.estimation.health import JOINTS, Check, SensorFault
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorFrame
 
@@ -153,8 +153,8 @@ class EvidenceCollector:
             block.speed += np.stack((expected * change, expected**2, change**2, one, expected, lagged))
             self._travelled = self._travelled + expected
         self._position, self._velocity = frame.position, frame.velocity
-        places = np.concatenate((frame.position, self._travelled))
-        block.low, block.high = np.minimum(block.low, places), np.maximum(block.high, places)
+        reached = np.concatenate((frame.position, self._travelled))
+        block.low, block.high = np.minimum(block.low, reached), np.maximum(block.high, reached)
         sensors = frame.angular_velocity, frame.specific_force, frame.wrenches.ravel()
         row = np.concatenate((frame.position, frame.velocity, effort, *sensors))
         if not self.frames:
@@ -180,8 +180,8 @@ class EvidenceCollector:
         block.gravity += loaded[:, None] * (f @ R)
         legs = -(R @ (J[:, 3:] @ velocity)[..., None])[loaded & self._flat, :, 0]
         block.turning += (legs * rate).sum(), (legs**2).sum(), len(legs) * (rate**2).sum(), len(legs)
-        held, contact = dynamics.mass_matrix[6:, :3] @ f, -(F[:, None] @ J)[:, 0]
-        motor = np.where(robot.limb, effort - held, 0.0)
+        gravity, contact = dynamics.mass_matrix[6:, :3] @ f, -(F[:, None] @ J)[:, 0]
+        motor = np.where(robot.limb, effort - gravity, 0.0)
         block.limb += fresh[:, None] * _products(contact, motor)
         weighted = np.where(unloaded[:, None], -robot.weight * J[:, 2], 0.0)
         block.idle[:, :3] += _products(weighted, np.where(unloaded[:, None], motor, 0.0))
@@ -193,7 +193,7 @@ class EvidenceCollector:
             block.newton += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
             moving = (np.abs(velocity) > LEAST_SPEED) & robot.limb.any(axis=0)
-            self._add_torques(held + contact.sum(axis=0), effort, moving)
+            self._add_torques(gravity + contact.sum(axis=0), effort, moving)
 
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
         """Add the torque (n,) that gravity and foot forces need, and the motor torque (n,), of the moving joints."""
@@ -232,10 +232,10 @@ class EvidenceChecks:
             return
         what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
         text = f"{what} its position: correct one of them in the driver"
-        yield Check(Kind.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
+        yield Check(SensorFault.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
         what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
         text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
-        yield Check(Kind.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
+        yield Check(SensorFault.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
 
     def gravity(self, sums: Evidence) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
@@ -251,7 +251,7 @@ class EvidenceChecks:
         elif mean > GRAVITY * SCALED:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
-        yield Check(Kind.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
+        yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
     def directions(self, sums: Evidence) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
@@ -269,7 +269,7 @@ class EvidenceChecks:
                     f"feet.{config.name}.frame"
                 )
             if gravity < _ALONG and (text or load < _ALONG):
-                yield Check(Kind.WRENCH_DIRECTION, config.wrench_topic, text)
+                yield Check(SensorFault.WRENCH_DIRECTION, config.wrench_topic, text)
             if load < _ALONG:
                 tilts.append(gravity)
         tilt = min(tilts, default=_ALONG)
@@ -280,7 +280,7 @@ class EvidenceChecks:
             )
             if tilt > math.pi - _ALONG:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
-            yield Check(Kind.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
+            yield Check(SensorFault.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
 
     def turning(self, sums: Evidence) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
@@ -294,9 +294,9 @@ class EvidenceChecks:
         elif slope > SCALED:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
-        yield Check(Kind.GYROSCOPE_UNIT, self._imu, text)
+        yield Check(SensorFault.GYROSCOPE_UNIT, self._imu, text)
 
-    def feet_and_weight(self, sums: Evidence, known: Collection[tuple[Kind, str]]) -> Iterator[Check]:
+    def feet_and_weight(self, sums: Evidence, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
         """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
         correlation, slope = _compare(*sums.limb.T)
         sure = correlation > _SURE
@@ -309,7 +309,9 @@ class EvidenceChecks:
         corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
         explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
         for foot, config in enumerate(self._feet):
-            if {(kind, config.wrench_topic) for kind in (Kind.STUCK_WRENCH, Kind.WRENCH_DIRECTION)} & set(known):
+            if {(kind, config.wrench_topic) for kind in (SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION)} & set(
+                known
+            ):
                 continue
             what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
             scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
@@ -318,11 +320,13 @@ class EvidenceChecks:
                     "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
                 )
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
-                yield Check(Kind.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else "")
+                yield Check(
+                    SensorFault.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else ""
+                )
             empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / SCALED and not sure[foot]
             if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
-                yield Check(Kind.NO_WRENCH, config.wrench_topic, text if empty else "")
+                yield Check(SensorFault.NO_WRENCH, config.wrench_topic, text if empty else "")
 
     def heading(self, sums: Evidence) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
@@ -343,7 +347,7 @@ class EvidenceChecks:
             f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
             "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
         )
-        yield Check(Kind.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
+        yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
 
     def torques(self, sums: Evidence, changed: FloatArray) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
@@ -366,12 +370,12 @@ class EvidenceChecks:
         if shown.any():
             what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
             text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
-            yield Check(Kind.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
+            yield Check(SensorFault.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
             text = (
                 f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
                 "N m (check unit, gear ratio and torque constant)"
             )
-            yield Check(Kind.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
+            yield Check(SensorFault.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
 
 
 def _tilt(vector: FloatArray) -> float:

@@ -52,8 +52,10 @@ class Tracks(NamedTuple):
     arrived_sensor, arrived_stamp, arrived : (r,), (r,), (r, 6) readings that are not among the others yet
     used, last : (s,), (s, 6) at the newest joint state: stamp of the newest reading used [ns], and values
     frames, new : (s,) joint states so far, and new readings for each of them
-    fresh, readings : (s,) False for silent sensors; how often each is read per joint state, at most once
-    joints : (3,) usual time between joint states [ns]; time of those left out since the last frame [s], and how many
+    fresh, readings_per_sample : (s,) False for silent sensors; how often each is read per joint state, at most once
+    joint_period : (1,) usual time between joint states [ns]
+    left_out, repeated : (1,) time of the joint states left out since the last frame [s]; how many of the newest ones in
+        a row repeat the one before
     first : of the sensors that are used
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
@@ -72,8 +74,10 @@ class Tracks(NamedTuple):
     frames: Indices
     new: Vector
     fresh: Flags
-    readings: Vector
-    joints: Vector
+    readings_per_sample: Vector
+    joint_period: Vector
+    left_out: Vector
+    repeated: Indices
     first: int
     max_wait: int
 
@@ -87,7 +91,8 @@ class Tracks(NamedTuple):
         return Tracks(
             stamps, values, length, never, late, np.zeros(sensors), arrived_sensor, arrived_stamp,
             np.zeros((MOST_ARRIVED, 6)), np.full(sensors, -1, np.int64), np.zeros((sensors, 6)), frames,
-            np.zeros(sensors), fresh, np.where(fresh, 1.0, _FEWEST), np.zeros(3), first, max_wait,
+            np.zeros(sensors), fresh, np.where(fresh, 1.0, _FEWEST), *np.zeros((2, 1)), np.zeros(1, np.int64),
+            first, max_wait,
         )  # fmt: skip
 
 
@@ -133,28 +138,28 @@ def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, 
             drop += 1
         if length - drop == own.size:
             drop += 1
-        place = length = _drop_oldest(own, rows, length, drop)
+        index = length = _drop_oldest(own, rows, length, drop)
         tracks.newest[sensor] = stamp
     elif stamp < used:
         tracks.late[sensor] += 1
         return
     else:
-        place = length - 1
-        while place > 0 and own[place - 1] >= stamp:
-            place -= 1
-        if own[place] == stamp:
+        index = length - 1
+        while index > 0 and own[index - 1] >= stamp:
+            index -= 1
+        if own[index] == stamp:
             return
         if length == own.size:
-            if place == 0:
+            if index == 0:
                 return
             length = _drop_oldest(own, rows, length, 1)
-            place -= 1
-        for k in range(length, place, -1):
+            index -= 1
+        for k in range(length, index, -1):
             own[k] = own[k - 1]
             for j in range(6):
                 rows[k, j] = rows[k - 1, j]
-    own[place] = stamp
-    rows[place] = value
+    own[index] = stamp
+    rows[index] = value
     tracks.length[sensor] = length + 1
 
 
@@ -177,7 +182,7 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
 
     Returns
     -------
-    True where ``fresh`` or ``readings`` have changed
+    True where ``fresh`` or ``readings_per_sample`` have changed
     """
     changed = False
     out[0], out[1] = 0.0, np.nan
@@ -209,15 +214,15 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
                 last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         out[0, sensor] = last
         count = min(max(tracks.new[sensor], _FEWEST), 1.0)
-        if tracks.fresh[sensor] != is_fresh or tracks.readings[sensor] != count:
-            tracks.fresh[sensor], tracks.readings[sensor], changed = is_fresh, count, True
+        if tracks.fresh[sensor] != is_fresh or tracks.readings_per_sample[sensor] != count:
+            tracks.fresh[sensor], tracks.readings_per_sample[sensor], changed = is_fresh, count, True
     return changed
 
 
 @kernel
 def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
     """Whether a joint state need not wait any longer; parameters as of :func:`next_frame`."""
-    overdue, period = newest - stamp - tracks.max_wait, tracks.joints[0]
+    overdue, period = newest - stamp - tracks.max_wait, tracks.joint_period[0]
     if used != NEVER and 0.0 < _GAP * period < stamp - used <= RESET_AFTER_NS and overdue < 0:
         return False  # the sample between is lost or late: give it the time to come
     complete, slowest = True, 0.0
@@ -228,7 +233,7 @@ def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
 
 
 @kernel
-def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, joints: FloatArray) -> bool:
+def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, repeated: IntArray) -> bool:
     """Whether a joint state repeats the one before, although a joint moves.
 
     Positions of the joint state before under a new stamp come from a driver that has missed a cycle of its bus. A
@@ -241,7 +246,7 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
     ----------
     position, before : (n,) of this sample and of the one before
     steps : (2, n) in place: resolution of each joint's readings, and its newest step while any joint changes
-    joints : of :class:`Tracks`, in place
+    repeated : of :class:`Tracks`, in place
     """
     changed, moves = False, False
     for joint in range(position.size):
@@ -255,8 +260,8 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
             if abs(step - steps[1, joint]) > _SAME_STEP:
                 steps[0, joint] = min(steps[0, joint], abs(step - steps[1, joint]))
             steps[1, joint] = step
-    joints[2] = joints[2] + 1.0 if moves and not changed else 0.0
-    return 0.0 < joints[2] <= _LONGEST_REPETITION
+    repeated[0] = repeated[0] + 1 if moves and not changed else 0
+    return 0 < repeated[0] <= _LONGEST_REPETITION
 
 
 @kernel("[Tracks] i8 i8 i8 i8 b1 V V M T")
@@ -285,28 +290,28 @@ def next_frame(
     Returns
     -------
     ``WAITS``, or sum of ``USED`` and what is true of ``REPEATS`` (no frame is to be made), ``GAP`` (filters restart),
-    ``CHANGED`` (``fresh`` or ``readings``)
+    ``CHANGED`` (``fresh`` or ``readings_per_sample``)
     dt : time since the last frame, zero where filters restart [s]
     """
     for k in range(count):
         _insert_reading(tracks, tracks.arrived_sensor[k], tracks.arrived_stamp[k], tracks.arrived[k], used)
     if not (forced or _is_complete(tracks, stamp, newest, used)):
         return WAITS, 0.0
-    flags, dt, joints = USED, 0.0, tracks.joints
+    flags, dt = USED, 0.0
     if _read_tracks(tracks, stamp, out):
         flags += CHANGED
     if used != NEVER:
         step = stamp - used
         if 0 < step <= RESET_AFTER_NS:
-            joints[0] = _follow_period(joints[0], step)
+            tracks.joint_period[0] = _follow_period(tracks.joint_period[0], step)
         if step > RESET_AFTER_NS:
             flags += GAP
         else:
             dt = step / 1e9
     if dt == 0.0:
-        joints[1] = joints[2] = 0.0
-    elif _is_repetition(position, before, steps, joints):
-        joints[1] += dt
+        tracks.left_out[0], tracks.repeated[0] = 0.0, 0
+    elif _is_repetition(position, before, steps, tracks.repeated):
+        tracks.left_out[0] += dt
         return flags + REPEATS, 0.0
-    dt, joints[1] = dt + joints[1], 0.0
+    dt, tracks.left_out[0] = dt + tracks.left_out[0], 0.0
     return flags, dt

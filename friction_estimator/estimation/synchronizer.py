@@ -75,7 +75,7 @@ class Synchronizer:
         self._joints: deque[JointSample] = deque()
         self._buffer, self._tracks = pack(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
         self._arrived = 0
-        self._fresh, self._readings = self._tracks.fresh.copy(), self._tracks.readings.copy()
+        self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
         self._emitted_ns: int | None = None
         self._before, self._steps = np.zeros(0), np.zeros((2, 0))
         self._jumped: JointSample | None = None
@@ -104,10 +104,10 @@ class Synchronizer:
         """
         if sensor < self._first:
             return []
-        tracks, place = self._tracks, self._arrived
-        tracks.arrived_sensor[place], tracks.arrived_stamp[place] = sensor, stamp - self._sensor_delays[sensor]
-        tracks.arrived[place] = reading
-        self._arrived = place + 1
+        tracks, index = self._tracks, self._arrived
+        tracks.arrived_sensor[index], tracks.arrived_stamp[index] = sensor, stamp - self._sensor_delays[sensor]
+        tracks.arrived[index] = reading
+        self._arrived = index + 1
         if self._joints:
             return self._complete_frames()
         if self._arrived == MOST_ARRIVED:
@@ -177,9 +177,9 @@ class Synchronizer:
         if stamp < newest - RESET_AFTER_NS:
             self._jump_back(newest, stamp)
             return True
-        for place, waiting in enumerate(self._joints):
+        for index, waiting in enumerate(self._joints):
             if waiting.stamp_ns == stamp and math.isnan(waiting.effort[0]) and not math.isnan(sample.effort[0]):
-                self._joints[place], self._completed_ns = sample, stamp
+                self._joints[index], self._completed_ns = sample, stamp
                 return False
         if any(waiting.stamp_ns == stamp for waiting in self._joints) or stamp == self._emitted_ns:
             if stamp == self._emitted_ns and self._without_effort and not math.isnan(sample.effort[0]):
@@ -239,7 +239,7 @@ class Synchronizer:
             waiting.popleft()
             self._emitted_ns, self._without_effort, self._before = stamp, without_effort, position
             if flags & CHANGED:
-                self._fresh, self._readings = tracks.fresh.copy(), tracks.readings.copy()
+                self._fresh, self._readings_per_sample = tracks.fresh.copy(), tracks.readings_per_sample.copy()
             if flags & GAP and used is not None:
                 self._health.gaps += 1
                 self._health.add_restart("gap", stamp, f"no joint states for {(stamp - used) / _NS:.3f} s")
@@ -248,24 +248,21 @@ class Synchronizer:
                 self._health.add_lasting_event("repeated_positions", stamp, _REPEATS)
                 continue
             self._health.frames += 1
-            imu, fresh = values[0, 0], self._fresh
-            velocity = np.full_like(position, np.nan) if joints.velocity is None else joints.velocity
             frames.append(
                 SensorFrame(
-                    stamp,
-                    dt,
-                    position,
-                    velocity,
-                    joints.effort,
-                    imu[:3],
-                    imu[3:],
-                    values[0, 1:],
-                    bool(fresh[0]),
-                    fresh[1:],
-                    self._readings,
-                    False,
-                    values[1],
-                )  # fmt: skip
+                    stamp_ns=stamp,
+                    dt=dt,
+                    position=position,
+                    velocity=np.full_like(position, np.nan) if joints.velocity is None else joints.velocity,
+                    effort=joints.effort,
+                    angular_velocity=values[0, 0, :3],
+                    specific_force=values[0, 0, 3:],
+                    wrenches=values[0, 1:],
+                    imu_fresh=bool(self._fresh[0]),
+                    wrench_fresh=self._fresh[1:],
+                    readings_per_sample=self._readings_per_sample,
+                    new_readings=values[1],
+                )
             )
         return frames
 

@@ -80,11 +80,11 @@ def visit(
         t[min(int(2.0 * math.log2(speed / LEAST_SPEED)), t.size - 1)] += duration
         for end in range(2):
             left = (1.0 - OUTSIDE if end else OUTSIDE) * t.sum()
-            place = 0
-            while place < t.size - 1 and left > t[place]:
-                left -= t[place]
-                place += 1
-            velocity_range[motor, end] = LEAST_SPEED * 2.0 ** (0.5 * (place + left / t[place]))
+            index = 0
+            while index < t.size - 1 and left > t[index]:
+                left -= t[index]
+                index += 1
+            velocity_range[motor, end] = LEAST_SPEED * 2.0 ** (0.5 * (index + left / t[index]))
     return bounded(gram) and bounded(moments) and bounded(rows) and bounded(times)
 
 

@@ -97,10 +97,10 @@ class FrictionMarkers:
         )
         writer = CdrWriter()
         writer.pack("I", 4, 2 * len(axes))
-        self._places = []
+        self._offsets = []
         for number, (axis, u) in enumerate(zip(axes, across, strict=True)):
             arc, _ = _write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS)
-            self._places.append((arc, *_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0)))
+            self._offsets.append((arc, *_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0)))
         self._template = Template(writer)
 
     def build(self, estimate: FrictionEstimate) -> bytes:
@@ -108,14 +108,14 @@ class FrictionMarkers:
         part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
         angles = np.linspace(0.0, part * _FULL_TURN, _POINTS, axis=1)[:, :, None]
         points = np.cos(angles) * self._cosine + np.sin(angles) * self._sine
-        signals = self._places, estimate.measured.tolist(), estimate.friction.tolist()
-        for (color_of_arc, color_of_text, place), measured, torque in zip(*signals, strict=True):
+        signals = self._offsets, estimate.measured.tolist(), estimate.friction.tolist()
+        for (color_of_arc, color_of_text, text_at), measured, torque in zip(*signals, strict=True):
             for offset in (color_of_arc, color_of_text):
                 struct.pack_into("<3f", self._template.buffer, offset, *(_MEASURED if measured else _MODELLED))
             text = f"{torque:+.2f} N m".encode()
             if len(text) > _LONGEST_TEXT:
                 text = f"{torque:+.0e} N m".encode()
-            struct.pack_into(f"<I{_LONGEST_TEXT + 1}s", self._template.buffer, place, len(text) + 1, text)
+            struct.pack_into(f"<I{_LONGEST_TEXT + 1}s", self._template.buffer, text_at, len(text) + 1, text)
         return self._template.serialize(estimate.stamp_ns, *points)
 
 

@@ -141,7 +141,7 @@ def _check_frame(topic: str, section: str, settings: ImuConfig | FootConfig, fra
 class _Structure:
     """The bytes of a message that are no numbers: encapsulation, names and lengths.
 
-    A message with the same bytes has its numbers at the same places; its padding may differ.
+    A message with the same bytes has its numbers at the same offsets; its padding may differ.
     """
 
     size: int
@@ -276,7 +276,7 @@ class _JointStates:
 
     def _order(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Index of each joint in the message, (n,)."""
-        index = {name: place for place, name in enumerate(names)}
+        index = {name: number for number, name in enumerate(names)}
         missing = [name for name in self._joint_names if name not in index]
         if missing:
             raise InputError(f"{self._topic}: joint {choices(missing)} missing; the message holds {choices(names)}")

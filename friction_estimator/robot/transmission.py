@@ -70,16 +70,16 @@ class Transmission:
         missing = [joint for joint in coupling.joint_names if joint not in names]
         if missing:
             raise ConfigError(f"robot.coupling names the joint {choices(missing)}; the joints are {choices(names)}")
-        places = [names.index(joint) for joint in coupling.joint_names]
-        matrix[np.ix_(places, places)] = coupling.matrix
-        for place, motor in zip(places, coupling.motor_names, strict=True):
-            names[place] = motor
+        indices = [names.index(joint) for joint in coupling.joint_names]
+        matrix[np.ix_(indices, indices)] = coupling.matrix
+        for index, motor in zip(indices, coupling.motor_names, strict=True):
+            names[index] = motor
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ConfigError(f"robot.coupling: the motor {choices(twice)} has the name of another joint")
         return _transmission(names, matrix)
 
-    def select(self, places: IntArray) -> Transmission:
+    def select(self, indices: IntArray) -> Transmission:
         """The motors of some joints (m,), with groups as wide as here.
 
         Raises
@@ -88,16 +88,18 @@ class Transmission:
             When they share motors with other joints.
         """
         local = np.full(len(self.names), -1)
-        local[places] = np.arange(places.size)
-        group = local[self.group[places]]
+        local[indices] = np.arange(indices.size)
+        group = local[self.group[indices]]
         if (group < 0).any():
-            shared = [self.names[k] for k in np.unique(self.group[places][group < 0])]
+            shared = [self.names[k] for k in np.unique(self.group[indices][group < 0])]
             raise ConfigError(
                 f"robot.coupling: the motors {choices(shared)} move joints of different limbs together; limbs are "
                 "filtered apart: leave them uncoupled, or take another observer than 'kalman'"
             )
-        names, block = tuple(self.names[k] for k in places), np.ix_(places, places)
-        return Transmission(names, self.couples, self.matrix[block], self.to_joints[block], group, self.weights[places])
+        names, block = tuple(self.names[k] for k in indices), np.ix_(indices, indices)
+        return Transmission(
+            names, self.couples, self.matrix[block], self.to_joints[block], group, self.weights[indices]
+        )
 
     def velocity(self, velocity: FloatArray) -> FloatArray:
         """Of the motors (..., n), when the joints (..., n) have these [rad/s]."""

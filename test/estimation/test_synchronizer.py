@@ -190,7 +190,7 @@ def test_readings_of_a_slow_sensor_are_counted_and_not_the_frames_between_them(e
     target = synchronizer()
     samples = [s for ms in range(400) for s in (joints(ms), imu(ms), *([wrench(ms)] if ms % every == 0 else []))]
     frames = feed(target, samples)
-    readings = np.array([frame.readings for frame in frames])
+    readings = np.array([frame.readings_per_sample for frame in frames])
     np.testing.assert_array_equal(readings[:, 0], 1.0)
     assert readings[100:, 1].mean() == pytest.approx(1.0 / every, rel=0.02)
     assert np.abs(readings[100:, 1] * every - 1.0).max() < 0.1

@@ -187,7 +187,7 @@ class KalmanFriction:
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)
-        if (window := self._buffer.close(frame.readings)) is not None:
+        if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion, self._frames.newest.regressor)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")

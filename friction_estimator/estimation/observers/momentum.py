@@ -123,7 +123,7 @@ def residual_variances(
     J: FloatArray,
     effort: FloatArray,
     wrenches: FloatArray,
-    readings: FloatArray,
+    readings_per_sample: FloatArray,
     white: FloatArray,
     constant: FloatArray,
     dt: float,
@@ -139,7 +139,7 @@ def residual_variances(
 
     Parameters
     ----------
-    readings : (1 + k,) of IMU and feet per sample: noise of a slow sensor is the same for several samples
+    readings_per_sample : (1 + k,) of IMU and feet: noise of a slow sensor is the same for several samples
     white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
     n = effort.size
@@ -155,12 +155,12 @@ def residual_variances(
         if base:
             for axis in range(3):
                 momentum += H[row, 3 + axis] ** 2 * white[6]
-                force += H[row, axis] ** 2 * white[2] / readings[0]
+                force += H[row, axis] ** 2 * white[2] / readings_per_sample[0]
                 steady += H[row, axis] ** 2 * constant[1]
         for foot in range(J.shape[0]):
             for axis in range(6):
                 square, kind = J[foot, axis, row] ** 2, 3 if axis < 3 else 4
-                force += square * white[kind] / readings[1 + foot]
+                force += square * white[kind] / readings_per_sample[1 + foot]
                 steady += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
         noise[i], lasting[i] = high_pass * momentum + low_pass * force, steady
     return noise, lasting
@@ -227,7 +227,7 @@ class ResidualVariances:
             dynamics.foot_jacobian,
             frame.effort,
             frame.wrenches,
-            frame.readings,
+            frame.readings_per_sample,
             white,
             constant,
             frame.dt,

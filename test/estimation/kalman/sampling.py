@@ -35,4 +35,4 @@ def add(
         regressor_variance,
         regressor,
     )
-    return buffer.close(frame.readings)
+    return buffer.close(frame.readings_per_sample)

@@ -73,7 +73,7 @@ def _frame(model, data, k, dt, q, v, a, torque, wrenches):
         wrenches=wrenches,
         imu_fresh=True,
         wrench_fresh=np.array([True, True]),
-        readings=np.ones(3),
+        readings_per_sample=np.ones(3),
     )
 
 
@@ -165,7 +165,7 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, flight, ev
                 specific_force=frame.specific_force + noise.specific_force_std * rng.normal(size=3),
                 angular_velocity=frame.angular_velocity + noise.angular_velocity_std * rng.normal(size=3),
                 wrenches=frame.wrenches + error,
-                readings=np.array([1.0, 1.0 / every, 1.0 / every]),
+                readings_per_sample=np.array([1.0, 1.0 / every, 1.0 / every]),
             )
             for frame, error in zip(frames, errors, strict=True)
         ]
