@@ -97,38 +97,6 @@ class Estimator:
         """Order of every foot array, (k)."""
         return self.pipeline.robot.foot_names
 
-    @property
-    def health(self) -> Health:
-        """Counters and flags for diagnostics; the flags are those of the newest frame."""
-        health, frame = self._health, self._newest_frame
-        if frame is not None:
-            health.imu_stale = not frame.imu_fresh
-            for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
-                health.foot_stale[name] = not fresh
-        return health
-
-    def warnings(self) -> tuple[str, ...]:
-        """What the user should know about the run so far, one sentence each."""
-        health, texts = self.health, list[str]()
-        if health.late:
-            texts.append(f"{health.late} joint states came too late to be used: raise synchronizer.max_wait")
-        if health.stray:
-            texts.append(
-                f"{health.stray} joint states had stamps far from the others: they are not used; check the clock"
-            )
-        if unlisted := health.event_count - len(health.events):
-            texts.append(f"{unlisted} earlier events are not listed")
-        if health.restarts > 1:
-            texts.append(
-                f"filters restarted {health.restarts} times, because the stamps of the joint states paused "
-                f"{health.gaps} times and jumped back {health.time_jumps} times: check the clock of the driver"
-            )
-        texts += map(str, health.events)
-        events = {event.text for event in health.events}
-        texts += [finding for finding in health.findings if finding not in events]
-        diagnoses = self.diagnose()
-        return (*texts, *advice(diagnoses, health.sensors_wrong), *notes(diagnoses))
-
     def add_joints(self, sample: JointSample) -> list[FrictionEstimate]:
         """Add a joint sample; return the estimates that became possible, oldest first.
 
@@ -195,6 +163,47 @@ class Estimator:
         """Estimates of the joint samples that still wait for other sensors: the end of a recording."""
         return self._estimates(self._synchronizer.flush())
 
+    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
+        estimates: list[FrictionEstimate] = []
+        for frame in frames:
+            try:
+                if math.isnan(frame.velocity[0]):
+                    frame = self._velocity_estimator.step(frame)
+                estimates += self.process(frame)
+                self._check_sensors(frame)
+            except NUMERICAL_ERRORS as error:
+                self._restart(error, frame)
+        return estimates
+
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Estimates that a frame makes possible, oldest first: here one, in subclasses others, or later.
+
+        The filters restart when it raises one of ``NUMERICAL_ERRORS``.
+        """
+        estimate = self.pipeline.step(frame)
+        if estimate.law is not self.pipeline.unknown.law:
+            self.monitor.add(estimate)
+        if (excess := self._excess) is not None:
+            estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma
+        if (compensation := self.compensation) is not None:
+            estimate.compensation = compensation.step(estimate)
+        return [estimate]
+
+    def _check_sensors(self, frame: SensorFrame) -> None:
+        """Check the sensors with the newest frame."""
+        self._newest_frame, checks = frame, self._checks
+        if (
+            not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
+            or self._health.invalid_joints != self._wrong_sensors
+        ):
+            self._diagnosed_ns = frame.stamp_ns
+            self._renew_diagnosis()
+        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self.pipeline.sensed) is not None:
+            checks.add(frame, sensed.dynamics)
+            if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
+                self._readings_were_wrong = wrong
+                self.pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)
+
     def reset(self) -> None:
         """Restart all filters and drop waiting samples; identified parameters stay."""
         self._sample_checks.reset()
@@ -258,6 +267,38 @@ class Estimator:
             notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
+    @property
+    def health(self) -> Health:
+        """Counters and flags for diagnostics; the flags are those of the newest frame."""
+        health, frame = self._health, self._newest_frame
+        if frame is not None:
+            health.imu_stale = not frame.imu_fresh
+            for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
+                health.foot_stale[name] = not fresh
+        return health
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about the run so far, one sentence each."""
+        health, texts = self.health, list[str]()
+        if health.late:
+            texts.append(f"{health.late} joint states came too late to be used: raise synchronizer.max_wait")
+        if health.stray:
+            texts.append(
+                f"{health.stray} joint states had stamps far from the others: they are not used; check the clock"
+            )
+        if unlisted := health.event_count - len(health.events):
+            texts.append(f"{unlisted} earlier events are not listed")
+        if health.restarts > 1:
+            texts.append(
+                f"filters restarted {health.restarts} times, because the stamps of the joint states paused "
+                f"{health.gaps} times and jumped back {health.time_jumps} times: check the clock of the driver"
+            )
+        texts += map(str, health.events)
+        events = {event.text for event in health.events}
+        texts += [finding for finding in health.findings if finding not in events]
+        diagnoses = self.diagnose()
+        return (*texts, *advice(diagnoses, health.sensors_wrong), *notes(diagnoses))
+
     def diagnose(self) -> tuple[JointDiagnosis, ...]:
         """Which joints should not be trusted now, and why, (n)."""
         return diagnose(self.monitor.figures(), self.joint_names)
@@ -282,49 +323,8 @@ class Estimator:
         self._invalid_reasons, self._wrong_sensors = tuple(reasons), wrong
         self.pipeline.valid = np.array([not reason for reason in reasons], dtype=bool)
 
-    def _estimates(self, frames: list[SensorFrame]) -> list[FrictionEstimate]:
-        estimates: list[FrictionEstimate] = []
-        for frame in frames:
-            try:
-                if math.isnan(frame.velocity[0]):
-                    frame = self._velocity_estimator.step(frame)
-                estimates += self.process(frame)
-                self._check_sensors(frame)
-            except NUMERICAL_ERRORS as error:
-                self._restart(error, frame)
-        return estimates
-
-    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        """Estimates that a frame makes possible, oldest first: here one, in subclasses others, or later.
-
-        The filters restart when it raises one of ``NUMERICAL_ERRORS``.
-        """
-        estimate = self.pipeline.step(frame)
-        if estimate.law is not self.pipeline.unknown.law:
-            self.monitor.add(estimate)
-        if (excess := self._excess) is not None:
-            estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma
-        if (compensation := self.compensation) is not None:
-            estimate.compensation = compensation.step(estimate)
-        return [estimate]
-
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
         """Restart all filters after an error that no stage could mend."""
         frame = frame or self._newest_frame
         self._health.add_error_restart("all filters", 0 if frame is None else frame.stamp_ns, error)
         self.reset()
-
-    def _check_sensors(self, frame: SensorFrame) -> None:
-        """Check the sensors with the newest frame."""
-        self._newest_frame, checks = frame, self._checks
-        if (
-            not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
-            or self._health.invalid_joints != self._wrong_sensors
-        ):
-            self._diagnosed_ns = frame.stamp_ns
-            self._renew_diagnosis()
-        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self.pipeline.sensed) is not None:
-            checks.add(frame, sensed.dynamics)
-            if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
-                self._readings_were_wrong = wrong
-                self.pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)
