@@ -337,16 +337,11 @@ class SensorChecks:
             errors = list(self._identified(second, found, before))
         checks = [check for error in errors if (check := self._error(*error)) is not None]
         yield from (check._replace(text=check.text + second_cause) for check in checks)
-        of_joints = (
-            (kind, self._joints) for kind in (SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY)
-        )
-        for key in (
-            *of_joints,
-            *((SensorFault.DELAY, foot.wrench_topic) for foot in self._feet),
-            (SensorFault.TILT, self._imu),
-        ):
-            if key not in [(check.kind, check.topic) for check in checks]:
-                yield Check(*key, "")
+        found_keys = {(check.kind, check.topic) for check in checks}
+        of_joints = SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY
+        keys = [(kind, self._joints) for kind in of_joints]
+        keys += [(SensorFault.DELAY, foot.wrench_topic) for foot in self._feet]
+        yield from (Check(*key, "") for key in (*keys, (SensorFault.TILT, self._imu)) if key not in found_keys)
 
     def _identified(
         self, second: _Second, found: SensorCalibration, before: SensorCalibration
@@ -371,36 +366,36 @@ class SensorChecks:
 
     def _error(self, kind: str, place: int, size: float) -> Check | None:
         """Finding about an error of this size, of a joint or foot; None where it is small, or found by other checks."""
-        topic, remedy, least, joints = self._joints, "correct the stamps in the driver", _DELAY, None
+        topic, fault, joints = self._joints, SensorFault.DELAY, None
+        remedy, least = "correct the stamps in the driver", _DELAY
         if kind == "torque_delay":
-            finding, what = (
-                SensorFault.DELAY,
-                f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp",
-            )
+            what = f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp"
         elif kind == "wrench_delay":
             foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
-            finding, what = SensorFault.DELAY, f"wrenches are {age} than the motor torques at the same stamp"
-            topic, remedy = foot.wrench_topic, f"correct the stamps, or set feet.{foot.name}.delay"
+            topic, what = foot.wrench_topic, f"wrenches are {age} than the motor torques at the same stamp"
+            remedy = f"correct the stamps, or set feet.{foot.name}.delay"
         elif kind == "accelerometer_bias":
-            angle = (
+            tilt = (
                 f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
             )
-            finding, what = (
+            topic, fault, remedy, least = (
+                self._imu,
                 SensorFault.TILT,
-                f"IMU is tilted by {angle}, or its accelerometer has a bias of {size:.2g} m/s^2",
+                "correct the frame in the URDF",
+                GRAVITY * _TILTED,
             )
-            topic, remedy, least = self._imu, "correct the frame in the URDF", GRAVITY * _TILTED
+            what = f"IMU is tilted by {tilt}, or its accelerometer has a bias of {size:.2g} m/s^2"
         else:
             joints = np.arange(len(self._robot.joint_names)) == place
-            finding, what = SensorFault.POSITION_OFFSET, f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
-            remedy, least = "set its zero", _SLIP
+            fault, remedy, least = SensorFault.POSITION_OFFSET, "set its zero", _SLIP
+            what = f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
             if kind == "effort_gain":
                 self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
                 if not 1.0 / SCALED <= factor <= SCALED:
                     return None  # a wrong sign or unit, see EvidenceChecks.torques
-                finding, what = SensorFault.EFFORT_GAIN, f"effort of joint {JOINTS} is {factor:.2f} times its torque"
-                remedy, least = "correct the gain", _GAIN
-        return Check(finding, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints) if abs(size) > least else None
+                fault, remedy, least = SensorFault.EFFORT_GAIN, "correct the gain", _GAIN
+                what = f"effort of joint {JOINTS} is {factor:.2f} times its torque"
+        return Check(fault, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints) if abs(size) > least else None
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""

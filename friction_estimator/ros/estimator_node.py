@@ -81,12 +81,12 @@ class InputTopic:
         self._node, self._name, self._read, self._joints = node, name, read, joints
         self._estimator: Estimator | None = estimator
         self._counters = node.diagnostics.input_counters(name, joints)
-        self._put = node.queue.joint_receiver(self.use) if joints else node.queue.receiver(self.use)
+        self._put = node.queue.put_joints if joints else node.queue.put
 
     def receive(self, raw: bytes) -> None:
         """Put a message into the queue."""
         self._counters.received += 1
-        self._put(raw)
+        self._put(self.use, raw)
 
     def use(self, raw: bytes, arrived: float) -> bool:
         """Use a message that arrived at this time [s]; true when it led to an estimate."""

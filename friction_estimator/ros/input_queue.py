@@ -118,34 +118,24 @@ class InputQueue:
         self._idle = 0.0
         self._waits_since: float | None = None
 
-    def receiver(self, take: Take) -> Callable[[bytes], None]:
-        """Function that puts a message of another sensor into the queue; ``take`` uses it, at once if none waits."""
-        waiting, now = self._waiting, self._now
+    def put(self, take: Take, raw: bytes) -> None:
+        """Put a message of another sensor into the queue; ``take`` uses it, at once if none waits."""
+        if self._waiting:
+            self._waiting.append((self._now(), take, False, raw))
+        else:
+            take(raw, self._now())
 
-        def receive(raw: bytes) -> None:
-            if waiting:
-                waiting.append((now(), take, False, raw))
-            else:
-                take(raw, now())
-
-        return receive
-
-    def joint_receiver(self, take: Take) -> Callable[[bytes], None]:
-        """Callback of the subscription to the joint states; ``take`` uses a message.
+    def put_joints(self, take: Take, raw: bytes) -> None:
+        """Put a joint state into the queue; ``take`` uses it.
 
         The readings that it needs go before it into the queue, and nothing newer: after a pause, readings and joint
         samples advance together.
         """
-        append, now = self._waiting.append, self._now
-
-        def receive(raw: bytes) -> None:
-            stamp_ns = stamp_of(raw) if len(raw) >= _STAMPED else None
-            self._newest_ns = stamp_ns or 0
-            self._fetch_others(stamp_ns)
-            append((now(), take, True, raw))
-            self._joints += 1
-
-        return receive
+        stamp_ns = stamp_of(raw) if len(raw) >= _STAMPED else None
+        self._newest_ns = stamp_ns or 0
+        self._fetch_others(stamp_ns)
+        self._waiting.append((self._now(), take, True, raw))
+        self._joints += 1
 
     def add_source(
         self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None], topic: str = ""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -34,8 +35,8 @@ class Line:
         self.ages: list[float] = []
         self.arrived = 0
         self.queue = InputQueue(leave_out, now=lambda: self.time)
-        self._joint = self.queue.joint_receiver(self._estimate)
-        self._other = self.queue.receiver(self._take_other)
+        self._joint = partial(self.queue.put_joints, self._estimate)
+        self._other = partial(self.queue.put, self._take_other)
 
     def _estimate(self, raw: bytes, arrived: float) -> bool:
         self.joints.append(int(raw))
@@ -165,9 +166,9 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
         used["others"].append(int(CdrScanner(raw).string()))
         return False
 
-    receiver.create_subscription(String, "joints", queue.joint_receiver(take_joints), RELIABLE_INPUT, raw=True)
+    receiver.create_subscription(String, "joints", partial(queue.put_joints, take_joints), RELIABLE_INPUT, raw=True)
     others = SubscriptionOnDemand(receiver, String, "others", RELIABLE_INPUT, SubscriptionEventCallbacks())
-    end_source = queue.add_source(others.fetch, queue.receiver(take_other))
+    end_source = queue.add_source(others.fetch, partial(queue.put, take_other))
     publishers = [sender.create_publisher(String, topic, SENSOR_OUTPUT) for topic in ("others", "joints")]
     give_up = time.monotonic() + 60.0
 
@@ -226,9 +227,9 @@ def test_stamps_that_lag_are_named_by_a_node_that_is_late_itself(
     for sample in samples[:20]:
         estimator.add(sample.joints)
     diagnostics = NodeDiagnostics("node", queue, estimator, list)
-    joint = queue.joint_receiver(lambda raw, arrived: True)
+    joint = partial(queue.put_joints, lambda raw, arrived: True)
     messages: list[bytes] = []
-    queue.add_source(lambda: messages.pop(0) if messages else None, queue.receiver(lambda *_: False), "imu/data")
+    queue.add_source(lambda: messages.pop(0) if messages else None, partial(queue.put, lambda *_: False), "imu/data")
     for start in range(1, 4):
         stamps = [1_000_000_000 + 1_000_000 * k for k in range(300 * start, 300 * start + 300)]
         messages += [with_stamp(bytes(16), stamp - lag) for stamp in stamps]
@@ -257,8 +258,8 @@ def test_after_a_pause_readings_and_joint_samples_advance_together(hours_ahead: 
 
     lead = hours_ahead * 3_600_000_000_000
     messages = [with_stamp(bytes(16), stamp_ns + lead) for stamp_ns in STAMPS]
-    queue.add_source(lambda: messages.pop(0) if messages else None, queue.receiver(noting("reading")))
-    joint = queue.joint_receiver(noting("joints"))
+    queue.add_source(lambda: messages.pop(0) if messages else None, partial(queue.put, noting("reading")))
+    joint = partial(queue.put_joints, noting("joints"))
     for stamp_ns in STAMPS[2:9:3]:
         joint(with_stamp(bytes(16), stamp_ns))
         queue.use()
