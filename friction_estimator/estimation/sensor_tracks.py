@@ -84,16 +84,29 @@ class Tracks(NamedTuple):
     @staticmethod
     def initial(sensors: int, first: int, max_wait: int) -> Tracks:
         """Before the first reading; sensors before the first one are not used, and always fresh."""
-        stamps, values = np.zeros((sensors, LONGEST_QUEUE), np.int64), np.zeros((sensors, LONGEST_QUEUE, 6))
-        never, fresh = np.full(sensors, NEVER, np.int64), np.arange(sensors) < first
-        length, late, frames = np.zeros((3, sensors), np.int64)
-        arrived_sensor, arrived_stamp = np.zeros((2, MOST_ARRIVED), np.int64)
+        fresh = np.arange(sensors) < first
         return Tracks(
-            stamps, values, length, never, late, np.zeros(sensors), arrived_sensor, arrived_stamp,
-            np.zeros((MOST_ARRIVED, 6)), np.full(sensors, -1, np.int64), np.zeros((sensors, 6)), frames,
-            np.zeros(sensors), fresh, np.where(fresh, 1.0, _FEWEST), *np.zeros((2, 1)), np.zeros(1, np.int64),
-            first, max_wait,
-        )  # fmt: skip
+            stamps=np.zeros((sensors, LONGEST_QUEUE), np.int64),
+            values=np.zeros((sensors, LONGEST_QUEUE, 6)),
+            length=np.zeros(sensors, np.int64),
+            newest=np.full(sensors, NEVER, np.int64),
+            late=np.zeros(sensors, np.int64),
+            period=np.zeros(sensors),
+            arrived_sensor=np.zeros(MOST_ARRIVED, np.int64),
+            arrived_stamp=np.zeros(MOST_ARRIVED, np.int64),
+            arrived=np.zeros((MOST_ARRIVED, 6)),
+            used=np.full(sensors, -1, np.int64),
+            last=np.zeros((sensors, 6)),
+            frames=np.zeros(sensors, np.int64),
+            new=np.zeros(sensors),
+            fresh=fresh,
+            readings_per_sample=np.where(fresh, 1.0, _FEWEST),
+            joint_period=np.zeros(1),
+            left_out=np.zeros(1),
+            repeated=np.zeros(1, np.int64),
+            first=first,
+            max_wait=max_wait,
+        )
 
 
 @kernel
