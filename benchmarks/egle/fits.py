@@ -68,7 +68,7 @@ SIDEWAYS_TOO = np.vstack(
 """Table 6.2, as :data:`STRAIGHT`."""
 
 
-PLAIN_LEAST_SQUARES = FrictionCurveOptions(fit=CurveOptions(robust=False), delay=0.0, dead_zone=0.0)
+PLAIN_LEAST_SQUARES = FrictionCurveOptions(LAW, fit=CurveOptions(robust=False), delay=0.0, dead_zone=0.0)
 """Eq. 6.4: plain least squares over all samples."""
 
 
@@ -93,7 +93,7 @@ class FittedLegs:
 def fit_legs(runs: Sequence[SimulatedRun], frictions: Sequence[FloatArray], names: tuple[str, ...]) -> FittedLegs:
     """Fit eq. 3.5 to the friction (m, n) of each run, all runs together."""
     motions = [_motion(run, friction, names) for run, friction in zip(runs, frictions, strict=True)]
-    result = identify_friction_curve(motions, LAW, PLAIN_LEAST_SQUARES)
+    result = identify_friction_curve(motions, PLAIN_LEAST_SQUARES)
     targets = np.tile(TARGETS, (2, 1))
     error = 100.0 * np.abs(result.friction.values / targets - 1.0)
     sigma = 100.0 * parameters_sigma(result.friction) / targets

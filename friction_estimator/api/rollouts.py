@@ -121,9 +121,10 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     plain = [friction[name].law.name == START_LAW for name in names]
     coulomb = np.where(plain, identified_part("{}/coulomb"), [one.coulomb for one in simple])
     viscous = np.where(plain, identified_part("{}/viscous"), [one.viscous for one in simple])
-    harmonics = sorted({k for one in torques for k in one.harmonics})
-    means = {joint: dict(zip(one.harmonics, np.reshape(wave, (-1, 2)), strict=True))
-             for one in torques for joint, wave in zip(one.joints, one.waves, strict=False)}  # fmt: skip
+    harmonics = sorted({k for one in torques for k in one.columns.harmonics})
+    means = {joint: dict(zip(one.columns.harmonics, wave.reshape(-1, 2), strict=True))
+             for one in torques if one.columns.waves is not None
+             for joint, wave in zip(one.joints, one.columns.waves, strict=True)}  # fmt: skip
     waves = [
         (k, identified_part(f"{{}}/coulomb_cos_{k:g}"), identified_part(f"{{}}/coulomb_sin_{k:g}"),
          np.array([means.get(name, {}).get(k, (0.0, 0.0)) for name in names]))

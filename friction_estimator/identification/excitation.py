@@ -97,7 +97,7 @@ RAMP = 0.5
 """From rest to the velocity of a sweep [s]."""
 _RAMP_PEAK = 1.5  # largest acceleration of a ramp over its mean
 _SWEEP_SHARE = 0.4  # of the range that a sweep may take; from any place there is more room towards the middle
-_SHRINK = 0.95
+_SHRINK_FACTOR = 0.95
 
 
 def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOptions) -> tuple[FloatArray, Signals]:
@@ -123,13 +123,13 @@ def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOp
 
 
 _RANDOM_STARTS = 20  # looked at before each optimisation; their median is what planning is compared with
-_GRID = 8  # samples in one period of the highest harmonic: every column of W is band-limited, more adds nothing
-_STEP = 1e-5  # of the finite differences; the variables are of order one
-_OVERLOAD = 10.0  # weight of torque beyond the limits
+_GRID_A_PERIOD = 8  # samples in a period of the highest harmonic: columns of W are band-limited, more adds nothing
+_GRADIENT_STEP = 1e-5  # of the finite differences; the variables are of order one
+_OVERLOAD_WEIGHT = 10.0  # weight of torque beyond the limits
 
 _RANDOM_MOTIONS = 60
-_SCHATTEN = 8.0
-_STANDSTILL = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
+_SCHATTEN_ORDER = 8.0
+_SIGN_WIDTH = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
 _DEFAULTS = ExcitationOptions()
 
 Progress = Callable[[float, float], None]
@@ -232,7 +232,7 @@ class _Planner:
         self._kept, self.names = base.kept, base.names
         self.harmonics = choose_harmonics(options.duration, options.bandwidth, options.harmonics)
         self._family = FeasibleTrajectories(options.duration, self.harmonics, limits)
-        self._grid = np.linspace(0.0, options.duration, _GRID * int(self.harmonics[-1]), endpoint=False)
+        self._grid = np.linspace(0.0, options.duration, _GRID_A_PERIOD * int(self.harmonics[-1]), endpoint=False)
         self._watch_effort = bool(np.isfinite(limits.effort).any() and model.urdf_parameters.any())
 
     def search(self, progress: Progress | None) -> tuple[FourierTrajectory, ExcitationQuality]:
@@ -249,7 +249,11 @@ class _Planner:
                 drawn[start],
                 method="L-BFGS-B",
                 callback=lambda _, steps=steps: None if progress is None else progress(next(steps), seeds * iterations),
-                options={"maxiter": iterations, "maxfun": 10 * iterations * self._family.dimension, "eps": _STEP},
+                options={
+                    "maxiter": iterations,
+                    "maxfun": 10 * iterations * self._family.dimension,
+                    "eps": _GRADIENT_STEP,
+                },
             )
             results.append((float(found.fun), found.x))
         best = min(results, key=lambda result: result[0])[1]
@@ -273,14 +277,14 @@ class _Planner:
             When gravity alone takes more.
         """
         limits, factor = self._limits, 1.0
-        while factor > _SHRINK**40:
+        while factor > _SHRINK_FACTOR**40:
             smaller = lap.scaled(factor)
             time, motion = assemble(smaller, limits, self._options)
             torque = self._model.torque(*motion)
             excess = np.abs(torque).max(axis=0) / limits.effort
             if (excess <= 1.0).all():
                 return smaller, factor, time, motion, torque
-            factor *= _SHRINK
+            factor *= _SHRINK_FACTOR
         worst = int(excess.argmax())
         raise ConfigError(
             f"holding {limits.joint_names[worst]!r} against gravity takes more than its effort limit allows "
@@ -302,7 +306,7 @@ class _Planner:
         cost = np.log(found.smooth_condition) + found.log_sigma
         if self._watch_effort:
             load = np.abs(torque) / self._limits.effort
-            cost += _OVERLOAD * float((np.maximum(load - 1.0, 0.0) ** 2).mean())
+            cost += _OVERLOAD_WEIGHT * float((np.maximum(load - 1.0, 0.0) ** 2).mean())
         return float(cost)
 
     def _columns(
@@ -311,7 +315,7 @@ class _Planner:
         """All columns (N n, p) of a motion, each signal (N, n), and what the URDF's bodies take, (N, n)."""
         samples, n = position.shape
         regressor = self._model.regressor(position, velocity, acceleration)
-        sign = velocity / np.sqrt(velocity**2 + (_STANDSTILL * self._limits.velocity) ** 2)
+        sign = velocity / np.sqrt(velocity**2 + (_SIGN_WIDTH * self._limits.velocity) ** 2)
         friction = [signal[:, :, None] * np.eye(n) for signal in (sign, velocity, np.ones_like(velocity))]
         inertia = [] if self._options.known_inertia else [regressor, acceleration[:, :, None] * np.eye(n)]
         W = np.concatenate([*inertia, *friction], axis=2).reshape(samples * n, -1)
@@ -327,5 +331,5 @@ def quality(W: FloatArray) -> ExcitationQuality:
     if singular[-1] <= np.finfo(float).eps * singular[0]:
         return ExcitationQuality(float("inf"), float("inf"))
     log_sigma = -float((np.log(singular).sum() + np.log(norms).sum()) / W.shape[1])
-    smooth = ((singular**_SCHATTEN).sum() * (singular**-_SCHATTEN).sum()) ** (1.0 / _SCHATTEN)
+    smooth = ((singular**_SCHATTEN_ORDER).sum() * (singular**-_SCHATTEN_ORDER).sum()) ** (1.0 / _SCHATTEN_ORDER)
     return ExcitationQuality(float(singular[0] / singular[-1]), log_sigma, float(smooth))

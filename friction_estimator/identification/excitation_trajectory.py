@@ -77,10 +77,10 @@ def limits_of_urdf(
     """
     names, notes = np.array(model.joint_names, dtype=object), list[str]()
     lower, upper = model.lower_limit, model.upper_limit
-    limited = (upper > lower) & (upper - lower < _ABSURD)
+    limited = (upper > lower) & (upper - lower < _NO_LIMIT_FROM)
     if not limited.all():
         notes.append(f"no position limits of {', '.join(names[~limited])} in the URDF: -pi to pi taken")
-    known = (model.velocity_limit > 0.0) & (model.velocity_limit < _ABSURD)
+    known = (model.velocity_limit > 0.0) & (model.velocity_limit < _NO_LIMIT_FROM)
     if velocity is None and not known.all():
         notes.append(f"no velocity limit of {', '.join(names[~known])} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
     ceiling = np.inf if velocity is None else velocity
@@ -101,7 +101,7 @@ def limits_of_urdf(
     )
 
 
-_ABSURD = 1e3
+_NO_LIMIT_FROM = 1e3
 """Limits from here on are none [rad, rad/s]."""
 LIGHT = 0.003
 """Share of the moving mass behind a joint: fingers of most robots have less, the last joints of arms more."""
@@ -253,8 +253,9 @@ def sweep_reach(speed: FloatArray, dwell: float, ramp: float) -> FloatArray:
     return np.abs(speed) * (dwell + 1.125 * ramp)
 
 
-_GRID = 24  # samples in one period of the highest harmonic
-_BETWEEN = 1.0 / np.cos(np.pi / _GRID)  # most that a peak is above two samples, as a factor (Ehlich & Zeller 1964)
+_GRID_A_PERIOD = 24  # samples in one period of the highest harmonic
+_PEAK_OVER_GRID = 1.0 / np.cos(np.pi / _GRID_A_PERIOD)
+"""Most that a peak is above two samples, as a factor (Ehlich & Zeller 1964)."""
 
 
 class FeasibleTrajectories:
@@ -281,7 +282,7 @@ class FeasibleTrajectories:
         none = np.zeros(harmonics.size)
         conditions = np.array([np.hstack([none + 1.0, none]), np.hstack([none, harmonics])])
         self._rest: FloatArray = null_space(conditions)  # (2 L, 2 L - 2)
-        grid = np.linspace(0.0, duration, _GRID * int(harmonics[-1]), endpoint=False)
+        grid = np.linspace(0.0, duration, _GRID_A_PERIOD * int(harmonics[-1]), endpoint=False)
         self._bases = [basis @ self._rest for basis in fourier_bases(duration, harmonics, grid)]
         self._n = len(limits.joint_names)
         self.dimension = self._n * (self._rest.shape[1] + 1)
@@ -298,13 +299,13 @@ class FeasibleTrajectories:
         shapes = variables[: -self._n].reshape(self._n, -1).T  # (2 L - 2, n)
         position, velocity, acceleration = (basis @ shapes for basis in self._bases)
         low, high = position.min(axis=0), position.max(axis=0)
-        middle, half = 0.5 * (high + low), 0.5 * _BETWEEN * (high - low)
+        middle, half = 0.5 * (high + low), 0.5 * _PEAK_OVER_GRID * (high - low)
         room = limits.upper - limits.lower
         use = np.max(
             [
                 2.0 * half / room,
-                _BETWEEN * np.abs(velocity).max(axis=0) / limits.velocity,
-                _BETWEEN * np.abs(acceleration).max(axis=0) / limits.acceleration,
+                _PEAK_OVER_GRID * np.abs(velocity).max(axis=0) / limits.velocity,
+                _PEAK_OVER_GRID * np.abs(acceleration).max(axis=0) / limits.acceleration,
             ],
             axis=0,
         )

@@ -66,13 +66,13 @@ STANDARD_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 STANDARD_COUNT = len(STANDARD_NAMES)
 
 
-_BLOCK = 2048
+_BLOCK_SAMPLES = 2048
 """Samples of which all standard parameters have columns at once: bounds the memory."""
 
 
 def blocks(samples: int) -> list[slice]:
     """Rows of a motion that are computed at once."""
-    return [slice(first, first + _BLOCK) for first in range(0, max(samples, 1), _BLOCK)]
+    return [slice(first, first + _BLOCK_SAMPLES) for first in range(0, max(samples, 1), _BLOCK_SAMPLES)]
 
 
 class FixedBaseModel:
@@ -174,11 +174,7 @@ class FixedBaseModel:
         return _configurations(self._model, position @ self._matrix.T + self._offset)
 
     def torque(
-        self,
-        position: FloatArray,
-        velocity: FloatArray,
-        acceleration: FloatArray,
-        payload: Payload | None = None,
+        self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray, payload: Payload | None = None
     ) -> FloatArray:
         """Torque of the URDF's own inertial parameters, with the payload if there is one, (N, n) [N m]."""
         parameters = self.urdf_parameters

@@ -160,9 +160,9 @@ class Prior:
 FOLDS = 5
 
 
-_FEWEST = 3
+_FEWEST_RECORDINGS = 3
 """Recordings of which one is left out as a whole."""
-_SHARED = 0.1
+_SHARED_POWER = 0.1
 """Share of a column's or a joint's largest recording that another one must have to stand in for it."""
 
 
@@ -201,7 +201,9 @@ def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
         np.array([np.square(problem.W[these]).sum(axis=0) for these in rows]),
         np.array([np.bincount(problem.joint[these], minlength=int(problem.joint.max()) + 1) for these in rows]),
     ]
-    if len(rows) >= _FEWEST and all(((part > _SHARED * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown):
+    if len(rows) >= _FEWEST_RECORDINGS and all(
+        ((part > _SHARED_POWER * part.max(axis=0)).sum(axis=0) != 1).all() for part in shown
+    ):
         return fold_numbers(recording, folds)
     fold = np.zeros_like(problem.segment)
     for joint in np.unique(problem.joint):
@@ -226,14 +228,14 @@ HUBER = 1.345
 _MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
 _AT_BOUND = 1e-12
-_EXACT = 1e-8
+_ROUNDING_SHARE = 1e-8
 """Share of the largest measurement: smaller residuals, of data without errors, are rounding of the normal equations."""
-_NOTHING = 1e-40
+_ZERO_TORQUE = 1e-40
 """Residual of torques that are zero [N m]: its inverse square is a finite weight."""
 REJECTED = 6.0
 """Residuals beyond this many standard deviations are no noise: a push, a collision, a lost sample."""
-_ROUNDS = 30
-_CONVERGED = 1e-4
+_REWEIGHTING_ROUNDS = 30
+_CONVERGED_WEIGHTS = 1e-4
 """Reweighting ends when no weight changes by more than this."""
 
 
@@ -287,12 +289,12 @@ def solve_values(
     joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
     # a start that is too far off would reject good rows; nothing is reweighted in ordinary least squares
     for reject in ((False, True) if options.robust else (False,)) if options.weighted or options.robust else ():
-        for _ in range(_ROUNDS):
+        for _ in range(_REWEIGHTING_ROUNDS):
             new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
             change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
             weights = new_weights
             values = NormalEquations.of(problem, weights).values(bounds, prior)
-            if change.max() < _CONVERGED:
+            if change.max() < _CONVERGED_WEIGHTS:
                 break
     R, z, scale = triangle_of(problem, weights, prior)
     values = np.asarray(np.linalg.lstsq(R, z, rcond=None)[0], dtype=float)
@@ -307,7 +309,7 @@ def _weights(
 ) -> FloatArray:
     """Joint weight times robust weight of every row; ``joints`` are the rows of each joint."""
     weights = np.ones(residual.size)
-    floor = max(_EXACT * np.abs(problem.y).max(initial=0.0), _NOTHING)
+    floor = max(_ROUNDING_SHARE * np.abs(problem.y).max(initial=0.0), _ZERO_TORQUE)
     freedom = max(1.0 - problem.W.shape[1] / residual.size, 1.0 / residual.size)
     for rows in joints:
         rho = np.abs(residual[rows])
@@ -342,7 +344,7 @@ def triangle_of(
 
 _RIDGE = 1e-12
 """Of a normal matrix with unit diagonal: what neither data nor prior show stays at zero."""
-_HELD = 4
+_BOUND_ROUNDS = 4
 """Rounds in which values below their bound are held there."""
 
 
@@ -377,7 +379,7 @@ class NormalEquations:
         scale = 1.0 / np.sqrt(np.where(np.diagonal(gram) > 0.0, np.diagonal(gram), 1.0))
         scaled = gram * np.outer(scale, scale) + _RIDGE * np.eye(scale.size)
         free, values = np.ones(moment.size, dtype=bool), np.zeros(moment.size)
-        for _ in range(_HELD):
+        for _ in range(_BOUND_ROUNDS):
             values[:] = 0.0
             values[free] = scale[free] * np.linalg.solve(scaled[np.ix_(free, free)], (scale * moment)[free])
             below = nonnegative & (values < 0.0)

@@ -12,21 +12,21 @@ from scipy.stats import chi2
 from friction_estimator.identification.fixed_base_model import STANDARD_COUNT
 from friction_estimator.types import FloatArray
 
-_PULL = 0.01
+_PULL_WEIGHT = 0.01
 """Weight of a body's divergence from that of the URDF: a hundred times its mass is as likely as an error of three
 sigma. It decides what data do not, and keeps bodies from having no width at all."""
-_BLUR = 0.01
+_BLUR_SHARE = 0.01
 """Share of its width that a body of the URDF gets in every direction: those without width are no reference."""
-_SMALLEST = np.diag([1e-8, 1e-8, 1e-8, 0.0])
+_LEAST_INERTIA = np.diag([1e-8, 1e-8, 1e-8, 0.0])
 """Pseudo-inertia [kg m^2] that every body of the URDF gets besides: some are points."""
-_GENERIC = np.diag([0.005, 0.005, 0.005, 1.0])
+_GENERIC_BODY = np.diag([0.005, 0.005, 0.005, 1.0])
 """Pseudo-inertia of 1 kg, in place of bodies without mass."""
 _SMALL_DRIVE = 0.01
 """Size of a drive of which nothing is known [kg m^2]."""
 _CONFIDENCE = 0.99
 """Of the chi-square test whether an estimate can be one of real bodies."""
 _PULL_FALLS = 0.1
-_CONVERGED = 1e-3
+_CONVERGED_GRADIENT = 1e-3
 """Newton's method ends where the scaled gradient is this share of the pull."""
 _FIRST_STEP, _LONGEST_STEP, _ITERATIONS = 1e3, 1e12, 500
 """Of the trust region, in scaled parameters."""
@@ -127,7 +127,7 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
     With each pull, Newton's method within a trust region finds the minimum.
     """
     error = A @ standard - b
-    pull = max(_PULL, float(error @ error) / standard.size)
+    pull = max(_PULL_WEIGHT, float(error @ error) / standard.size)
     while True:
         # units of masses and inertias differ by millions
         scale = 1.0 / np.sqrt(np.diagonal(A.T @ A + pull * divergence.gradient(standard)[1]))
@@ -143,24 +143,24 @@ def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: Fl
             return np.outer(scale, scale) * (A.T @ A + pull * divergence.gradient(scale * z)[1])
 
         options = {
-            "gtol": _CONVERGED * pull, "maxiter": _ITERATIONS,
+            "gtol": _CONVERGED_GRADIENT * pull, "maxiter": _ITERATIONS,
             "initial_trust_radius": _FIRST_STEP, "max_trust_radius": _LONGEST_STEP,
         }  # fmt: skip
         start = standard / scale
         standard = scale * minimize(cost, start, method="trust-exact", jac=gradient, hess=hessian, options=options).x
-        if pull <= _PULL:
+        if pull <= _PULL_WEIGHT:
             return np.asarray(standard)
-        pull = max(_PULL, pull * _PULL_FALLS)
+        pull = max(_PULL_WEIGHT, pull * _PULL_FALLS)
 
 
 def _reference_bodies(dynamic: FloatArray) -> FloatArray:
     """Positive-definite pseudo-inertias (l, 4, 4) of the URDF's bodies (l, 10), also where these cannot exist."""
     P = np.einsum("ka,aij->kij", dynamic, _BASIS)
-    P = np.where((P[:, 3, 3] > 0.0)[:, None, None], P, _GENERIC)
+    P = np.where((P[:, 3, 3] > 0.0)[:, None, None], P, _GENERIC_BODY)
     eigenvalues, vectors = np.linalg.eigh(P)
     P = np.einsum("kia,ka,kja->kij", vectors, np.maximum(eigenvalues, 0.0), vectors)
     width = np.einsum("kii->k", P[:, :3, :3])
-    return np.asarray(P + _BLUR * width[:, None, None] * np.diag([1.0, 1.0, 1.0, 0.0]) + _SMALLEST)
+    return np.asarray(P + _BLUR_SHARE * width[:, None, None] * np.diag([1.0, 1.0, 1.0, 0.0]) + _LEAST_INERTIA)
 
 
 def _whitening(covariance: FloatArray) -> FloatArray:

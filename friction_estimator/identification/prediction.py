@@ -17,9 +17,7 @@ from friction_estimator.identification.curves.problem import OFFSET, CurveSample
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import shift_torque
 from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
-from friction_estimator.identification.inverse_dynamics.friction_columns import (
-    FrictionColumns,
-)
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Body, Observation, observe
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS
@@ -41,20 +39,14 @@ class TorquePrediction:
     ----------
     joints : (n)
     treatment : of the recordings
-    laws : (n) linear law of every joint, or motor at its place
-    friction : values of all columns of friction
+    columns : of friction
+    friction : their values
     inertia : standard parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``; those that are missing
         are zero
     delay : by which torques are late [s]
     dead_zone : speed of every place of friction below which samples do not count [rad/s]
     limits : (n) errors beyond which a sample is a push [N m]
-    stribeck : (n) Stribeck velocities of the law ``load_velocity`` [rad/s]; empty: another law
-    temperature : (n) mean temperature, where friction depends on it; empty: it does not
-    harmonics : multiples of the position that dry friction depends on
-    waves : (n) means of their cosines and sines
-    presliding : dry friction builds up over a distance after a reversal
     coupling : of motors that move several joints; None: every joint has its own
-    added : motors of the coupling add to the friction of the joints; False: all friction is that of the motors
     payload_scale : mass of the payloads over that which was given
     late_command : of a drive that gets positions, the command is late; False: its torque
     hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
@@ -62,35 +54,21 @@ class TorquePrediction:
 
     joints: tuple[str, ...]
     treatment: Treatment
-    laws: tuple[str, ...]
+    columns: FrictionColumns
     friction: tuple[float, ...]
     inertia: Mapping[str, float]
     delay: float
     dead_zone: tuple[float, ...]
     limits: tuple[float, ...]
-    stribeck: tuple[float, ...] = ()
-    temperature: tuple[float, ...] = ()
-    harmonics: tuple[float, ...] = ()
-    waves: tuple[tuple[float, ...], ...] = ()
-    presliding: bool = False
     coupling: Coupling | None = None
-    added: bool = False
     payload_scale: float = 1.0
     late_command: bool = False
     hold: float = 0.0
 
     @property
     def motors(self) -> Transmission:
-        """Motors (n) whose torques are predicted."""
-        return Transmission.of(None if self.added else self.coupling, self.joints)
-
-    @property
-    def columns(self) -> FrictionColumns:
-        """Of the friction."""
-        names = self.motors.names
-        temperature, waves = (np.array(one) if one else None for one in (self.temperature, self.waves))
-        adding, stribeck = self.coupling if self.added else None, tuple((speed, 0.0) for speed in self.stribeck)
-        return FrictionColumns(names, self.laws, adding, stribeck, temperature, self.harmonics, waves, self.presliding)
+        """Motors (n) whose torques are predicted, those of the joints where they add to the friction of these."""
+        return Transmission.of(self.coupling if self.columns.adding is None else None, self.joints)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
         """Rows of recordings of these and other joints, and their motions.
@@ -221,7 +199,7 @@ class CurvePrediction:
     treatment : of the recordings
     law : of the registry
     values : its parameters
-    further : parameters of the columns beyond friction, by name
+    extra_parameters : parameters of the columns beyond friction, by name
     delay : by which friction is late [s]
     dead_zone : speed below which samples do not count [rad/s]
     max_sigma : standard deviation of the measured friction above which samples do not count [N m]
@@ -233,7 +211,7 @@ class CurvePrediction:
     treatment: Treatment
     law: str
     values: tuple[float, ...]
-    further: Mapping[str, float]
+    extra_parameters: Mapping[str, float]
     delay: float = 0.0
     dead_zone: float = 0.0
     max_sigma: float = float("inf")
@@ -255,7 +233,7 @@ class CurvePrediction:
 
     def predicted(self, samples: CurveSamples) -> Rows:
         """Measured and predicted friction of these samples."""
-        law, beyond = make_law(self.law), samples.beyond(self.further)
+        law, beyond = make_law(self.law), samples.extra_torque(self.extra_parameters)
         friction, known = (
             law.torque(np.array(self.values)[None], samples.velocity, samples.load),
             self.drive is not None,
@@ -320,7 +298,7 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
     )
 
 
-_WORSE = 1.5
+_WORSE_THAN_BEFORE = 1.5
 """Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
 
@@ -336,14 +314,14 @@ def _verdict(score: JointScore, before: JointScore | None) -> str:
         return quality
     ratio = score.model_error / before.model_error
     compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
-    if ratio > _WORSE:
+    if ratio > _WORSE_THAN_BEFORE:
         return f"{compared}: check whether friction, payload or speed range differ from the identification"
     return compared
 
 
 _OTHER_GAIN = 0.05
 """Relative difference of a gain from one that is worth a sentence."""
-_EXPLAINS = 0.5
+_GAIN_EXPLAINS = 0.5
 """Share of the squared error that the gain must explain."""
 
 
@@ -358,7 +336,7 @@ def _about_gains(rows: Sequence[Rows]) -> list[str]:
             power = float(predicted @ predicted)
             gain = float(torque @ predicted) / power if power > 0.0 else 1.0
             rest = float(np.sum((torque - gain * predicted) ** 2))
-            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _EXPLAINS) * float(left @ left):
+            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _GAIN_EXPLAINS) * float(left @ left):
                 found.append(
                     f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
                 )

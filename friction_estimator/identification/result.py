@@ -268,7 +268,7 @@ def joined(
     return IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, *numbers)
 
 
-_INNER = (0.05, 0.95)
+_INNER_QUANTILES = (0.05, 0.95)
 """Quantiles of the speed between which nine tenths of the samples lie."""
 
 
@@ -278,15 +278,15 @@ def velocity_ranges(samples: Sequence[FrictionSamples]) -> FloatArray:
     for row, one in enumerate(samples):
         speeds = np.abs(one.velocity[one.used & (one.velocity != 0.0)])
         if speeds.size and np.ptp(speeds) > 0.0:
-            ranges[row] = np.quantile(speeds, _INNER)
+            ranges[row] = np.quantile(speeds, _INNER_QUANTILES)
     return ranges
 
 
-_GOOD = 0.1
+_GOOD_ERROR = 0.1
 """Relative error of a torque that is predicted well."""
-_OVERFIT = 1.5
+_OVERFIT_RATIO = 1.5
 """Error on unseen segments over that of the fit."""
-_ILL = 1000.0
+_ILL_CONDITION = 1000.0
 """Condition number above which single parameters are uncertain."""
 VAGUE = 0.3
 """Relative standard deviation above which the data do not show a parameter."""
@@ -308,10 +308,10 @@ def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
 def about_condition(condition: float) -> list[Finding]:
     """The finding that the columns of a problem are hard to tell apart, by their condition number."""
     text = (
-        f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL:.0f} is fair): single "
-        "inertial parameters are uncertain, friction usually is not"
+        f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL_CONDITION:.0f} is fair): "
+        "single inertial parameters are uncertain, friction usually is not"
     )
-    return [Finding(0.9, text)] if condition > _ILL else []
+    return [Finding(0.9, text)] if condition > _ILL_CONDITION else []
 
 
 def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
@@ -326,11 +326,11 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     quality = f"its {quantity} is predicted with {error}"
     if not relative < 1.0:
         found = [Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it")]
-    elif relative > _GOOD:
-        found = [Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD:.0f} % is good")]
+    elif relative > _GOOD_ERROR:
+        found = [Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD_ERROR:.0f} % is good")]
     else:
         found = [Finding(0.1 + relative, f"{joint}: {quality}")]
-    if score.model_error > _OVERFIT * score.fit_error > 0.0:
+    if score.model_error > _OVERFIT_RATIO * score.fit_error > 0.0:
         text = (
             f"{joint}: the error on unseen segments is {score.model_error / score.fit_error:.1f} times that of the "
             "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
@@ -348,7 +348,7 @@ WRONG_SHAPE = (
 )
 _WRONG_SHAPE = 0.05
 """Share of the friction that goes with the velocity and is in no law."""
-_FLEXIBLE = "six_slope"
+_FLEXIBLE_LAW = "six_slope"
 """Law without load that follows most shapes."""
 
 
@@ -359,7 +359,11 @@ def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
     left = velocity_dependent_rms(velocity, friction - fitted)
     if not left > _WRONG_SHAPE * size > 0.0:
         return []
-    other = "" if law == _FLEXIBLE else f" (try the law {_FLEXIBLE!r}; after slow reversals the regressor presliding)"
+    other = (
+        ""
+        if law == _FLEXIBLE_LAW
+        else f" (try the law {_FLEXIBLE_LAW!r}; after slow reversals the regressor presliding)"
+    )
     return [Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
 
 

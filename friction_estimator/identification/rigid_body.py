@@ -15,11 +15,11 @@ from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import Prior
 from friction_estimator.types import FloatArray, IntArray
 
-_CLEAN = 1e-4
+_LEAST_COEFFICIENT = 1e-4
 """Coefficients below this, in units of the parameters, are not worth a word."""
-_SAME = 5e-4
+_SAME_COEFFICIENT = 5e-4
 """Relative difference of coefficients that are one: names have four digits."""
-_DIGITS = 7
+_ROUNDED_DIGITS = 7
 """Rounded to these first, so that equal coefficients read equal."""
 _OF_A_LINK = re.compile(r"(\S+) (\S+)")
 """A standard parameter, ``Izz knee``; sums have more than two words, other parameters one."""
@@ -38,11 +38,11 @@ def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozens
     """
     terms: list[tuple[float, str, list[str]]] = []  # factor, what it multiplies, and the links of which this is the sum
     lead = int(np.argmax(row != 0.0)) if row.any() else 0
-    for column in (lead, *(int(k) for k in np.flatnonzero(np.abs(row) > _CLEAN) if k != lead)):
+    for column in (lead, *(int(k) for k in np.flatnonzero(np.abs(row) > _LEAST_COEFFICIENT) if k != lead)):
         factor, found = float(row[column]), _OF_A_LINK.fullmatch(names[column])
         what, links = (names[column], []) if found is None else (found[1], [found[2]])
         alike = (one for one in terms if links and one[2] and one[1] == what)
-        same = next((one for one in alike if np.isclose(one[0], factor, rtol=_SAME, atol=0.0)), None)
+        same = next((one for one in alike if np.isclose(one[0], factor, rtol=_SAME_COEFFICIENT, atol=0.0)), None)
         if same is None:
             terms.append((factor, what, links))
         else:
@@ -50,7 +50,7 @@ def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozens
     words = ""
     for factor, what, links in terms:
         if words:
-            size = "" if np.isclose(abs(factor), 1.0) else f"{round(abs(factor), _DIGITS):.4g} "
+            size = "" if np.isclose(abs(factor), 1.0) else f"{round(abs(factor), _ROUNDED_DIGITS):.4g} "
             words += f" {'+' if factor > 0.0 else '-'} {size}"
         if not links:
             words += f"({what})" if " " in what and factor != 1.0 else what
@@ -154,7 +154,7 @@ def drive_inertia_columns(
     return tuple(f"Ia {name}" for name in names), np.asarray(columns)
 
 
-_NARROWEST = 0.01
+_NARROWEST_LINK = 0.01
 """Of a link: no body is smaller [m]."""
 _RANDOM_SAMPLES = 200
 _DRIVE_UNIT = "kg m^2"
@@ -309,6 +309,6 @@ def _link_spread(links: FloatArray, sigma: float) -> FloatArray:
     mass = np.where(dynamic[:, 0] > 0.0, dynamic[:, 0], np.inf)
     trace = dynamic[:, 4] + dynamic[:, 6] + dynamic[:, 9]
     with np.errstate(invalid="ignore"):
-        width = np.sqrt(np.maximum(trace / (2.0 * mass), _NARROWEST**2))  # RMS distance of the mass from the joint
+        width = np.sqrt(np.maximum(trace / (2.0 * mass), _NARROWEST_LINK**2))  # RMS distance of the mass from the joint
     powers = np.array([0] + [1] * 3 + [2] * 6)
     return np.asarray(sigma * mass[:, None] * width[:, None] ** powers).ravel()

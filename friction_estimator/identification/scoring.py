@@ -26,12 +26,7 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.result import (
-    Candidate,
-    FrictionSamples,
-    JointLaw,
-    JointScore,
-)
+from friction_estimator.identification.result import Candidate, FrictionSamples, JointLaw, JointScore
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -116,7 +111,7 @@ def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> Fricti
     return seen.thinned(sigma[: velocity[few].size])
 
 
-_PIECES = 20
+_TIME_BLOCKS = 20
 """Blocks of time that the standard error of a difference between candidates comes from."""
 ROUNDING = 1e-9
 """Relative errors, and differences of them, below this are rounding."""
@@ -144,34 +139,38 @@ class Scores:
         share = np.maximum(squares[seen] / power[seen], ROUNDING**2)
         return float(0.5 * np.mean(np.log(share))) if seen.any() else 0.0
 
+    @property
+    def jackknife(self) -> FloatArray:
+        """Logarithms of the relative error (s,) without each of the blocks that have rows."""
+        numbers = np.arange(self.seen.size)
+        return np.array([self.log_error(numbers != block) for block in np.flatnonzero(self.seen)])
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the logarithm of the relative error."""
+        return _jackknife_error(self.jackknife)
+
+
+def _jackknife_error(without: FloatArray) -> Any:
+    """Standard error (...) of what is (..., s) without each of the blocks."""
+    return np.sqrt(without.shape[-1] - 1) * np.std(without, axis=-1)
+
 
 Choice = tuple[int, tuple[int, ...], tuple[Candidate, ...]]
 """Number of the chosen candidate, numbers of all that predict as well as the best one, and all with their errors."""
 
 
-def choose(
-    decision: str, settings: Sequence[str], scores: Sequence[Scores], shrinkage: bool = False, slack: float = 0.0
-) -> Choice:
+def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], slack: float = 0.0) -> Choice:
     """The simplest candidate that predicts as well as the best one; candidates are in the order of simplicity.
 
     Parameters
     ----------
     decision, settings : words for the table
-    shrinkage : candidates are strengths of a prior: the standard error is that of the smallest error itself (Breiman et
-        al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far smaller among such neighbours,
-        would let the luck of one of many decide; False: that of the difference
     slack : by how much the logarithm of the error must fall at least
     """
-    blocks = scores[0].squares.shape[1]
-    everything = np.ones(blocks, dtype=bool)
-    whole = np.array([one.log_error(everything) for one in scores])
-    seen = np.flatnonzero(scores[0].seen)
-    without = np.array([[one.log_error(np.arange(blocks) != block) for block in seen] for one in scores])
-    best = int(np.argmin(whole))
-    excess, parts = whole - whole[best], without - without[best]
-    spread = np.sqrt((seen.size - 1) / seen.size * np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=1))
-    if shrinkage:
-        slack = float(np.sqrt(seen.size - 1) * np.std(without[best]))
+    whole = np.array([one.log_error(one.seen) for one in scores])
+    without, best = np.array([one.jackknife for one in scores]), int(np.argmin(whole))
+    excess, spread = whole - whole[best], _jackknife_error(without - without[best])
     rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
     chosen = int(rivals[0])
     table = tuple(
@@ -184,18 +183,18 @@ def choose(
 def scores_of(error: FloatArray, problem: LinearProblem) -> Scores:
     """Scores of held-out errors (r,) of the rows of a problem; the error of a push counts as the largest usual one."""
     instant = problem.instants
-    block = (instant - instant.min()) * _PIECES // (int(np.ptp(instant)) + 1)
+    block = (instant - instant.min()) * _TIME_BLOCKS // (int(np.ptp(instant)) + 1)
     joints = int(problem.joint.max()) + 1
-    place = problem.joint * _PIECES + block
+    place = problem.joint * _TIME_BLOCKS + block
     size = np.abs(error)
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
         size[rows] = np.minimum(size[rows], REJECTED * robust_std(size[rows]))
 
     def summed(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(place, values, joints * _PIECES).reshape(joints, _PIECES), dtype=float)
+        return np.asarray(np.bincount(place, values, joints * _TIME_BLOCKS).reshape(joints, _TIME_BLOCKS), dtype=float)
 
-    return Scores(summed(size**2), summed(problem.y**2), np.bincount(block, minlength=_PIECES) > 0)
+    return Scores(summed(size**2), summed(problem.y**2), np.bincount(block, minlength=_TIME_BLOCKS) > 0)
 
 
 class FoldedProblem:
@@ -271,11 +270,19 @@ class FoldedProblem:
         rows: BoolArray | None = None,
         shrinkage: bool = False,
     ) -> Choice:
-        """:func:`choose` among columns with a prior of all columns, by their errors at these rows (r,) or all."""
+        """:func:`choose` among columns with a prior of all columns, by their errors at these rows (r,) or all.
+
+        Parameters
+        ----------
+        shrinkage : candidates are strengths of a prior: they predict as well within the standard error of the smallest
+            error itself (Breiman et al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far
+            smaller among such neighbours, would let the luck of one of many decide
+        """
         own = slice(None) if rows is None else rows
         same = self.problem if rows is None else select_rows(self.problem, rows)
         scores = [scores_of(self.held_out_error(*one)[own], same) for one in tried]
-        return choose(decision, settings, scores, shrinkage)
+        best = min(scores, key=lambda one: one.log_error(one.seen))
+        return choose(decision, settings, scores, best.standard_error if shrinkage else 0.0)
 
     def choose_columns(
         self, columns: IntArray, prior: Prior, optional: Mapping[int, str]
@@ -330,10 +337,7 @@ class NumberedRows:
 
 
 def compared(
-    reference: NumberedRows,
-    candidates: Iterable[tuple[NumberedRows, NumberedRows]],
-    solver: SolverOptions,
-    folds: int,
+    reference: NumberedRows, candidates: Iterable[tuple[NumberedRows, NumberedRows]], solver: SolverOptions, folds: int
 ) -> tuple[list[Scores], list[FloatArray]]:
     """Scores and parameters (p,) of candidates that make different rows of the same recordings.
 

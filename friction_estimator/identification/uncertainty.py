@@ -118,7 +118,7 @@ def block_jackknife(
     return np.asarray(covariance + np.diag(np.maximum(less, 0.0)))
 
 
-_STRETCHES = 20
+_HALVES_STRETCHES = 20
 """Many enough that both halves have seen the same motions, few enough that a push lies in one of them."""
 
 
@@ -136,13 +136,13 @@ def alternating_halves(instant: IntArray) -> IntArray:
     ----------
     instant : (N,) number of the instant of every sample
     """
-    return np.asarray((instant - instant.min()) * _STRETCHES // (int(np.ptp(instant)) + 1) % 2)
+    return np.asarray((instant - instant.min()) * _HALVES_STRETCHES // (int(np.ptp(instant)) + 1) % 2)
 
 
-_BINS = 24
+_VELOCITY_BINS = 24
 _SAMPLES_OF_A_BIN = 15
 """Less data have fewer bins."""
-_FEW = 4
+_FEWEST_OF_A_BIN = 4
 """Samples that a bin needs in either half of the data to count."""
 
 
@@ -153,7 +153,7 @@ def without_velocity(velocity: FloatArray, residual: FloatArray) -> FloatArray:
     ----------
     velocity, residual : (N,); bins hold as many samples each
     """
-    bins = equal_ranges(velocity, max(min(_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
+    bins = equal_ranges(velocity, max(min(_VELOCITY_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
     return np.asarray(residual - (np.bincount(bins, residual) / np.bincount(bins))[bins])
 
 
@@ -168,7 +168,7 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
     ----------
     velocity, residual : (N,) in the order of time; bins hold as many samples each
     """
-    number = min(_BINS, velocity.size // _SAMPLES_OF_A_BIN)
+    number = min(_VELOCITY_BINS, velocity.size // _SAMPLES_OF_A_BIN)
     if number < 2:
         return 0.0
     bins = equal_ranges(velocity, number)
@@ -177,20 +177,20 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
         np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
         for what in (np.ones_like(residual), residual)
     )
-    seen = count.min(axis=0) >= _FEW
+    seen = count.min(axis=0) >= _FEWEST_OF_A_BIN
     if not seen.any():
         return 0.0
     means = total[:, seen] / count[:, seen]
     return float(np.sqrt(max(np.average(means[0] * means[1], weights=count[:, seen].sum(axis=0)), 0.0)))
 
 
-_RANGES = 6
+_LEFT_OUT_RANGES = 6
 """Ranges of a condition that are left out, one at a time."""
-_FINE = 10
+_OUTLIER_RANGES = 10
 """Ranges in which outliers are looked for."""
 _FEW_RANGES = 0.5
 """Share of the ranges in which a wrong model rejects rows; what happens in more of them depends on something else."""
-_RECURRING = 0.1
+_RECURRING_SHARE = 0.1
 """Share of the rows of a range that chance, or a push, does not call outliers in both halves of the data."""
 
 
@@ -216,7 +216,7 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
         if rejected.any():  # the weight of a usual row, wherever rows of the range are rejected again and again
             ranges, again = _recurring(fit, condition)
             weights = np.where(again[ranges] & rejected, usual, weights)
-        blocks = range_blocks(problem, condition, _RANGES)
+        blocks = range_blocks(problem, condition, _LEFT_OUT_RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         here, there = np.diagonal(covariance), np.diagonal(spread)  # correlations are kept
         factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
@@ -247,13 +247,13 @@ def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
 
 def _recurring(fit: LinearFit, condition: FloatArray) -> tuple[IntArray, BoolArray]:
     """Ranges (r,) of a condition, and whether rows of each one (b,) are rejected in both halves of the data."""
-    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _FINE)
+    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _OUTLIER_RANGES)
     half, shares = alternating_halves(fit.problem.instants), []
     for side in (0, 1):
         count = np.bincount(blocks[half == side], minlength=int(blocks.max()) + 1)
         bad = np.bincount(blocks[half == side], rejected[half == side], count.size)
         shares.append(bad / np.maximum(count, 1))
-    return blocks, np.asarray(np.minimum(*shares) > _RECURRING)
+    return blocks, np.asarray(np.minimum(*shares) > _RECURRING_SHARE)
 
 
 def solve(problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None) -> LinearFit:

@@ -45,9 +45,9 @@ def motor_samples(
     friction = make_law(law).torque(parameters[None], velocity) + inertia * acceleration - offset
     white = noise * np.random.default_rng(seed).normal(size=time.size)
     signals = {INERTIA: acceleration, FREE_OFFSET: -np.ones_like(time)}
-    further = np.column_stack([np.zeros((time.size, 0)), *(signals[column] for column in columns)])
+    extra = np.column_stack([np.zeros((time.size, 0)), *(signals[column] for column in columns)])
     return CurveSamples(
-        velocity, friction + white, None, (time // 1.0).astype(np.intp), columns=columns, further=further
+        velocity, friction + white, None, (time // 1.0).astype(np.intp), columns=columns, extra_columns=extra
     )
 
 

@@ -80,6 +80,15 @@ def test_sigma_holds_whether_a_drive_holds_its_commands_until_that_is_stated():
     assert sigmas[1] < 0.1 * sigmas[0]
 
 
+def test_the_delay_that_noise_of_the_positions_feigns_is_in_its_sigma():
+    """The torque of a drive has the noise of its feedback, and the columns have the derivatives of the same noise."""
+    log = with_drive_torque(recording(40.0, 2.0, 0.0, 0, duration=12.0), 40.0, 2.0)
+    options = InverseDynamicsOptions(late="torque", hold=False, harmonics=(), cutoff_hz=35.0, parallel_hz=17.5)
+    table = run([log], RobotDescription(URDF, fixed_base=True), options).parameters
+    delay, sigma = table.value("hip/delay"), table.sigma[table.names.index("hip/delay")]
+    assert 0.2e-3 < abs(delay) < 2.0 * sigma < 1.5e-3
+
+
 def test_the_identified_robot_follows_the_commands_in_mujoco_as_the_recorded_one(tmp_path):
     pytest.importorskip("mujoco")
     (tmp_path / "leg.urdf").write_text(URDF)

@@ -115,13 +115,13 @@ def test_temperature_is_that_of_the_motor_at_the_place_of_the_joint():
 def test_friction_of_joints_besides_that_of_motors_is_reported_and_can_be_identified():
     own = np.array([0.0, 1.5])
     made = motions(BELT, noise=0.3, joint_friction=own)
-    reported = [text for text in identify(BELT, made).verdicts if "friction of its own" in text]
-    assert [text.split(":")[0] for text in reported] == ["elbow"] and "'joints_and_motors'" in reported[0]
+    reported = [text for text in identify(BELT, made).verdicts if "motors does not explain" in text]
+    assert [text.split(":")[0] for text in reported] == ["elbow"] and "joints_and_motors" in reported[0]
     both = identify(BELT, made, coupled_friction="joints_and_motors")
     values = dict(zip(both.parameters.names, both.parameters.values, strict=True))
     found = [values[f"{name}/coulomb"] for name in ("shoulder", "elbow", "m1")]
     np.testing.assert_allclose(found, [COULOMB[0], own[1], COULOMB[1]], atol=0.15)
-    assert not any("friction of its own" in text for text in identify(BELT, motions(BELT, noise=0.3)).verdicts)
+    assert not any("motors does not explain" in text for text in identify(BELT, motions(BELT, noise=0.3)).verdicts)
 
 
 def test_friction_of_joints_and_of_motors_that_add_to_it_has_separate_verdicts():

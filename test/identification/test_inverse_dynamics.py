@@ -158,7 +158,7 @@ def test_presliding_of_slow_reversals_is_found_and_goes_to_the_live_filter():
     names = [f"presliding_{length}_mrad" for length in ("0.3", "1.5", "7")]
     live = [[found[f"{joint}/{name}"] for name in names] for joint in JOINTS]
     np.testing.assert_array_equal(result.friction.presliding, live)
-    assert result.predictions[0].presliding
+    assert result.predictions[0].columns.presliding
 
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-2])

@@ -33,8 +33,8 @@ def fitted(law: str, samples, **options) -> CurveFit:
 
 
 def identified(samples, law: str = "asymmetric_stribeck") -> IdentifiedParameters:
-    options = FrictionCurveOptions(delay=0.0, offset=False)
-    return identify_friction_curve([as_motion(samples)], law, options).friction
+    options = FrictionCurveOptions(law, delay=0.0, offset=False)
+    return identify_friction_curve([as_motion(samples)], options).friction
 
 
 @pytest.mark.parametrize("law", PARAMETERS)
@@ -44,7 +44,7 @@ def test_noiseless_data_give_what_went_in(law):
     samples = motor_samples(law, PARAMETERS[law], DRIVE_INERTIA, OFFSET if shows else 0.0, columns=columns)
     found = fit_curve(make_law(law), samples, PLAIN)
     np.testing.assert_allclose(found.friction.values, PARAMETERS[law], atol=1e-8)
-    np.testing.assert_allclose(found.further, [DRIVE_INERTIA, OFFSET][: len(columns)], atol=1e-8)
+    np.testing.assert_allclose(found.extra_parameters, [DRIVE_INERTIA, OFFSET][: len(columns)], atol=1e-8)
 
 
 def test_an_offset_cannot_be_separated_from_dry_friction_of_each_direction():
@@ -126,11 +126,14 @@ def test_a_motor_turned_around_has_its_static_frictions_swapped():
         "asymmetric_stribeck", STRIBECK, DRIVE_INERTIA, OFFSET, noise=0.1, columns=(INERTIA, FREE_OFFSET)
     )
     turned = replace(
-        samples, velocity=-samples.velocity, friction=-samples.friction, further=samples.further * [-1.0, 1.0]
+        samples,
+        velocity=-samples.velocity,
+        friction=-samples.friction,
+        extra_columns=samples.extra_columns * [-1.0, 1.0],
     )
     one, other = (fitted("asymmetric_stribeck", signals) for signals in (samples, turned))
     np.testing.assert_allclose(other.friction.values, one.friction.values[[0, 1, 3, 2]], rtol=1e-6)
-    np.testing.assert_allclose(other.further, one.further * [1.0, -1.0], rtol=1e-6)
+    np.testing.assert_allclose(other.extra_parameters, one.extra_parameters * [1.0, -1.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("directions", [[1], [-1], [1, -1]])

@@ -91,7 +91,7 @@ def test_among_strengths_of_a_prior_the_error_of_the_best_itself_counts() -> Non
     errors = made.y[:, None] * np.array([0.102, 0.1]) * size
     scores = [scores_of(error, made) for error in errors.T]
     assert choose("prior", ("strong", "weak"), scores)[0] == 1  # 2 % in every block: certain, and irrelevant
-    assert choose("prior", ("strong", "weak"), scores, shrinkage=True)[0] == 0
+    assert choose("prior", ("strong", "weak"), scores, slack=scores[1].standard_error)[0] == 0
 
 
 def test_held_out_errors_use_nothing_of_the_fold_that_they_are_about() -> None:

@@ -1,4 +1,4 @@
-"""What the curve of one joint decides by held-out errors: velocity, lateness, further columns and law."""
+"""What the curve of one joint decides by held-out errors: velocity, lateness, extra columns and law."""
 
 from __future__ import annotations
 
@@ -12,44 +12,26 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
 from friction_estimator.identification.curves.drive import DriveRecording, curve_motions, least_certain_speed
 from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
-from friction_estimator.identification.curves.problem import (
-    OFFSET,
-    Column,
-    CurveSamples,
-    curve_samples,
-    further_of,
-    time_rows,
-)
+from friction_estimator.identification.curves.problem import OFFSET, Column, CurveSamples, curve_samples, time_rows
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of
-from friction_estimator.identification.recording.zero_phase import (
-    tried_cutoffs,
-    usual_treatment,
-    velocity_is_complete,
-)
+from friction_estimator.identification.recording.zero_phase import tried_cutoffs, usual_treatment, velocity_is_complete
 from friction_estimator.identification.result import Candidate
-from friction_estimator.identification.scoring import (
-    FoldedProblem,
-    NumberedRows,
-    Scores,
-    choose,
-    compared,
-    scores_of,
-)
+from friction_estimator.identification.scoring import FoldedProblem, NumberedRows, Scores, choose, compared, scores_of
 from friction_estimator.laws import FrictionLaw, Role, law_names, make_law
 from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray
 
-_LATEST, _STEPS = 0.3, 60
+_LATEST_DELAY, _DELAY_STEPS = 0.3, 60
 """Longest delay of an observer that is tried [s], and the number of delays."""
-_SHOWN = 0.5
+_LEAST_SHARE_OF_ROWS = 0.5
 """Share of the rows of the largest candidate that another one must have."""
-_STARTS = 16
+_STARTS_A_LAW = 16
 """Shapes that are tried of every law that is compared."""
 _ANY_SHAPE = "tanh_stribeck"
 """Law whose columns meet most shapes: with them, velocities are compared before a law is chosen."""
-_COMPARED = 5_000
+_COMPARED_ROWS = 5_000
 """Rows that candidates are compared at: more do not decide."""
 
 
@@ -177,46 +159,43 @@ def _treatments(logs: Sequence[JointLog], source: CurveSource) -> list[Treatment
     return [*(recorded if given is None else []), *filtered]
 
 
-_SCALES = (0.2, 0.05, 0.012)
+_STEP_WIDTHS = (0.2, 0.05, 0.012)
 """Widths of smooth steps, in fast velocities of the joint: with them, the shape of most laws is met."""
-_FAST = 0.95
+_FAST_QUANTILE = 0.95
 """Quantile of the speed."""
 
 
 def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> NumberedRows:
-    """The linear problem of some samples: the law, or what meets its shape, then the further columns.
+    """The linear problem of some samples: the law, or what meets its shape, then the extra columns.
 
     Samples that are driven and those that are not count as two joints: their errors differ in size.
     """
-    time = np.arange(samples.velocity.size) if samples.time is None else samples.time
-    number = np.rint(time / period).astype(np.intp)
-    if samples.recording is not None:
-        number += samples.recording * _APART
-    few = number % max(1, time.size // _COMPARED) == 0
-    if samples.usable is not None:
-        few &= samples.usable
-    own = replace(samples, usable=None).select(few)
+    number = np.rint(samples.time / period).astype(np.intp) + samples.recording * _NUMBERS_A_RECORDING
+    few = samples.usable & (number % max(1, number.size // _COMPARED_ROWS) == 0)
+    own = samples.select(few)
     velocity, shape = own.velocity, np.array([parameter.role is Role.SHAPE for parameter in law.parameters])
     if shape.any():
-        fast = (float(np.quantile(np.abs(velocity), _FAST)) if velocity.size else 0.0) or 1.0
-        steps = (np.tanh(velocity / (scale * fast)) for scale in _SCALES)
+        fast = (float(np.quantile(np.abs(velocity), _FAST_QUANTILE)) if velocity.size else 0.0) or 1.0
+        steps = (np.tanh(velocity / (scale * fast)) for scale in _STEP_WIDTHS)
         constant = [np.ones_like(velocity)] * law.has_offset
         basis = np.column_stack([np.sign(velocity), velocity, *steps, *constant])
     else:
         basis = torque_gradient(law, np.zeros(shape.size), velocity, own.load)
-    linear = time_rows(own, np.hstack((basis, further_of(own))))
+    linear = time_rows(own, np.hstack((basis, own.extra_columns)))
     nothing = Prior.of_std(np.full(linear.W.shape[1], np.inf))
     return NumberedRows(linear, nothing, number[few], scored=samples.scored[few])
 
 
-_APART = 2**46
+_NUMBERS_A_RECORDING = 2**46
 """Between the numbers of samples of two recordings, whose stamps may count from 1970 on."""
 
 
 def _comparable(problems: Sequence[NumberedRows]) -> list[int]:
     """Candidates that have most of the rows of the one with most: of the others, gaps leave too little."""
     most = max((one.number for one in problems), key=len, default=np.zeros(0))
-    return [k for k, one in enumerate(problems) if np.intersect1d(one.number, most).size >= _SHOWN * most.size]
+    return [
+        k for k, one in enumerate(problems) if np.intersect1d(one.number, most).size >= _LEAST_SHARE_OF_ROWS * most.size
+    ]
 
 
 def _scores(problems: Sequence[NumberedRows], options: FrictionCurveOptions) -> list[Scores]:
@@ -235,9 +214,9 @@ def choose_delay(motions: Sequence[Motion], source: CurveSource) -> tuple[float,
         return source.options.delay, f"friction is taken as {source.options.delay:g} s late, as given", ()
     options = replace(source.options, dead_zone=source.dead_zone(motions))
     source, period = replace(source, options=options), min(motion.period for motion in motions)
-    step = max(_LATEST / _STEPS, max(motion.period for motion in motions))
+    step = max(_LATEST_DELAY / _DELAY_STEPS, max(motion.period for motion in motions))
     step = period * np.ceil(step / period - 1e-9)
-    delays = step * np.arange(int(_LATEST / step + 1e-9) + 1)
+    delays = step * np.arange(int(_LATEST_DELAY / step + 1e-9) + 1)
     tried = [source.rows(motions, delay) for delay in delays]
     kept = _comparable(tried)
     shared = reduce(np.intersect1d, (tried[k].number for k in kept))
@@ -262,8 +241,8 @@ def _best(scores: Sequence[Scores], blocks: BoolArray) -> int:
 
 
 def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[CurveSamples, tuple[Candidate, ...]]:
-    """The samples with the further columns that predict friction better than none, one by one, and all candidates."""
-    seen = (further_of(samples.used) != 0.0).any(axis=0)
+    """The samples with the extra columns that predict friction better than none, one by one, and all candidates."""
+    seen = (samples.used.extra_columns != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
     made, solver = curve_rows(source.law, samples, 1.0), _solver(source.options)
     first = made.problem.W.shape[1] - len(samples.columns)
@@ -284,7 +263,7 @@ def choose_law(samples: CurveSamples, source: CurveSource) -> tuple[str, tuple[C
     names = [name for name in law_names() if samples.load is not None or not make_law(name).depends_on_load]
     names.sort(key=lambda name: (name != START_LAW, len(make_law(name).parameters)))
     options, scores = source.options, []
-    fit = replace(options.fit, starts=min(options.fit.starts, _STARTS))
+    fit = replace(options.fit, starts=min(options.fit.starts, _STARTS_A_LAW))
     for name in names:
         law = make_law(name)
         own = samples.without((OFFSET,)) if law.has_offset else samples

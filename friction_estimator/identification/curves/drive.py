@@ -24,11 +24,11 @@ STOP_NOISE = 4.0
 """Standard deviations of its noise beyond which the sign of a velocity is certain."""
 BY_HAND = 0.5
 """Time within which the velocity of a motor that a hand moves is close to a parabola [s]."""
-_SAMPLES = 10
+_PARABOLA_SAMPLES = 10
 """Independent samples within which any velocity is taken for one."""
-_MOVES = 0.1
+_LEAST_SPEED_IN_MOTION = 0.1
 """A window is in motion when its slowest sample is faster than this share of the RMS velocity."""
-_MARGIN = 0.05
+_SLIP_MARGIN = 0.05
 """Cut from both ends of every slip: filters have smeared the stick phase into it [s]."""
 
 
@@ -40,12 +40,12 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, windo
     step and has no noise at all. The parabola takes three of the samples, and more of a filtered signal, whose noise is
     then a little larger than estimated.
     """
-    length = max(round(window / period), _SAMPLES)
+    length = max(round(window / period), _PARABOLA_SAMPLES)
     starts = [k for k in range(0, velocity.size - length + 1, length) if stretch[k] == stretch[k + length - 1]]
     if not starts:
         return 0.0
     windows = np.stack([velocity[k : k + length] for k in starts], axis=1)
-    moves = np.abs(windows).min(axis=0) > _MOVES * np.sqrt(np.mean(velocity**2))
+    moves = np.abs(windows).min(axis=0) > _LEAST_SPEED_IN_MOTION * np.sqrt(np.mean(velocity**2))
     if moves.any():
         windows = windows[:, moves]
     basis = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, length), 3))[0]
@@ -55,7 +55,7 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, windo
 
 def least_certain_speed(velocity: FloatArray, stretch: IntArray, period: float, cutoff_hz: float) -> float:
     """Speed from which on the sign of a velocity (N,) is certain [rad/s]; slower, the joint may be at rest."""
-    return STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _SAMPLES / cutoff_hz, BY_HAND))
+    return STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _PARABOLA_SAMPLES / cutoff_hz, BY_HAND))
 
 
 def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: float | None = None) -> BoolArray:
@@ -71,7 +71,7 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: f
     stop = STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if dead_zone is None else dead_zone
     direction = np.where(np.abs(velocity) > stop, np.sign(velocity), 0.0)
     change = (np.diff(direction) != 0.0) | (np.diff(stretch) != 0)
-    margin = round(_MARGIN / period)
+    margin = round(_SLIP_MARGIN / period)
     sticks = (direction == 0.0) | (margin > 0) & (np.append(change, True) | np.append(True, change))
     return ~maximum_filter1d(sticks, max(2 * margin - 1, 1), mode="nearest")
 
@@ -84,14 +84,14 @@ DAMPING = Column("drive_damping", "N m s/rad", nonnegative=True)
 """Of a motor that is driven, beyond its friction without drive: back EMF of a winding that is closed then only."""
 FREE_OFFSET, DRIVE_OFFSET = Column("free_offset", "N m"), Column("drive_offset", "N m")
 DRIVE_GAIN = "drive_gain"
-_HOLES = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
+_VALUES_LEFT_OUT = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
 """What driven samples of a free log have in place of their torque and drive."""
 LEFT_OUT = "it counts as free, without these samples"
 UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
-_FEW = 0.05
+_FEW_DRIVEN = 0.05
 """Share of driven samples below which a warning asks whether the log is meant to be driven."""
-_BACKWARD = 0.1
+_MOST_POWER_BACK = 0.1
 """Share of the power that friction may give back before the torque is taken to have the wrong sign."""
 
 
@@ -197,7 +197,7 @@ class DriveRecording:
                 raise InputError(
                     f"{TORQUE!r} of the motor {motor!r} is zero in all samples without drive: was it recorded?"
                 )
-            if power[:, k].sum() < -_BACKWARD * np.abs(power[:, k]).sum():
+            if power[:, k].sum() < -_MOST_POWER_BACK * np.abs(power[:, k]).sum():
                 raise InputError(
                     f"{TORQUE!r} pushes the motor {motor!r} along with its motion although it is not driven: it has "
                     "the wrong sign (it is the torque that the joint exerts on its child link), or the coupling matrix "
@@ -266,11 +266,11 @@ def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog],
         sizes = ", ".join(f"{kind} up to {drive.max(initial=0.0):.3g}" for kind, drive in own.items() if drive.any())
         when = f"the first one {log.time[np.argmax(rows)] - log.time[0]:.3f} s after its start"
         why = f"{sizes}; {np.count_nonzero(rows)} of {rows.size} samples have a drive, {when}"
-        if rows.mean() >= _FEW:
+        if rows.mean() >= _FEW_DRIVEN:
             driven.append(log)
             reasons.append(f"{log.name} counts as driven: {why}")
         elif rows.any():
-            holes = {kind: hole for kind, hole in _HOLES.items() if kind in log.inputs}
+            holes = {kind: hole for kind, hole in _VALUES_LEFT_OUT.items() if kind in log.inputs}
             without = {kind: np.where(rows[:, None], hole, log.inputs[kind]) for kind, hole in holes.items()}
             free.append(replace(log, inputs={**log.inputs, **without}))
             reasons.append(f"{log.name}: {why}: {LEFT_OUT}")

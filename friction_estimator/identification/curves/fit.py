@@ -28,13 +28,13 @@ from friction_estimator.identification.uncertainty import with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.types import BoolArray, FloatArray
 
-_SCREENED, _POLISHED = 500, 5000
+_SCREENED_SAMPLES, _POLISHED_SAMPLES = 500, 5000
 """Samples that starts are compared on, and that the best one is refined on: more do not add information."""
-_REFINED = 12
-_ROUNDS = 3
+_REFINED_STARTS = 12
+_ROBUST_ROUNDS = 3
 """Searches of the best shape, each with the robust weights of the one before."""
 _EVALUATIONS = 40, 200
-_NOISE = 0.01
+_SCREENING_NOISE = 0.01
 """Of the friction, while starts are compared: nothing is known of it yet."""
 _TOLERANCE = 1e-7, 1e-12
 """Of the search of a start, and of the best one."""
@@ -83,7 +83,7 @@ class CurveFit:
     Attributes
     ----------
     law : that was fitted
-    names, units : (p) parameters of the law, then of the further columns
+    names, units : (p) parameters of the law, then of the extra columns
     values, covariance : (p,), (p, p)
     linear : of the law about these values, with parameters of the shape counted from there
     prior : of the parameters of ``linear``
@@ -103,8 +103,8 @@ class CurveFit:
         return np.sqrt(np.diagonal(self.covariance))
 
     @property
-    def further(self) -> FloatArray:
-        """Parameters (e,) of the further columns."""
+    def extra_parameters(self) -> FloatArray:
+        """Parameters (e,) of the extra columns."""
         return self.values[len(self.law.parameters) :]
 
     @property
@@ -125,10 +125,10 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     InputError
         When there are not more samples than parameters, or nothing moves.
     """
-    form = options.form(law, samples.thinned(_POLISHED))
+    form = options.form(law, samples.thinned(_POLISHED_SAMPLES))
     z = form.low
     if (form.high > form.low).any():
-        z = _searched(form, options.form(law, samples.thinned(_SCREENED)), options)
+        z = _searched(form, options.form(law, samples.thinned(_SCREENED_SAMPLES)), options)
     found = solve_values(form.problem(z), options.solver, form.linear_prior(z))
     values = form.values(z, found.values)
     prior, slopes = form.prior(values), form.slopes(values)
@@ -139,7 +139,7 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
 
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
     """Parameters (p,) of the same law for other samples, to first order about the fit."""
-    form = options.form(fit.law, samples.thinned(_POLISHED))
+    form = options.form(fit.law, samples.thinned(_POLISHED_SAMPLES))
     return form.moved(fit.values, solve_values(form.linearised(fit.values), options.solver, fit.prior).values)
 
 
@@ -152,7 +152,7 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
     """
     problem, made = CurveShape(fit.law, samples).linearised(fit.values), fit.linear
     fold = folds_of(problem, folds)
-    own = fold[samples.every(_POLISHED)]
+    own = fold[samples.every(_POLISHED_SAMPLES)]
     folded = FoldedProblem.of(made.problem, options.solver, fit.prior, own, made.weights)
     return folded.held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
 
@@ -162,10 +162,10 @@ def _searched(form: CurveShape, coarse: CurveShape, options: CurveOptions) -> Fl
     s = form.low.size
     draws = qmc.Sobol(s, seed=0).random_base2(int(np.ceil(np.log2(options.starts))))[: options.starts]
     low, high = coarse.likely
-    starts = sorted(low + draws * (high - low), key=lambda z: _left(coarse, z, False))[:_REFINED]
+    starts = sorted(low + draws * (high - low), key=lambda z: _left(coarse, z, False))[:_REFINED_STARTS]
     rivals = [_refined(coarse, start, options, 1, _EVALUATIONS[0], _TOLERANCE[0]) for start in starts]
     best = min(rivals, key=lambda z: _left(coarse, z, options.robust))
-    return _refined(form, best, options, _ROUNDS if options.robust else 1, _EVALUATIONS[1], _TOLERANCE[1])
+    return _refined(form, best, options, _ROBUST_ROUNDS if options.robust else 1, _EVALUATIONS[1], _TOLERANCE[1])
 
 
 def _refined(
@@ -191,18 +191,18 @@ def _residual(form: CurveShape, z: FloatArray, weights: FloatArray | float) -> F
 
 
 def _left(form: CurveShape, z: FloatArray, robust: bool) -> float:
-    error = _residual(form, z, 1.0 / float(np.mean((_NOISE * form.problem(z).y) ** 2)))
+    error = _residual(form, z, 1.0 / float(np.mean((_SCREENING_NOISE * form.problem(z).y) ** 2)))
     return float(np.mean(np.abs(error)) if robust else np.mean(error**2))
 
 
-_NEGLIGIBLE = 0.05
+_NEGLIGIBLE_EFFECT = 0.05
 """A parameter that the torque is linear in is also shown where its standard deviation changes the friction, at
 standstill too, by less than this share."""
-_CREEP = 1e-6
+_CREEP_SHARE = 1e-6
 """Share of the velocity at which static friction is all that acts."""
 _ONE_WAY = 0.02
 """A joint moves in one direction only when less than this part of its samples shows the other one."""
-_MIXED = 0.9
+_MIXED_CORRELATION = 0.9
 """Parameters whose errors are correlated more than that can hardly be separated."""
 
 
@@ -211,11 +211,13 @@ def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) 
 
     Viscous friction of a joint that never leaves the Stribeck region is not shown, whatever its standard deviation.
     """
-    tried = [replace(samples, velocity=factor * samples.velocity) for factor in (1.0, -1.0, _CREEP, -_CREEP)]
+    tried = [
+        replace(samples, velocity=factor * samples.velocity) for factor in (1.0, -1.0, _CREEP_SHARE, -_CREEP_SHARE)
+    ]
     effects = np.max([np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in tried], axis=0)
-    roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.further.size]
+    roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.extra_parameters.size]
     linear = np.array([role is not Role.SHAPE for role in roles])
-    small = linear & (fit.sigma * effects < _NEGLIGIBLE * samples.torque_rms)
+    small = linear & (fit.sigma * effects < _NEGLIGIBLE_EFFECT * samples.torque_rms)
     vague, top = (fit.sigma > VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"
     inside = samples.top_speed <= float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
     vague |= inside & np.array([role is Role.VISCOUS for role in roles])
@@ -231,7 +233,7 @@ def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
     sigma = np.where(fit.sigma > 0.0, fit.sigma, 1.0)
     mixed = np.abs(fit.covariance[k] / (sigma * sigma[k])) * (np.arange(sigma.size) != k)
     partner = int(mixed.argmax())
-    if mixed[partner] > _MIXED:
+    if mixed[partner] > _MIXED_CORRELATION:
         return f"{joint}: {fit.names[k]} cannot be separated from {fit.names[partner]} ({top})"
     spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.units[k]}".rstrip()
     return f"{joint}: the data ({top}) does not show {fit.names[k]}, {spread}"

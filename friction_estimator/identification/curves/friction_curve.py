@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.errors import InputError
 from friction_estimator.identification.curves.decision import (
     DEFAULTS,
     CurveSource,
@@ -28,13 +28,7 @@ from friction_estimator.identification.curves.fit import (
     refit,
 )
 from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, torque_of
-from friction_estimator.identification.joint_log import (
-    FRICTION,
-    JointLog,
-    Motion,
-    RobotDescription,
-    Treatment,
-)
+from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
 from friction_estimator.identification.recording.zero_phase import Progress
@@ -52,11 +46,11 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.identification.scoring import choice_covariance, samples_of
 from friction_estimator.laws import laws_of_joints, make_law
-from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW, chosen_joints
+from friction_estimator.laws.joint_laws import AUTOMATIC, chosen_joints
 from friction_estimator.robot.transmission import Transmission
 
 METHOD, DRIVE_METHOD = "friction_curve", "motor"
-_FEWEST = 10
+_SAMPLES_A_PARAMETER = 10
 """Samples a parameter below which a joint is left out."""
 
 
@@ -93,7 +87,7 @@ def run(
         When there is no friction, or no joint has enough samples.
     """
     names, parts = Transmission.of(options.coupling, logs[0].joint_names).names, list[JointCurve | str]()
-    for source in _sources(names, None, options):
+    for source in _sources(names, options):
         coupling = None if options.coupling is None else options.coupling.part_of(source.joint)
         own = [log.select((source.joint,) if coupling is None else coupling.joint_names) for log in logs]
         parts.append(identified_curve(own, replace(source, coupling=coupling)))
@@ -102,16 +96,12 @@ def run(
     return collected(parts)
 
 
-def identify_friction_curve(
-    motions: Sequence[Motion], laws: str | Sequence[str], options: FrictionCurveOptions = DEFAULTS
-) -> Identification:
+def identify_friction_curve(motions: Sequence[Motion], options: FrictionCurveOptions = DEFAULTS) -> Identification:
     """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
 
     Parameters
     ----------
     motions : experiments of the same joints with ``inputs["friction"]``, for instance of a replayed bag
-    laws : name of one law for all joints, or (n) one a joint; any of the registry, replaced where ``options.law`` is
-        ``auto``
 
     Raises
     ------
@@ -128,18 +118,12 @@ def identify_friction_curve(
             raise InputError(
                 f"{motion.name} has the joints {', '.join(motion.joint_names)}, {motions[0].name} {', '.join(names)}"
             )
-    return collected([fitted_curve(motions, source) for source in _sources(names, laws, options)])
+    return collected([fitted_curve(motions, source) for source in _sources(names, options)])
 
 
-def _sources(
-    names: Sequence[str], laws: str | Sequence[str] | None, options: FrictionCurveOptions
-) -> list[CurveSource]:
-    """One a joint (n); laws of the options, or others."""
-    if laws is None:
-        laws = laws_of_joints(options.law, options.joint_laws, names, linear=False)
-    law_names = (START_LAW if laws == AUTOMATIC else laws,) * len(names) if isinstance(laws, str) else tuple(laws)
-    if len(law_names) != len(names):
-        raise ConfigError(f"{len(law_names)} laws for {len(names)} joints: name one law, or one a joint")
+def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveSource]:
+    """One a joint (n)."""
+    law_names = laws_of_joints(options.law, options.joint_laws, names, linear=False)
     open_joints = chosen_joints(options.joint_laws, names) if options.law == AUTOMATIC else ()
     sources = []
     for k, (name, law) in enumerate(zip(names, map(make_law, law_names), strict=True)):
@@ -156,7 +140,7 @@ class JointCurve:
     Attributes
     ----------
     joint : its name
-    samples : all with measured friction, and the further columns that were chosen
+    samples : all with measured friction, and the extra columns that were chosen
     fit : law and parameters, with these columns
     part : the result of this joint, and what is to be found about it
     """
@@ -167,18 +151,17 @@ class JointCurve:
     part: Part
 
     @property
-    def further(self) -> dict[str, float]:
-        """Parameters of the further columns by name."""
-        return further_values(self.samples, self.fit)
+    def extra_parameters(self) -> dict[str, float]:
+        """Parameters of the extra columns by name."""
+        return _extra_parameters(self.samples, self.fit)
 
 
-def further_values(samples: CurveSamples, fit: CurveFit) -> dict[str, float]:
-    """Parameters of the further columns by name."""
-    return dict(zip((column.name for column in samples.columns), fit.further.tolist(), strict=True))
+def _extra_parameters(samples: CurveSamples, fit: CurveFit) -> dict[str, float]:
+    return dict(zip((column.name for column in samples.columns), fit.extra_parameters.tolist(), strict=True))
 
 
 def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurve | str:
-    """Velocity, lateness, further columns and law of one joint, or the reason why it has none."""
+    """Velocity, lateness, extra columns and law of one joint, or the reason why it has none."""
     treatment, rivals, table = choose_treatment(logs, source)
     if treatment is None:
         return f"{source.joint} is left out: it moves by no more than its noise: move it"
@@ -192,16 +175,16 @@ def fitted_curve(
     table: Sequence[Candidate] = (),
     rivals: Iterable[Sequence[Motion]] = (),
 ) -> JointCurve | str:
-    """Lateness, further columns and law of one joint, or the reason why it has none.
+    """Lateness, extra columns and law of one joint, or the reason why it has none.
 
     Parameters
     ----------
     rivals : the same motions after treatments that predict as well: what they change is part of the uncertainty
     """
-    options, joint, drive = source.options, source.joint, source.drive
+    options, joint = source.options, source.joint
     delay, lateness, delays = choose_delay(motions, source)
     samples, law = source.samples(motions, delay), source.law
-    count, fewest = samples.used.velocity.size, _FEWEST * (len(law.parameters) + len(source.columns))
+    count, fewest = samples.used.velocity.size, _SAMPLES_A_PARAMETER * (len(law.parameters) + len(source.columns))
     if count < fewest:
         return (
             f"{joint} is left out: {count} samples with measured friction while it moves are too few, its law needs "
@@ -219,22 +202,34 @@ def fitted_curve(
     fit = fit_curve(law, used, options.fit)
     tried = [fit.values, *(refit(fit, one, options.fit) for one in others)]
     fit = replace(fit, covariance=fit.covariance + choice_covariance(tried, 0, range(len(tried))))
-    error = rms(held_out_curve_error(fit, used, options.fit, options.folds)[used.scored])
-    identifiable, reasons = parameter_identifiability(joint, fit, used)
-    further, names = further_values(samples, fit), tuple(f"{joint}/{name}" for name in fit.names)
     prediction = CurvePrediction(
         joint=joint,
         treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
         law=law.name,
         values=tuple(fit.friction.values.tolist()),
-        further=further,
+        extra_parameters=_extra_parameters(samples, fit),
         delay=delay,
         dead_zone=source.dead_zone(motions),
         max_sigma=options.max_sigma,
         coupling=source.coupling,
-        drive=drive,
+        drive=source.drive,
     )
-    rows = prediction.predicted(samples)
+    lateness = lateness if source.drive is None else lateness.replace("friction", "the torque", 1)
+    decisions = *dict.fromkeys(choice for motion in motions for choice in motion.choices), lateness
+    data = tuple((motion.name, motion.digest) for motion in motions)
+    provenance = Provenance(METHOD if source.drive is None else DRIVE_METHOD, data, decisions)
+    result, findings = _reported(prediction, samples, fit, options)
+    result = replace(result, provenance=provenance, candidates=(*table, *delays, *found))
+    return JointCurve(joint, samples, fit, (result, findings))
+
+
+def _reported(
+    prediction: CurvePrediction, samples: CurveSamples, fit: CurveFit, options: FrictionCurveOptions
+) -> tuple[Identification, list[Finding]]:
+    """Parameters, errors and figure of one joint, and findings about it."""
+    joint, law, used, rows = prediction.joint, fit.law, samples.used, prediction.predicted(samples)
+    error = rms(held_out_curve_error(fit, used, options.fit, options.folds)[used.scored])
+    identifiable, reasons = parameter_identifiability(joint, fit, used)
     score = replace(rows.scores()[0], model_error=error)
     residual = used.friction - torque_of(law, fit.values, used)
     # white noise is what neighbouring samples do not share
@@ -242,10 +237,7 @@ def fitted_curve(
     unexplained = max(total - noise, min(total, noise) * float(np.sqrt(2.0 / residual.size)))
     parameters = [(fit.friction.values, fit.friction.covariance)]
     friction = joined([joint], [law.name], parameters, [unexplained], [noise], [score.samples])
-    seen = samples_of(friction, rows, 0)
-    decisions = dict.fromkeys(choice for motion in motions for choice in motion.choices)
-    lateness = lateness if drive is None else lateness.replace("friction", "the torque", 1)
-    data = tuple((motion.name, motion.digest) for motion in motions)
+    seen, names = samples_of(friction, rows, 0), tuple(f"{joint}/{name}" for name in fit.names)
     result = Identification(
         friction=friction,
         parameters=ParameterTable(names, fit.units, fit.values, fit.sigma, identifiable=identifiable),
@@ -253,19 +245,18 @@ def fitted_curve(
         samples=(seen,),
         condition=fit.linear.condition,
         verdicts=(),
-        provenance=Provenance(METHOD if drive is None else DRIVE_METHOD, data, (*decisions, lateness)),
+        provenance=Provenance("", (), ()),
         predictions=(prediction,),
-        candidates=(*table, *delays, *found),
     )
-    findings = about_score(score, "friction" if drive is None else "torque")
+    findings = about_score(score, "friction" if prediction.drive is None else "torque")
     findings += [Finding(1.0, text) for text in reasons if score.relative_error < 1.0]
     findings += about_shape(seen, law.name)
-    if OFFSET.name in further:
-        findings.append(Finding(0.9, _CONSTANT.format(joint, further[OFFSET.name])))
-    return JointCurve(joint, samples, fit, (result, findings))
+    if OFFSET.name in prediction.extra_parameters:
+        findings.append(Finding(0.9, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET.name])))
+    return result, findings
 
 
-_CONSTANT = (
+_CONSTANT_TORQUE = (
     "a constant torque that is no part of the law was found; it is in the table of parameters and in predictions, and "
     "no live node uses it: {} {:+.3g} N m"
 )

@@ -26,12 +26,8 @@ from friction_estimator.identification.curves.drive import (
     without_drive,
 )
 from friction_estimator.identification.curves.fit import CurveOptions
-from friction_estimator.identification.curves.friction_curve import (
-    JointCurve,
-    collected,
-    identified_curve,
-)
-from friction_estimator.identification.curves.problem import further_of, torque_of
+from friction_estimator.identification.curves.friction_curve import JointCurve, collected, identified_curve
+from friction_estimator.identification.curves.problem import torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.recording.zero_phase import Progress
@@ -239,11 +235,11 @@ def identify_motor(
     return replace(found, drives=drives, provenance=replace(found.provenance, choices=choices_))
 
 
-_LEAST = 30
+_FEWEST_DRIVEN_SAMPLES = 30
 """Samples for a line with an offset and the standard deviation of both."""
-_SURE = 3.0
+_SURE_SIGMAS = 3.0
 """Standard deviations from zero."""
-_WEAK = 0.1
+_REPORTED_SHARE = 0.1
 """Share of Coulomb friction above which an offset is reported, and of the driving torque for an error."""
 _LEAST_SHARE = 0.01
 """Share of the torque that the drive must explain, where friction is unknown in all logs."""
@@ -258,32 +254,36 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
         When the motor sticks, its drive does not change, or driven logs alone do not separate gain and friction.
     """
     used, motor, kind, q = curve.samples.used, curve.joint, recording.drive, len(curve.fit.law.parameters)
-    rows, names = used.groups == 1, [column.name for column in curve.samples.columns]
-    if rows.sum() < _LEAST:
+    rows, names = used.group == 1, [column.name for column in curve.samples.columns]
+    if rows.sum() < _FEWEST_DRIVEN_SAMPLES:
         raise InputError(
-            f"the motor {motor!r} slides in {rows.sum()} samples of the driven logs, {_LEAST} are needed: drive it "
-            "until it moves"
+            f"the motor {motor!r} slides in {rows.sum()} samples of the driven logs, {_FEWEST_DRIVEN_SAMPLES} are "
+            "needed: drive it until it moves"
         )
-    drive = -further_of(used)[rows, names.index(DRIVE_GAIN)]
+    drive = -used.extra_columns[rows, names.index(DRIVE_GAIN)]
     if np.ptp(drive) < 1e-9 * np.abs(drive).max(initial=1.0):
         raise InputError(f"{kind} of the motor {motor!r} is {drive[0]:g} in all samples: it must change")
     sigma = dict(zip(names, curve.fit.sigma[q:].tolist(), strict=True))
     gain, unit, size, found = (
-        curve.further[DRIVE_GAIN],
+        curve.extra_parameters[DRIVE_GAIN],
         recording.gain_column.unit,
         float(np.std(drive)),
         list[Finding](),
     )
-    least = max(_SURE * sigma[DRIVE_GAIN] * size, _LEAST_SHARE * rms(used.friction[rows]))
+    least = max(_SURE_SIGMAS * sigma[DRIVE_GAIN] * size, _LEAST_SHARE * rms(used.friction[rows]))
     if not free and not gain * size > least:
         raise InputError(
             f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
             "with PWM = 0 while the joint is moved from outside, or give the known gain (--known-gain)"
         )
-    offsets = [curve.further.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
+    offsets = [curve.extra_parameters.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
     spread = float(np.hypot(sigma.get(FREE_OFFSET.name, 0.0), sigma.get(DRIVE_OFFSET.name, 0.0)))
     apart = abs(offsets[1] - offsets[0])
-    if DRIVE_OFFSET.name in names and apart > _SURE * spread and apart > _WEAK * abs(float(curve.fit.values[0])):
+    if (
+        DRIVE_OFFSET.name in names
+        and apart > _SURE_SIGMAS * spread
+        and apart > _REPORTED_SHARE * abs(float(curve.fit.values[0]))
+    ):
         found.append(
             Finding(
                 0.8,
@@ -291,7 +291,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
                 "of the torque sensor that moves, or an offset current of the driver",
             )
         )
-    if gain < _SURE * sigma[DRIVE_GAIN]:
+    if gain < _SURE_SIGMAS * sigma[DRIVE_GAIN]:
         text = (
             f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
             f"column of the {kind}, or record a log in which it is larger"
@@ -302,7 +302,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
         left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
         value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
         text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
-        found.append(Finding(0.2 + (left > _WEAK), text))
+        found.append(Finding(0.2 + (left > _REPORTED_SHARE), text))
     return DriveGain(offsets[1], gain, unit), found
 
 

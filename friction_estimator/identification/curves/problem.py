@@ -16,7 +16,7 @@ from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import STRIBECK_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-_LARGEST = 10.0
+_LARGEST_TERM = 10.0
 """Largest torque of a single term of a law, as a multiple of the largest friction that was seen."""
 
 
@@ -39,6 +39,10 @@ OFFSET = Column("offset", "N m")
 """A constant torque."""
 
 
+_USUAL: Any = None
+"""Of a signal that is not given: the usual one takes its place."""
+
+
 @dataclass(frozen=True, slots=True)
 class CurveSamples:
     """Measured friction of one joint.
@@ -49,24 +53,37 @@ class CurveSamples:
     friction : (N,) with the sign of the velocity it resists [N m]
     load : (N,) torque through the joint [N m]; None when unknown
     segment : (N,) which stretch of time a sample comes from, rising over all recordings
-    recording : (N,) which recording; None: there is one
-    group : (N,) samples with the same number have errors of the same size, 1 where the motor was driven; None: all have
+    recording : (N,) which recording; not given: there is one
+    group : (N,) samples with the same number have errors of the same size, 1 where the motor was driven; not given: all
+        have
     columns : (e) what else the torque holds
-    further : (N, e) these columns; None: there are none
-    time : (N,) of the friction [s]; None: not known
-    usable : (N,) samples that are fast and certain enough; None: all are
+    extra_columns : (N, e) these signals
+    time : (N,) of the friction [s]; not given: the number of the sample
+    usable : (N,) samples that are fast and certain enough; not given: all are
     """
 
     velocity: FloatArray
     friction: FloatArray
     load: FloatArray | None
     segment: IntArray
-    recording: IntArray | None = None
-    group: IntArray | None = None
+    recording: IntArray = _USUAL
+    group: IntArray = _USUAL
     columns: tuple[Column, ...] = ()
-    further: FloatArray | None = None
-    time: FloatArray | None = None
-    usable: BoolArray | None = None
+    extra_columns: FloatArray = _USUAL
+    time: FloatArray = _USUAL
+    usable: BoolArray = _USUAL
+
+    def __post_init__(self) -> None:
+        count = self.velocity.size
+        for name, usual in (
+            ("recording", np.zeros(count, dtype=np.intp)),
+            ("group", np.zeros(count, dtype=np.intp)),
+            ("extra_columns", np.zeros((count, 0))),
+            ("time", np.arange(count, dtype=float)),
+            ("usable", np.ones(count, dtype=bool)),
+        ):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
 
     @property
     def torque_rms(self) -> float:
@@ -79,40 +96,33 @@ class CurveSamples:
         return float(np.abs(self.velocity).max())
 
     @property
-    def groups(self) -> IntArray:
-        """(N,) as ``group``."""
-        return np.zeros(self.velocity.size, dtype=np.intp) if self.group is None else self.group
-
-    @property
     def scored(self) -> BoolArray:
         """Usable samples (N,) that errors are about: those without a drive, where there are any."""
-        usable = np.ones(self.velocity.size, dtype=bool) if self.usable is None else self.usable
-        free = usable & (self.groups == 0)
-        return free if free.any() else usable
+        free = self.usable & (self.group == 0)
+        return free if free.any() else self.usable
 
     @property
     def used(self) -> CurveSamples:
         """Usable samples alone."""
-        return self if self.usable is None else replace(self.select(self.usable), usable=None)
+        return self.select(self.usable)
 
-    def beyond(self, further: Mapping[str, float]) -> FloatArray:
-        """Torque (N,) [N m] of the further columns, with parameters by name; others are zero."""
-        torque, named = np.zeros_like(self.velocity), zip(self.columns, further_of(self).T, strict=True)
-        for column in (signal * further[one.name] for one, signal in named if one.name in further):
+    def extra_torque(self, parameters: Mapping[str, float]) -> FloatArray:
+        """Torque (N,) [N m] of the extra columns, with parameters by name; others are zero."""
+        torque, named = np.zeros_like(self.velocity), zip(self.columns, self.extra_columns.T, strict=True)
+        for column in (signal * parameters[one.name] for one, signal in named if one.name in parameters):
             torque += column  # one after another: the same to the last bit, whatever other columns there are
         return torque
 
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
         """These rows of it."""
-        signals = ("velocity", "friction", "load", "segment", "recording", "group", "further", "time", "usable")
+        signals = ("velocity", "friction", "load", "segment", "recording", "group", "extra_columns", "time", "usable")
         known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
         return replace(self, **{name: signal[rows] for name, signal in known.items()})
 
     def without(self, columns: Collection[Column]) -> CurveSamples:
-        """The same without some of the further columns."""
+        """The same without some of the extra columns."""
         kept = [k for k, one in enumerate(self.columns) if one not in columns]
-        further = None if self.further is None else self.further[:, kept]
-        return replace(self, columns=tuple(self.columns[k] for k in kept), further=further)
+        return replace(self, columns=tuple(self.columns[k] for k in kept), extra_columns=self.extra_columns[:, kept])
 
     def every(self, largest: int) -> slice:
         """Evenly spaced rows, at most ``largest`` of them."""
@@ -126,12 +136,12 @@ class CurveSamples:
 ZERO_SLOPES = {"none": (), "positive": ("static_positive",), "negative": ("static_negative",)}
 ZERO_SLOPES["both"] = (*ZERO_SLOPES["positive"], *ZERO_SLOPES["negative"])
 """Static friction of the directions in which friction leaves standstill with zero slope, by the value of the option."""
-_EXACT = 3e-7
+_EXACT_SHARE = 3e-7
 """Standard deviation of what is zero by definition, in the size of the friction."""
 
 
 class CurveShape:
-    """Linear problems of a law with its further columns: at a shape of the curve, and about a solution.
+    """Linear problems of a law with its extra columns: at a shape of the curve, and about a solution.
 
     Coordinates (s,) of the shape are its parameters, or their logarithms where orders of magnitude count. Static
     friction differs from Coulomb friction by the size of the friction: where nothing slides slowly, an extrapolation of
@@ -146,7 +156,7 @@ class CurveShape:
 
     Attributes
     ----------
-    names, units : (p) parameters of the law, then the further columns
+    names, units : (p) parameters of the law, then of the extra columns
     shape : (p) True for parameters that the torque is not linear in
     low, high : (s,) range of the coordinates
 
@@ -157,11 +167,7 @@ class CurveShape:
     """
 
     def __init__(
-        self,
-        law: FrictionLaw,
-        samples: CurveSamples,
-        stribeck_velocity: float | None = None,
-        zero_slope: str = "none",
+        self, law: FrictionLaw, samples: CurveSamples, stribeck_velocity: float | None = None, zero_slope: str = "none"
     ) -> None:
         self.names = (*law.parameter_names, *(column.name for column in samples.columns))
         self.units = (*law.units, *(column.unit for column in samples.columns))
@@ -185,7 +191,7 @@ class CurveShape:
         middle = self.values(0.5 * (self.low + self.high))
         both = samples, replace(samples, velocity=-samples.velocity)
         largest = np.max([np.abs(self.linearised(middle, one).W).max(axis=0) for one in both], axis=0)
-        size = _LARGEST * np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
+        size = _LARGEST_TERM * np.abs(samples.friction).max() / np.where(largest > 0.0, largest, 1.0)
         size[self.shape] = np.where(self.high > self.low, self.high - self.low, 1.0)
         self._size, self._sloped = size, ZERO_SLOPES[zero_slope]
 
@@ -228,7 +234,10 @@ class CurveShape:
                 row[k], row[names.index("coulomb")] = 1.0, -1.0
                 if one.name in self._sloped:
                     velocity, viscous = values[self.shape][-1:], names.index("viscous")
-                    row[viscous], size = -float(velocity[0]) if velocity.size else -STRIBECK_VELOCITY, _EXACT * size
+                    row[viscous], size = (
+                        -float(velocity[0]) if velocity.size else -STRIBECK_VELOCITY,
+                        _EXACT_SHARE * size,
+                    )
                     row[self.shape] = row[viscous] * values[viscous]
                 prior = Prior(prior.mean, prior.precision + np.outer(row, row) / size**2)
         return prior
@@ -264,28 +273,23 @@ def time_rows(samples: CurveSamples, columns: FloatArray) -> LinearProblem:
         units=("",) * p,
         W=columns,
         y=samples.friction,
-        joint=samples.groups,
+        joint=samples.group,
         segment=samples.segment,
         nonnegative=np.zeros(p, dtype=bool),
         recording=samples.recording,
     )
 
 
-def further_of(samples: CurveSamples) -> FloatArray:
-    """Further columns (N, e)."""
-    return np.zeros((samples.velocity.size, 0)) if samples.further is None else samples.further
-
-
 def torque_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> FloatArray:
-    """Torque (N,) [N m] of a law and further columns with parameters (p,) at the samples."""
+    """Torque (N,) [N m] of a law and extra columns with parameters (p,) at the samples."""
     q = len(law.parameters)
-    return law.torque(values[None, :q], samples.velocity, samples.load) + further_of(samples) @ values[q:]
+    return law.torque(values[None, :q], samples.velocity, samples.load) + samples.extra_columns @ values[q:]
 
 
 def gradient_of(law: FrictionLaw, values: FloatArray, samples: CurveSamples) -> FloatArray:
     """Derivative (N, p) of :func:`torque_of` by the parameters."""
     own = torque_gradient(law, values[: len(law.parameters)], samples.velocity, samples.load)
-    return np.hstack((own, further_of(samples)))
+    return np.hstack((own, samples.extra_columns))
 
 
 COLUMN = "column/"
@@ -335,8 +339,8 @@ def curve_samples(
             motion.inputs.get(kind, np.full_like(motion.velocity, other))[:, k]
             for kind, other in ((SIGMA, 0.0), (SLIDES, 1.0))
         )
-        further = [np.ones_like(motion.velocity) if one == OFFSET else motion.inputs[COLUMN + one.name]
-                   for one in columns]  # fmt: skip
+        extra = [np.ones_like(motion.velocity) if one == OFFSET else motion.inputs[COLUMN + one.name]
+                 for one in columns]  # fmt: skip
         signals = {
             "velocity": velocity,
             "friction": friction,
@@ -346,7 +350,7 @@ def curve_samples(
             "recording": np.full(early.size, number, dtype=np.intp),
             "time": motion.time[late],
             "group": np.full(early.size, driven, dtype=np.intp),
-            "further": np.column_stack([np.zeros((early.size, 0)), *(column[early, k] for column in further)]),
+            "extra_columns": np.column_stack([np.zeros((early.size, 0)), *(column[early, k] for column in extra)]),
         }
         measured = np.isfinite(friction) & np.isfinite(velocity) & (sigma[late] <= max_sigma)
         measured &= motion.velocity[:, k].any()

@@ -81,17 +81,17 @@ TREATMENT_LAW = "coulomb_viscous"
 """The law with which treatments are compared: any shape of friction needs the same velocity."""
 SHARES = (1.0, 0.5, 0.3)
 """Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
-_KEPT = 4
+_KEPT_TREATMENTS = 4
 """Treatments whose rows are kept: the next comparison begins with some of them."""
 _ROWS_A_COLUMN = 5
 """Rows that a band must leave, in columns: fewer decide nothing."""
 _MOST_TRAVEL = 0.99
 """Share of the variance of the position that a vibration of the joint is no part of."""
-_VIBRATES = math.log(1.5)
+_VIBRATION_SLACK = math.log(1.5)
 """By how much the logarithm of the error must fall where vibrations are left out: a band always fits itself best."""
-_ROUNDS = 4
+_MOST_ROUNDS = 4
 """Rounds, at most, in which the laws of all joints, or the delay, are chosen anew."""
-_SETTLED = 1e-6
+_SETTLED_DELAY = 1e-6
 """Change of a delay that no longer counts [s]."""
 
 Rows = Callable[[Treatment], NumberedRows]
@@ -124,7 +124,7 @@ def choose_treatment(
     Candidates that change the motion within the band come last.
     """
     plain = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
-    rows = lru_cache(maxsize=_KEPT)(lambda treatment: _treated_rows(logs, model, plain, treatment))
+    rows = lru_cache(maxsize=_KEPT_TREATMENTS)(lambda treatment: _treated_rows(logs, model, plain, treatment))
     band, table = _choose_band(logs, rows, plain)
     cutoffs = tried_cutoffs(logs, band, options.cutoff_hz)
     cutoffs.sort(key=lambda cutoff: cutoff if cutoff >= FLAT * band else math.inf)
@@ -144,27 +144,35 @@ def _choose_band(
     A wide band shows more of friction's steps, and more of what is in no model: vibrations, a base that moves. Bands
     are compared by the errors in the narrowest one; first the narrowest usual one with one that leaves vibrations out.
     """
-    usual, highest = usual_treatment(logs, options.parallel_hz).band_hz, highest_cutoff(logs)
+    usual = usual_treatment(logs, options.parallel_hz).band_hz
     if options.parallel_hz:
         return usual, ()
-    bands, table = [share * usual for share in SHARES], tuple[Candidate, ...]()
+    bands = [share * usual for share in SHARES]
     slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
-    for pool, slack in (((bands[-1], slow), _VIBRATES), (bands, 0.0)):
-        usable = [band for band in pool if _is_enough(rows, Treatment(min(FLAT * band, highest), band))]
-        if len(usable) < 2 or usable[-1] >= usable[0]:
-            continue
-        tried = [
-            Treatment(options.cutoff_hz or min(FLAT * band, highest), band, source)
-            for band in usable
-            for source in _sources(logs, options)
-        ]
-        scores, _, _ = _compared(rows, options, tried, usable[-1])
-        words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
-        chosen, _, candidates = choose("band", words, scores, slack=slack)
-        usual, table = tried[chosen].band_hz, table + candidates
-        if usual == slow:
-            break
-    return usual, table
+    band, table = _best_band(logs, rows, options, (bands[-1], slow), _VIBRATION_SLACK)
+    if band < bands[-1]:
+        return band, table
+    band, more = _best_band(logs, rows, options, bands)
+    return band, (*table, *more)
+
+
+def _best_band(
+    logs: Sequence[JointLog], rows: Rows, options: InverseDynamicsOptions, bands: Sequence[float], slack: float = 0.0
+) -> tuple[float, tuple[Candidate, ...]]:
+    """Of falling bands that which predicts best [Hz], and the candidates."""
+    highest = highest_cutoff(logs)
+    usable = [band for band in bands if _is_enough(rows, Treatment(min(FLAT * band, highest), band))]
+    if len(usable) < 2 or usable[-1] >= usable[0]:
+        return bands[0], ()
+    tried = [
+        Treatment(options.cutoff_hz or min(FLAT * band, highest), band, source)
+        for band in usable
+        for source in _sources(logs, options)
+    ]
+    scores, _, _ = _compared(rows, options, tried, usable[-1])
+    words = [f"{one}, up to {one.band_hz:.3g} Hz" for one in tried]
+    chosen, _, table = choose("band", words, scores, slack)
+    return tried[chosen].band_hz, table
 
 
 def _is_enough(rows: Rows, treatment: Treatment) -> bool:
@@ -257,7 +265,7 @@ def choose_laws(
     common = common[common >= n * sizes[0]]
     open_joints = [joint for joint in chosen_joints(options.joint_laws, names) if (problem.joint == joint).any()]
     chosen, tables = [0] * n, dict[int, tuple[Candidate, ...]]()
-    for _ in range(_ROUNDS):  # a wrong law of one joint shifts the bodies, and with them the friction of others
+    for _ in range(_MOST_ROUNDS):  # a wrong law of one joint shifts the bodies, and with them the friction of others
         before = list(chosen)
         for joint in open_joints:
             others = [site[other][chosen[other]] for other in range(n) if other != joint]
@@ -318,7 +326,7 @@ def _timed(
     first = replace(estimate(model, held, usable, options.solver, urdf_sigma=start), late_command=command)
     left_out, choice = _choose_model(first, options)
     moved, delay, step = bool(choice.delay), 0.0, choice.delay
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         delay += step
         shifted = shift_torque(held, delay, command)
         solution = estimate(model, shifted, usable, options.solver, ~left_out, urdf_sigma=choice.urdf_sigma)
@@ -328,7 +336,7 @@ def _timed(
         problem = with_delay(solution.fit.problem, delay_column(solution))  # how late torques are after they were moved
         prior, left = solution.prior.joined(delay_prior(delay)), NormalEquations.of(problem, solution.fit.weights)
         step = float(left.values(problem.nonnegative, prior)[-1])
-        if abs(step) < _SETTLED:
+        if abs(step) < _SETTLED_DELAY:
             break
     variance = delay_variance(solution, options.solver, moved or options.delay is not None) + choice.delay_variance
     candidates, spread = choice.candidates, choice.spread

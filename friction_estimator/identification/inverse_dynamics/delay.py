@@ -16,7 +16,7 @@ from friction_estimator.types import BoolArray, FloatArray
 
 USUAL_DELAY = 5e-3
 """Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
-_STEP = 0.05
+_STEP_ERROR = 0.05
 """Of the working period: where a step of friction lies between two samples is not known better."""
 
 
@@ -45,7 +45,7 @@ def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> fl
     prior = solution.prior.joined(delay_prior())
     late = with_delay(solution.fit.problem, delay_column(solution))
     fit = allowing_for_wrong_model(solve(late, solver, prior), conditions(solution), prior)
-    step = _STEP * max(one.motion.period for one in solution.observations)
+    step = _STEP_ERROR * max(one.motion.period for one in solution.observations)
     shown = 0.0 if moved else fit.values[-1]
     return float(fit.covariance[-1, -1] + shown**2 + step**2)
 

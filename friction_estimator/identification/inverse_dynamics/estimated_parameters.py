@@ -11,12 +11,7 @@ from scipy.linalg import block_diag
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, drive_std
 from friction_estimator.identification.joint_log import KP
 from friction_estimator.identification.physical_bounds import nearest_physical
-from friction_estimator.identification.result import (
-    FrictionSamples,
-    ParameterTable,
-    joined,
-    propagated_sigma,
-)
+from friction_estimator.identification.result import FrictionSamples, ParameterTable, joined, propagated_sigma
 from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
 from friction_estimator.laws.identified import IdentifiedParameters
@@ -25,9 +20,9 @@ from friction_estimator.laws.linear import PRESLIDING_TERMS
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import FloatArray
 
-_SAMPLES, _VELOCITIES = 400, 25
-_LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
-_REACH = 2.0
+_LAW_SAMPLES, _GRID_VELOCITIES = 400, 25
+_GRID_LOADS = np.array([-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0])
+_LOAD_REACH = 2.0
 """How far beyond the largest dry friction loads reach: the motor torque then has either sign."""
 _GRID_WEIGHT = 0.01
 """Weight of loads that were not seen, relative to samples."""
@@ -51,10 +46,10 @@ def with_motor_torque_as_load(
     """
     if not law.depends_on_load:
         return values, covariance
-    few = slice(None, None, max(1, velocity.size // _SAMPLES))
-    speeds = velocity[:: max(1, velocity.size // _VELOCITIES)]
+    few = slice(None, None, max(1, velocity.size // _LAW_SAMPLES))
+    speeds = velocity[:: max(1, velocity.size // _GRID_VELOCITIES)]
     dry = np.abs(law.regressor(speeds, np.zeros(speeds.size)) @ values).max()
-    pairs = np.meshgrid(speeds, max(np.abs(load).max(), _REACH * dry) * _LOADS)
+    pairs = np.meshgrid(speeds, max(np.abs(load).max(), _LOAD_REACH * dry) * _GRID_LOADS)
     weight = np.append(np.ones(velocity[few].size), np.full(pairs[0].size, _GRID_WEIGHT))
     speeds, loads = np.append(velocity[few], pairs[0]), np.append(load[few], pairs[1])
     phi = law.regressor(speeds, loads)

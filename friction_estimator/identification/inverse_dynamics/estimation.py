@@ -27,9 +27,9 @@ from friction_estimator.identification.uncertainty import correlation_time, with
 from friction_estimator.laws import Role
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-_REFERENCE = 0.95
+_REFERENCE_QUANTILE = 0.95
 """Quantile of the speed that counts as the reference: nearly the largest speed of the joint."""
-_RESTING = 0.01
+_RESTING_SHARE = 0.01
 """Share of the largest speed below which a joint is at rest."""
 
 
@@ -123,9 +123,9 @@ USUAL_URDF_SIGMA = 1.0
 """Relative standard deviation of the URDF's inertial parameters while nothing is chosen yet."""
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be identified from any real data."""
-_EMPTY = 1e-12
+_EMPTY_NORM = 1e-12
 ROUNDS = 15
-_CONVERGED = 1e-5
+_CONVERGED_CHANGE = 1e-5
 """Relative change of the predicted torque at which Gauss-Newton and the iteration of the load end."""
 
 
@@ -226,7 +226,7 @@ def estimate(
         problem = model.problem(observations, loads, usable, values)
         columns = permitted & ~model.of_load if turn == 0 else permitted
         free = np.flatnonzero(columns & ~prior.informed)  # those with a prior always stay
-        base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY)
+        base = base_parameters([problem.names[k] for k in free], problem.W[:, free], DATA_TOLERANCE, _EMPTY_NORM)
         certain = np.flatnonzero(columns & prior.informed & problem.W.any(axis=0))
         kept = np.concatenate((free[base.kept], certain))
         order = np.argsort(kept)
@@ -240,7 +240,7 @@ def estimate(
             predicted = [model.output_torque(observation, values) for observation in observations]
             change = sum(np.square(new - old).sum() for new, old in zip(predicted, loads, strict=True))
             loads = predicted
-            if turn and change < _CONVERGED**2 * sum(np.square(load).sum() for load in loads):
+            if turn and change < _CONVERGED_CHANGE**2 * sum(np.square(load).sum() for load in loads):
                 break
     fit = with_uncertainty(chosen, solution)
     return Estimate(
@@ -285,10 +285,10 @@ def _rms(signals: Sequence[FloatArray]) -> FloatArray:
 def reference_speeds(observations: Sequence[Observation], friction: FrictionColumns) -> FloatArray:
     """Speed (k,) of every site of friction that it reached, apart from single peaks [rad/s]."""
     speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
-    moving = speeds > _RESTING * speeds.max(axis=0)
+    moving = speeds > _RESTING_SHARE * speeds.max(axis=0)
     return np.array(
         [
-            np.quantile(site[moves], _REFERENCE) if moves.any() else 0.0
+            np.quantile(site[moves], _REFERENCE_QUANTILE) if moves.any() else 0.0
             for site, moves in zip(speeds.T, moving.T, strict=True)
         ]
     )
@@ -362,9 +362,9 @@ def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
 
 
 _FEW_ROUNDS = 4
-_SIDE = 0.3
+_CURVATURE_STEP = 0.3
 """Step of ln q_s over which the residual shows how sharp its minimum is."""
-_RANGE = (0.003, 0.3)
+_STRIBECK_RANGE = (0.003, 0.3)
 """Where q_s is searched, in reference speeds of a joint; Hamon et al. 2010 found 0.03 / 1.2."""
 
 
@@ -393,13 +393,13 @@ def search_stribeck_velocity(
         joints = np.unique(fit.problem.joint)
         return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))
 
-    grid = np.log(np.geomspace(*_RANGE, 7))
+    grid = np.log(np.geomspace(*_STRIBECK_RANGE, 7))
     best = int(np.argmin([deviance(point) for point in grid]))
     bracket = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = minimize_scalar(deviance, bounds=bracket, method="bounded", options={"xatol": 0.05})
-    sides = [deviance(found.x + side * _SIDE) for side in (-1.0, 1.0)]
-    curvature, fit = (sides[0] - 2.0 * found.fun + sides[1]) / _SIDE**2, fitted(found.x)
-    spread = float(np.log(_RANGE[1] / _RANGE[0]) / np.sqrt(12.0))
+    sides = [deviance(found.x + side * _CURVATURE_STEP) for side in (-1.0, 1.0)]
+    curvature, fit = (sides[0] - 2.0 * found.fun + sides[1]) / _CURVATURE_STEP**2, fitted(found.x)
+    spread = float(np.log(_STRIBECK_RANGE[1] / _STRIBECK_RANGE[0]) / np.sqrt(12.0))
     if curvature > 0.0:  # rows that residuals remember count once
         rows = fit.residual.size / np.unique(fit.problem.joint).size / correlation_time(fit.problem, fit.residual)
         spread = min(float(np.sqrt(2.0 / (rows * curvature))), spread)

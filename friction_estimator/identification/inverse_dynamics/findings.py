@@ -13,11 +13,9 @@ from friction_estimator.identification.inverse_dynamics.estimation import Estima
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
 from friction_estimator.identification.linear_problem import (
-    REJECTED,
     SolverOptions,
     folds_of,
     rms,
-    robust_std,
     select_columns,
     select_rows,
     solve_values,
@@ -42,49 +40,45 @@ from friction_estimator.types import FloatArray
 def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Rows) -> tuple[JointScore, ...]:
     """k-fold validation by segment, compared with "predict zero" and the best rigid body without friction.
 
-    A row is predicted from parameters and weights that its own fold had no part in, and is a push by the residuals of
-    that fit, as in `validate`. What the data decided as a whole (treatment, prior, offsets, delays, q_s, the load of
-    the friction) is not decided again in every fold.
+    A row is predicted from parameters and weights that its own fold had no part in, and is a push by the same limit as
+    in `validate`. What the data decided as a whole (treatment, prior, offsets, delays, q_s, the load of the friction)
+    is not decided again in every fold.
 
     Parameters
     ----------
     rows : what the estimate predicts of its own data, which rows count, and the errors of the fit
     """
-    model, kept, n = solution.model, solution.kept, len(rows.names)
-    joint, fold = solution.fit.problem.joint, folds_of(solution.fit.problem, folds)
+    model, kept, fit = solution.model, solution.kept, solution.fit
     given = solution.observations, solution.loads, solution.usable
     plain = model.problem(*given)
     linear = model.problem(*given, solution.values) if model.depends_on_load else plain
-    limits, errors = np.zeros(joint.size), []
+    joint, fold, errors = fit.problem.joint, folds_of(fit.problem, folds), []
     for whole, places in ((plain, np.flatnonzero(kept >= model.friction_count)), (linear, np.arange(kept.size))):
         problem, prior = select_columns(whole, kept[places]), solution.prior.select(places)
         error = problem.y.copy()
         for number in np.unique(fold) if places.size else ():
             unseen = fold == number
             values = solve_values(select_rows(problem, ~unseen), solver, prior).values
-            residual = problem.y - problem.W @ values
-            error[unseen] = residual[unseen]
-            usual = [robust_std(residual[~unseen & (joint == k)]) for k in range(n)]
-            limits[unseen] = REJECTED * np.array(usual)[joint[unseen]] if solver.robust else np.inf
+            error[unseen] -= problem.W[unseen] @ values
         errors.append(error)
     found = []
     for k, score in enumerate(rows.scores()):
         own = joint == k
-        scored = ~pushes(errors[1][own], limits[own])
+        scored = ~pushes(errors[1][own], rows.limits[k])
         rigid, model_error = (rms(error[own][scored]) for error in errors)
         found.append(replace(score, rigid_body_error=rigid, model_error=model_error))
     return tuple(found)
 
 
-_GOOD = 0.1
+_GOOD_BODIES = 0.1
 """Share of the torque that the nearest bodies that exist may leave, however sure the identified ones are."""
 _MANY_OUTLIERS = 0.01
 """Share of the rows; noise has none beyond six standard deviations."""
-_SURE = 3.0
+_SURE_SIGMAS = 3.0
 """Standard deviations from zero of a delay that is named."""
-_VAGUE = 0.1
+_VAGUE_VISCOUS = 0.1
 """Share of a parameter that its sigma may be."""
-_SCALE = 5.0
+_IMPOSSIBLE_SCALE = 5.0
 """Factor from the URDF's inertia that no wrong URDF explains."""
 _OTHER_MASS = 1.5
 """Factor that rounded masses of a URDF do not explain."""
@@ -110,7 +104,7 @@ def findings_of(
     live : (n) one law a joint
     """
     found, laws = [], solution.model.friction.law_names
-    if left > _GOOD:
+    if left > _GOOD_BODIES:
         found.append(
             Finding(
                 1.9,
@@ -120,7 +114,7 @@ def findings_of(
             )
         )
     scale, checked = parameters.urdf_scale, "the masses of the URDF, a payload, and the gain of the torque"
-    impossible = not 1.0 / _SCALE < scale < _SCALE
+    impossible = not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE
     if impossible:
         checked = (
             "unit and sign of the torque, whether it is that of the motor before its gear, and the masses of the URDF"
@@ -156,7 +150,7 @@ def findings_of(
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
     found, late = [], f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f} ms late"
-    if abs(solution.delay) > _SURE * solution.delay_sigma:
+    if abs(solution.delay) > _SURE_SIGMAS * solution.delay_sigma:
         if solution.of_drive:
             part, feedback = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
             text = (
@@ -174,7 +168,7 @@ def _about_delay(solution: Estimate) -> list[Finding]:
     for k, value, shift, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
         column = solution.model.columns[k] if k < solution.model.friction_count else None
         viscous = column is not None and column.in_law and column.parameter.role is Role.VISCOUS
-        if column is not None and viscous and spread > _VAGUE * value and 2.0 * shift**2 > spread**2:
+        if column is not None and viscous and spread > _VAGUE_VISCOUS * value and 2.0 * shift**2 > spread**2:
             joints.append(column.site)
     for joint in dict.fromkeys(joints):
         text = (
@@ -208,9 +202,10 @@ def _about_joints_of_motors(
         size = float(np.sqrt(np.mean(fitted[rows, joint] ** 2))) if rows.any() else 0.0
         if rms > _WORTH_REPORTING * size > 0.0:
             text = (
-                f"{joint_names[joint]}: friction of the motors leaves {rms:.2g} N m RMS that depend on the velocity of "
-                f"the joint, {rms / size:.0%} of its friction: the joint has friction of its own (set coupled_friction "
-                f"to {JOINTS_AND_MOTORS!r}), or the coupling is wrong"
+                f"{joint_names[joint]}: the friction of its motors does not explain {rms:.2g} N m RMS of its friction "
+                f"({rms / size:.0%}), which change with the velocity of the joint. Either the joint has friction, "
+                f"too: identify again with --coupled-friction {JOINTS_AND_MOTORS} (coupled_friction in Python); or the "
+                "coupling matrix of joints and motors is wrong"
             )
             found.append(Finding(1.16, text))
     return found

@@ -26,10 +26,10 @@ from friction_estimator.identification.inverse_dynamics.estimated_parameters imp
 )
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.findings import findings_of, joint_scores
+from friction_estimator.identification.inverse_dynamics.noise import noise_bias
 from friction_estimator.identification.inverse_dynamics.observation import comparison_limits
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
-    MOTORS,
     InverseDynamicsOptions,
     friction_motors,
     live_laws,
@@ -39,7 +39,7 @@ from friction_estimator.identification.joint_log import JointLog, Motion, RobotD
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
-from friction_estimator.identification.recording.torque_checks import torque_suspicions
+from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
 from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Identification,
@@ -108,7 +108,11 @@ def run(
         model = whole if len(limbs) == 1 else FixedBaseModel(robot.urdf_xml, joints)
         chosen_logs, own = [log.select(joints) for log in logs], _options_of(options, joints)
         treatment = choose_treatment(chosen_logs, model, own)
-        parts.append(_identify_part(to_motions(chosen_logs, treatment.treatment, own.folds), model, own, treatment))
+        motions, noisy = (
+            to_motions(some, treatment.treatment, own.folds)
+            for some in (chosen_logs, [with_more_noise(log) for log in chosen_logs])
+        )
+        parts.append(_identify_part(motions, model, own, treatment, noisy))
         if progress is not None:
             progress(number + 1, len(limbs))
     _refuse_moving_base(parts, len(whole.limbs))
@@ -176,9 +180,7 @@ def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) ->
 
 
 def identify_inverse_dynamics(
-    motions: Sequence[Motion],
-    model: FixedBaseModel,
-    options: InverseDynamicsOptions = DEFAULT,
+    motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions = DEFAULT
 ) -> Identification:
     """Identify friction and inertia of a robot with a fixed base from its motor torques (Hamon et al. 2010).
 
@@ -195,16 +197,17 @@ def identify_inverse_dynamics(
     InputError
         When a motion has no torque, or no joint moves enough.
     """
-    return merged([_identify_part(motions, model, options, None)])
+    return merged([_identify_part(motions, model, options)])
 
 
 def _identify_part(
     motions: Sequence[Motion],
     model: FixedBaseModel,
     options: InverseDynamicsOptions,
-    treatment: TreatmentChoice | None,
+    treatment: TreatmentChoice | None = None,
+    noisy: Sequence[Motion] = (),
 ) -> Part:
-    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment)
+    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment, noisy)
     left, standard = real_bodies(solution)
     friction = live_parameters(solution)
     prediction = _prediction(solution, options, motions)
@@ -240,8 +243,15 @@ def estimate_inverse_dynamics(
     model: FixedBaseModel,
     options: InverseDynamicsOptions = DEFAULT,
     treatment: TreatmentChoice | None = None,
+    noisy: Sequence[Motion] = (),
 ) -> tuple[Estimate, list[str]]:
-    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above."""
+    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above.
+
+    Parameters
+    ----------
+    treatment : that was chosen; what others change is in the covariance
+    noisy : the motions with as much noise again; the bias of that is in the covariance. None: it is left out
+    """
     if not motions:
         raise InputError("there is no motion to identify from")
     if motions[0].joint_names != model.joint_names:
@@ -260,6 +270,9 @@ def estimate_inverse_dynamics(
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
     kept, late = solution.kept, solution.delay_variance
     spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
+    if noisy:
+        bias, delay_bias = noise_bias(solution, observations_of(noisy, model, options)[1])
+        spread, late = spread + np.outer(bias, bias), late + delay_bias**2
     if treatment is not None and treatment.spread is not None:  # treatments that predict as well
         names = solution.model.names
         own = np.array([k for k, p in enumerate(kept) if names[p] in treatment.names], dtype=np.intp)
@@ -274,16 +287,15 @@ def estimate_inverse_dynamics(
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
     """What the estimate predicts of any recording."""
-    model, friction = solution.model, solution.model.friction
+    model = solution.model
     joint, band = solution.fit.problem.joint, max(comparison_limits(motions, options.parallel_hz))
-    residuals = [solution.fit.residual[joint == k] for k in range(len(friction.joint_names))]
+    residuals = [solution.fit.residual[joint == k] for k in range(len(model.friction.joint_names))]
     limits = [REJECTED * robust_std(part) if part.size and options.solver.robust else np.inf for part in residuals]
     scale = solution.values[model.names.index("payload scale")] if options.body.payload_scale else 1.0
-    stribeck = tuple(speed for speed, _ in friction.stribeck)
     return TorquePrediction(
         joints=motions[0].joint_names,
         treatment=replace(motions[0].treatment or Treatment(FLAT * band, band), band_hz=band),
-        laws=() if stribeck else friction.law_names,
+        columns=model.friction,
         friction=tuple(solution.values[: model.friction_count].tolist()),
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
         delay=solution.delay,
@@ -291,12 +303,6 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         hold=solution.hold,
         dead_zone=tuple(solution.dead_zone.tolist()),
         limits=tuple(limits),
-        stribeck=stribeck,
-        temperature=() if friction.temperature is None else tuple(friction.temperature.tolist()),
-        harmonics=friction.harmonics,
-        presliding=friction.presliding,
-        waves=() if friction.waves is None else tuple(map(tuple, friction.waves.tolist())),
         coupling=options.coupling,
-        added=options.coupled_friction != MOTORS,
         payload_scale=float(scale),
     )

@@ -11,10 +11,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
-from friction_estimator.identification.inverse_dynamics.friction_columns import (
-    FrictionColumns,
-    waves_of,
-)
+from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, waves_of
 from friction_estimator.identification.inverse_dynamics.observation import WORKING_RATE, Observation, observe
 from friction_estimator.identification.joint_log import TEMPERATURE, Motion
 from friction_estimator.identification.linear_problem import FOLDS, SolverOptions

@@ -24,9 +24,9 @@ from friction_estimator.identification.recording.sampling import (
 )
 from friction_estimator.types import FloatArray
 
-_JITTER = 0.1  # of the period
-_LOST = 0.01  # of the samples
-_SLOWEST = 0.1  # s between samples: no joint's motion is seen with less
+_MOST_JITTER = 0.1  # of the period
+_MOST_LOST = 0.01  # of the samples
+_LONGEST_PERIOD = 0.1  # s between samples: no joint's motion is seen with less
 
 
 def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
 
 
 def _sampling(log: JointLog, period: float) -> Iterator[str]:
-    if period > _SLOWEST:
+    if period > _LONGEST_PERIOD:
         yield (
             f"samples are {period:.3g} s apart, too far for the motion of a joint: is time in milliseconds, or the log "
             "thinned out?"
@@ -66,14 +66,14 @@ def _sampling(log: JointLog, period: float) -> Iterator[str]:
     stretches = find_stretches(log.time, period)
     lengths = [stretch.stop - stretch.start for stretch in stretches]
     jitter = float(np.average([stretch.jitter for stretch in stretches], weights=lengths))
-    if jitter > _JITTER:
+    if jitter > _MOST_JITTER:
         yield (
             f"irregular sampling: steps between stamps vary by {100.0 * jitter:.0f} % of {1e3 * period:.4g} ms (RMS): "
             "record the stamps of the driver, not those of the receiver"
         )
     expected = round((log.time[-1] - log.time[0]) / period) + 1
     lost = expected - log.time.size
-    if lost > _LOST * expected:
+    if lost > _MOST_LOST * expected:
         yield (
             f"{lost} of {expected} samples are missing, in {len(stretches) - 1} gaps and one or two at a time; the "
             f"longest gap has {float(np.diff(log.time).max()):.3g} s: check the load of the recording computer"
@@ -109,7 +109,7 @@ _ALIKE, _UNLIKE = 0.9, 0.75  # correlations
 _CLOSE, _SCALED = 1.2, 1.5  # factors between slopes: equal below the first, in other units above the second
 _HARMONICS = 10.0  # of the motion
 _MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to recognise a column, and to rule it out
-_FEWEST = 32  # samples without a gap
+_FEWEST_SAMPLES = 32  # samples without a gap
 _DEGREES = math.degrees(1.0)
 _FACTORS = {
     _DEGREES: "is the velocity in degrees a second?",
@@ -134,7 +134,7 @@ def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
     period : between two samples [s]
     """
     stretch = longest_stretch(log.time, period)
-    if stretch.stop - stretch.start < _FEWEST:
+    if stretch.stop - stretch.start < _FEWEST_SAMPLES:
         return
 
     def even(signal: FloatArray) -> FloatArray:
@@ -210,9 +210,9 @@ def _velocity_suspicion(
         )
 
 
-_OVER = 1.05  # of a limit, for what a controller overshoots
-_FAST = 30.0  # rad/s: five turns a second, behind the gear
-_WIDE = 2.0 * math.pi
+_OVERSHOOT = 1.05  # of a limit, for what a controller overshoots
+_FASTEST_JOINT = 30.0  # rad/s: five turns a second, behind the gear
+_ONE_TURN = 2.0 * math.pi
 
 
 def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
@@ -231,14 +231,14 @@ def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray 
     for joint, name in enumerate(log.joint_names):
         if outside := _outside(log.position[:, joint], limits[joint]):
             yield f"position/{name} {outside}"
-        elif np.ptp(log.position[:, joint]) > _WIDE:
+        elif np.ptp(log.position[:, joint]) > _ONE_TURN:
             position = evenly(log.position[:, joint], log.time, longest_stretch(log.time, period), period, False)
-            if position.size < _FEWEST or signal_to_noise(position) < _MOVES:
+            if position.size < _FEWEST_SAMPLES or signal_to_noise(position) < _MOVES:
                 continue
             band = _HARMONICS * motion_band(period * np.arange(position.size, dtype=float), position)
             smooth = filters.low_pass(position, period, min(band, 0.2 / period))
             speed = float(np.percentile(np.abs(filters.central_difference(smooth, period)), 99.0))
-            if speed > _FAST:
+            if speed > _FASTEST_JOINT:
                 yield f"position/{name}: {speed:.3g} rad/s are faster than joints usually turn: is it in degrees?"
 
 
@@ -247,7 +247,7 @@ def _outside(position: FloatArray, limits: FloatArray) -> str:
         limit if math.isfinite(limit) else math.copysign(math.inf, sign)
         for limit, sign in zip(limits, (-1.0, 1.0), strict=True)
     )
-    slack = (_OVER - 1.0) * max(abs(bound) for bound in (lower, upper, 0.0) if math.isfinite(bound))
+    slack = (_OVERSHOOT - 1.0) * max(abs(bound) for bound in (lower, upper, 0.0) if math.isfinite(bound))
     low, high = float(position.min()), float(position.max())
     if low >= lower - slack and high <= upper + slack:
         return ""

@@ -116,16 +116,16 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
 
 
 FEWEST_SAMPLES = 50
-_LARGEST, _SMALLEST = 1e12, 1e-30
+_LARGEST_NUMBER, _SMALLEST_NUMBER = 1e12, 1e-30
 """No sensor measures numbers beyond the first, in SI units; below the second they are zero. Products of four numbers
 between them stay within the range of floating point."""
-_SHORTEST, _LONGEST = 1e-7, 1e9
+_SHORTEST_STEP, _LONGEST_STEP = 1e-7, 1e9
 """Steps between samples [s]; the stamps of a slow log may be in nanoseconds."""
 _BAD_SHARE = 0.1
 """Share of the samples that may be left out; above it the log is faulty and should be recorded again."""
 
-_SAME = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
-_DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
+_SAME_STAMP = 1e-3  # of the usual step: stamps that are nearer than this to each other are the same
+_STAMP_DIGITS = (1e-1, 1e-2, 1e-3, 1e-4)  # s
 _DIGIT_ERROR = 1e-3  # of a digit, left by floating point
 
 
@@ -158,7 +158,7 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     log, count = _without_repeated(log)
     if count:
         notes.append(f"{count} samples with the stamp of the one before left out")
-    if not _SHORTEST < (step := _median_step(log)) < _LONGEST:
+    if not _SHORTEST_STEP < (step := _median_step(log)) < _LONGEST_STEP:
         raise InputError(f"{log.name}: samples are {step:.3g} s apart: is it the column of the time?")
     log, digit = _with_even_stamps(log)
     if digit:
@@ -179,10 +179,10 @@ def _within_range(log: JointLog) -> tuple[JointLog, list[str]]:
 
     def bounded(kind: str, signal: FloatArray) -> FloatArray:
         size = np.abs(signal)
-        beyond, vanishing = size > _LARGEST, (size < _SMALLEST) & (size > 0.0)
+        beyond, vanishing = size > _LARGEST_NUMBER, (size < _SMALLEST_NUMBER) & (size > 0.0)
         counts = zip(log.joint_names, (beyond & np.isfinite(signal)).sum(axis=0), strict=True)
         notes.extend(
-            f"{number} numbers of {kind}/{joint} are beyond {_LARGEST:g} and count as missing"
+            f"{number} numbers of {kind}/{joint} are beyond {_LARGEST_NUMBER:g} and count as missing"
             for joint, number in counts
             if number
         )
@@ -225,7 +225,7 @@ def _ordered(log: JointLog) -> tuple[JointLog, int]:
     behind = np.maximum.accumulate(log.time) - log.time
     if not behind.any():
         return log, 0
-    late = behind > _SAME * _median_step(log)
+    late = behind > _SAME_STAMP * _median_step(log)
     count = int(late.sum())
     if count > _BAD_SHARE * late.size:
         back = int(np.argmax(late))
@@ -237,7 +237,7 @@ def _ordered(log: JointLog) -> tuple[JointLog, int]:
 
 
 def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
-    again = np.concatenate([[False], np.diff(log.time) <= _SAME * _median_step(log)])
+    again = np.concatenate([[False], np.diff(log.time) <= _SAME_STAMP * _median_step(log)])
     count = int(again.sum())
     if count > _BAD_SHARE * again.size:
         raise InputError(
@@ -250,7 +250,7 @@ def _without_repeated(log: JointLog) -> tuple[JointLog, int]:
 def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
     """Take the rounding off stamps that were written with few digits, where an even grid explains every one of them."""
     since, step = log.time - log.time[0], _median_step(log)
-    digit = next((d for d in _DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
+    digit = next((d for d in _STAMP_DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
     if digit < EVEN * step or np.ptp(np.diff(since)) < EVEN * step:
         return log, 0.0
     place = places(log.time, usual_period(log.time))
@@ -266,13 +266,13 @@ def _median_step(log: JointLog) -> float:
 
 FLAT = 2.0
 """A low-pass of order 4 changes amplitudes by less than 1 % up to its cut-off divided by this."""
-_BITS = 4
+_STANDSTILL_BITS = 4
 """Steps of the encoder that a motion must span."""
-_STANDS = 3.0
+_STANDSTILL_SIGMAS = 3.0
 """Standard deviation of a signal over that of its noise: a joint below that stands still."""
-_EQUAL = 1e-15
+_EQUAL_VALUES = 1e-15
 """Share of the range of a signal: values that are nearer than this to each other are the same."""
-_TRAVEL = 0.999
+_TRAVEL_SHARE = 0.999
 """Share of the variance of the position that its band holds."""
 BANDS = 10.0
 """Comparison in bands of the motion: the first harmonics of friction's steps come through."""
@@ -283,13 +283,24 @@ def signal_to_noise(signal: FloatArray) -> float:
 
     Noise is what second differences show, which a motion that is sampled well has little of, and rounding.
     """
-    steps = np.diff(np.unique(signal))  # the smallest one is the last bit; rounding of a computation is no step
-    bit = float(steps[steps > _EQUAL * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
-    if np.ptp(signal) <= _BITS * bit:
+    bit = _last_bit(signal)
+    if np.ptp(signal) <= _STANDSTILL_BITS * bit:
         return 0.0
     second = np.diff(signal, 2)
     white = robust_std(second - np.median(second)) / np.sqrt(6.0)
     return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
+
+
+def white_noise(signal: FloatArray) -> float:
+    """Standard deviation of the white noise of a signal (N,), as fourth differences show it, and of its rounding."""
+    fourth, bit = np.diff(signal, 4), _last_bit(signal)
+    return max(robust_std(fourth) / np.sqrt(70.0), bit / np.sqrt(12.0)) if fourth.size and np.isfinite(bit) else 0.0
+
+
+def _last_bit(signal: FloatArray) -> float:
+    """Smallest step between two values of a signal, zero for a constant one; rounding of a computation is no step."""
+    steps = np.diff(np.unique(signal))
+    return float(steps[steps > _EQUAL_VALUES * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
 
 
 def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
@@ -303,11 +314,14 @@ def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray |
     """
     signals = (position,) if velocity is None else (position, velocity)
     return np.array(
-        [any(signal_to_noise(one[:, joint]) > _STANDS for one in signals) for joint in range(position.shape[1])]
+        [
+            any(signal_to_noise(one[:, joint]) > _STANDSTILL_SIGMAS for one in signals)
+            for joint in range(position.shape[1])
+        ]
     )
 
 
-def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL) -> float:
+def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL_SHARE) -> float:
     """Frequency below which a position (N,) has this share of its variance, noise left out [Hz].
 
     Noise hardly shows in a position, but may hold most of the variance of a velocity.
@@ -320,7 +334,7 @@ def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL)
     return float((np.searchsorted(share, travel * share[-1]) + 1) / (period * even.size))
 
 
-def comparison_band(log: JointLog, travel: float = _TRAVEL) -> float:
+def comparison_band(log: JointLog, travel: float = _TRAVEL_SHARE) -> float:
     """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there; ``travel`` as there.
 
     Raises

@@ -14,19 +14,19 @@ from scipy.interpolate import make_interp_spline
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog, Motion
 from friction_estimator.identification.linear_problem import LinearProblem, robust_std, solve_values
-from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period
+from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period, white_noise
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter, velocity_is_complete
 from friction_estimator.types import FloatArray
 
-_ROWS = 500
+_FITTED_ROWS = 500
 """Rows that every reading of a torque is fitted to: more do not decide."""
-_FITS = 0.7
+_MOST_LEFT = 0.7
 """Share of a torque, in standard deviations, that a reading of it, or of one of two, may leave."""
-_BETTER = 1.4
+_BETTER_FACTOR = 1.4
 """Times as much must be left by the reading as recorded: no wrong URDF, and no friction, makes that difference."""
 _OTHER_UNIT = 5.0
 """Factor that no wrong URDF explains."""
-_STANDSTILL = 0.05
+_SIGN_WIDTH = 0.05
 """Of the RMS velocity: width of the smooth sign."""
 
 
@@ -52,8 +52,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     if rigid.shape != motion.effort.shape:
         raise InputError(f"the torque of the model has the shape {rigid.shape}, the motion {motion.effort.shape}")
     design, names, v = make_parallel_filter(motion), motion.joint_names, motion.velocity
-    slow = np.maximum(_STANDSTILL * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
-    few = slice(None, None, -(-design.kept.size // _ROWS))
+    slow = np.maximum(_SIGN_WIDTH * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
+    few = slice(None, None, -(-design.kept.size // _FITTED_ROWS))
     columns = design.apply(np.stack([rigid, v, np.tanh(v / slow), np.ones_like(v)], axis=2))[few]
     known = np.flatnonzero(np.isfinite(motion.effort).all(axis=0))
     torque = np.zeros_like(columns[:, :, 0])
@@ -64,13 +64,13 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     for one in known:
         share, values = left[one, one]
         turned, bare = _left(-torque[:, one], columns[:, one])[0], _left(torque[:, one], columns[:, one, 1:])[0]
-        if min(_FITS, share / _BETTER) > turned and not values[1:3].any():
+        if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and not values[1:3].any():
             found.append(
                 f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
                 f"{100 * turned:.0f} in place of {100 * share:.0f} %: has it the wrong sign? effort is the torque of "
                 "the motor on the joint"
             )
-        elif bare > _BETTER**2 * share and not 1.0 / _OTHER_UNIT < values[0] < _OTHER_UNIT:
+        elif bare > _BETTER_FACTOR**2 * share and not 1.0 / _OTHER_UNIT < values[0] < _OTHER_UNIT:
             found.append(
                 f"effort/{names[one]} is {values[0]:.3g} times the torque of the rigid-body model: is it in another "
                 "unit, a current, or the torque of the motor before its gear?"
@@ -79,7 +79,7 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
         exchanged, own = [left[pair], left[pair[::-1]]], np.prod([left[one, one][0] for one in pair])
         likely = all(values[1:3].any() for _, values in exchanged)
         shares = [share for share, _ in exchanged]
-        if likely and min(shares) < _FITS and own > _BETTER**2 * np.prod(shares):
+        if likely and min(shares) < _MOST_LEFT and own > _BETTER_FACTOR**2 * np.prod(shares):
             first, second = (names[k] for k in pair)
             found.append(
                 f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
@@ -107,7 +107,7 @@ def _size(torque: FloatArray) -> float:
 
 Gain = float | Mapping[str, float]
 """Gain of all drives, or of joints by name or pattern such as ``*_calf``, of which the last one that matches holds."""
-_DEGREE = 5
+_SPLINE_DEGREE = 5
 """Of the spline through the positions."""
 
 
@@ -148,6 +148,25 @@ def with_drive_torque(log: JointLog, kp: Gain | None = None, kd: Gain | None = N
     return replace(log, effort=effort, inputs=MappingProxyType(inputs))
 
 
+def with_more_noise(log: JointLog) -> JointLog:
+    """The log with as much white noise again in its positions and velocities, and in torques that drives make of them.
+
+    Rows and samples are those that any treatment makes of the log.
+    """
+    log, _ = repair(log)
+    random = np.random.default_rng(0)
+
+    def noisy(signal: FloatArray) -> FloatArray:
+        return np.asarray(signal + [white_noise(one) for one in signal.T] * random.normal(size=signal.shape))
+
+    velocity = noisy(log.velocity) if log.velocity is not None and velocity_is_complete(log) else log.velocity
+    log = replace(log, position=noisy(log.position), velocity=velocity)
+    if COMMANDED not in log.inputs:
+        return log
+    feedback = log.inputs[KP] * log.position + log.inputs[KD] * _velocity(log)
+    return replace(log, effort=log.inputs[COMMANDED] - feedback)
+
+
 def _gains(log: JointLog, kind: str, given: Gain | None) -> FloatArray:
     """Gains (N, n) of all joints."""
     if given is None:
@@ -174,7 +193,7 @@ def _velocity(log: JointLog) -> FloatArray:
     velocity = np.zeros_like(log.position)
     for stretch in find_stretches(log.time, usual_period(log.time)):
         rows = slice(stretch.start, stretch.stop)
-        if stretch.stop - stretch.start > _DEGREE:
-            spline = make_interp_spline(log.time[rows], log.position[rows], k=_DEGREE)
+        if stretch.stop - stretch.start > _SPLINE_DEGREE:
+            spline = make_interp_spline(log.time[rows], log.position[rows], k=_SPLINE_DEGREE)
             velocity[rows] = spline.derivative()(log.time[rows])
     return velocity

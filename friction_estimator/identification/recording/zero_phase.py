@@ -30,7 +30,7 @@ _CENTRAL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 1
 """First derivative, exact for polynomials up to degree 8: true to 1 % up to a fifth of the sampling rate."""
 
 HALF_STENCIL = _CENTRAL.size // 2
-_FORGOTTEN = 1e-2  # of its largest value: what an impulse response may still be at the edge
+_FORGOTTEN_SHARE = 1e-2  # of its largest value: what an impulse response may still be at the edge
 ORDER = 4
 """Of one pass of the Butterworth low-pass."""
 HIGHEST = 0.45
@@ -62,7 +62,7 @@ def low_pass_edge(period: float, cutoff_hz: float) -> int:
     impulse = np.zeros(math.ceil(20.0 / slowest))
     impulse[0] = 1.0
     response = np.abs(sosfilt(_design(period, cutoff_hz), impulse))
-    return int(np.flatnonzero(response > _FORGOTTEN * response.max())[-1]) + 1
+    return int(np.flatnonzero(response > _FORGOTTEN_SHARE * response.max())[-1]) + 1
 
 
 @cache  # a design takes longer than its use, and an identification needs the same few a hundred times
@@ -101,7 +101,7 @@ def derive(
     return smooth, speed, central_difference(speed, period)
 
 
-_BLOCK = 64  # columns filtered at once: bounds the memory
+_BLOCK_COLUMNS = 64  # columns filtered at once: bounds the memory
 FULL_BAND = 0.8
 """Cut-off of a low-pass in Nyquist frequencies of the samples that are kept, at most: that of MATLAB's `decimate`."""
 
@@ -139,8 +139,8 @@ class ParallelFilter:
         filtered, shown = np.zeros((self.kept.size, flat.shape[1])), np.flatnonzero(flat.any(axis=0))
         for start, stop in self.stretches:
             rows = np.flatnonzero((self.kept >= start) & (self.kept < stop))
-            for first in range(0, shown.size if rows.size else 0, _BLOCK):
-                block = shown[first : first + _BLOCK]
+            for first in range(0, shown.size if rows.size else 0, _BLOCK_COLUMNS):
+                block = shown[first : first + _BLOCK_COLUMNS]
                 smooth = low_pass(flat[start:stop, block], self.period, self.cutoff_hz)
                 filtered[rows[:, None], block] = smooth[self.kept[rows] - start]
         return filtered.reshape(self.kept.size, *columns.shape[1:])
@@ -211,9 +211,9 @@ def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> T
     return Treatment(min(FLAT * band, highest), min(band, highest))
 
 
-_SEGMENT = 1.0
+_LONGEST_SEGMENT = 1.0
 """Longest stretch of time that the cross-validation keeps together [s]."""
-_STANDS = 1e-4
+_STANDSTILL_SPEED = 1e-4
 """RMS velocity of a joint that stands still at most: a turn takes 17 hours [rad/s or m/s]."""
 
 
@@ -231,7 +231,7 @@ def to_motions(logs: Sequence[JointLog], treatment: Treatment, folds: int, grain
         As :func:`to_motion`.
     """
     span = sum(float(log.time[-1] - log.time[0]) for log in logs if log.time.size)
-    segment = min(_SEGMENT, span / (2 * folds)) or _SEGMENT
+    segment = min(_LONGEST_SEGMENT, span / (2 * folds)) or _LONGEST_SEGMENT
     return [to_motion(log, treatment, segment, grain) for log in logs]
 
 
@@ -280,7 +280,7 @@ def to_motion(
         segments.append(first + np.arange(time.size) * count // time.size)
         first += count
     still = ~moving_joints(log.time, log.position, log.velocity if chosen.measured else None)
-    still |= np.sqrt(np.mean(joined["velocity"] ** 2, axis=0)) < _STANDS
+    still |= np.sqrt(np.mean(joined["velocity"] ** 2, axis=0)) < _STANDSTILL_SPEED
     decisions = (*notes, *_sampling(period, stretches, len(parts), chosen, edge))
     if still.any():  # what hardly moves is at rest where it stands: the rest is noise
         names = choices(name for name, stands in zip(log.joint_names, still, strict=True) if stands)
