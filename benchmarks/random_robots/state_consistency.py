@@ -109,17 +109,17 @@ def state_errors(estimator: Estimator, walk: Walk, sensors: SensorErrors) -> Ite
     rotation = estimator.pipeline.robot.rotation_imu_to_base
     for limb, one in zip(bank.limbs, bank.filters, strict=True):
         layout, joints, feet = one.layout, limb.joints, limb.feet
-        places = np.arange(layout.links.start, layout.links.stop).reshape(-1, 4)
+        places = np.arange(layout.first.links, layout.first.foot_bias).reshape(-1, 4)
         truth: dict[str, tuple[slice | IntArray, FloatArray]] = {
-            "law": (layout.law, _law(robot, layout.law, joints)),
+            "law": (layout["law"], _law(robot, layout["law"], joints)),
             "masses": (places[:, 0], links[joints, 0]),
             "centres of mass": (places[:, 1:].ravel(), links[joints, 1:].ravel()),
-            "foot biases": (layout.foot_bias, sensors.wrench_bias[feet].ravel()),
-            "foot gains": (layout.foot_gain, sensors.wrench_gain[feet].ravel()),
-            "torque gains": (layout.effort_gain, sensors.effort_gain[joints]),
-            "accelerometer bias": (layout.accelerometer_bias, rotation @ sensors.force_bias),
-            "wrench delay": (layout.wrench_delay, np.full(feet.size, robot.wrench_delay)),
-            "torque delay": (layout.torque_delay, np.zeros(1)),
+            "foot biases": (layout["foot_bias"], sensors.wrench_bias[feet].ravel()),
+            "foot gains": (layout["foot_gain"], sensors.wrench_gain[feet].ravel()),
+            "torque gains": (layout["effort_gain"], sensors.effort_gain[joints]),
+            "accelerometer bias": (layout["accelerometer_bias"], rotation @ sensors.force_bias),
+            "wrench delay": (layout["wrench_delay"], np.full(feet.size, robot.wrench_delay)),
+            "torque delay": (layout["torque_delay"], np.zeros(1)),
         }
         indices = {kind: np.r_[where] for kind, (where, _) in truth.items()}
         values = {kind: np.asarray(value, float) for kind, (_, value) in truth.items()}

@@ -304,7 +304,7 @@ def test_a_limb_that_breaks_goes_back_to_what_it_had_learned_and_says_so():
     feed(estimator, messages(0, 750))
     learned = estimator.identified
     (limb_filter,) = estimator.pipeline.friction.bank.filters
-    limb_filter.covariance[limb_filter.layout.law] = -1.0
+    limb_filter.covariance[limb_filter.layout["law"]] = -1.0
     feed(estimator, messages(750, 5))
     moved = np.abs(estimator.identified.values - learned.values)
     assert (moved < np.sqrt(np.diagonal(learned.covariance, axis1=1, axis2=2)) + 1e-12).all()

@@ -147,9 +147,9 @@ def _share(
 ) -> tuple[FloatArray, ...]:
     """Joints or feet (c,), information (c, w, w) and product (c, w) of changes of a kind, and their scale (c, w)."""
     places = {"joint": limb.joints, "foot": limb.feet, "robot": np.full(1, -1)}[scope]
-    block: slice = getattr(one.layout, kind)
+    block = one.layout[kind]
     states = np.arange(block.start, block.stop).reshape(places.size, -1)
     scale = std + multiple * one.layout.prior_std[states]
-    states = states - one.layout.law.start
+    states = states - one.layout.first.law
     J = balance.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
     return places, J, balance.product[states] * scale, scale

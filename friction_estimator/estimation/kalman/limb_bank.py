@@ -26,7 +26,6 @@ from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
     MotorPriors,
     find_limbs,
-    joint_state_indices,
     law_bounds,
     make_layout,
     sensor_errors,
@@ -65,15 +64,14 @@ def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
     presliding and near zero without, also where the law misses something else.
     """
     layout, built_up = limb_filter.layout, limb_filter.table.presliding
-    m, p = built_up.shape
-    states = layout.law.start + np.arange(m * p).reshape(m, p)
+    states = layout.law_states
     law, P = limb_filter.state[states], limb_filter.covariance[states[:, :, None], states[:, None, :]]
     beyond_half = built_up - 0.5 * limb_filter.table.coulomb
     c = (beyond_half * law).sum(axis=1)
     variance, spread = (np.einsum("mi,mij,mj->m", weights, P, weights) for weights in (beyond_half, built_up))
     prior = (built_up * layout.prior_std[states] ** 2).sum(axis=1)
     shown = (spread < _LEARNED**2 * prior) & (variance > 0.0)
-    return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(m), where=shown)
+    return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(shown.size), where=shown)
 
 
 def _coulomb_ripple(laws: JointLaws) -> IntArray:
@@ -174,9 +172,7 @@ class LimbBank:
         spread : (n,) standard deviation of that angle over the motor's range
         """
         for limb, one in zip(self.limbs, self.filters, strict=True):
-            law, model_error = one.layout.law.start, one.layout.model_error.start
-            states = joint_state_indices(law, model_error, limb.joints.size, self._shape[1])[:, columns]
-            for motor, rows in zip(limb.joints.tolist(), states, strict=True):
+            for motor, rows in zip(limb.joints.tolist(), one.layout.law_states[:, columns], strict=True):
                 c, s = math.cos(angle[motor]), math.sin(angle[motor])
                 turn = np.kron(np.eye(2), np.array([[c, -s], [s, c]]))
                 values, P = turn @ one.state[rows], one.covariance[np.ix_(rows, rows)]
@@ -264,11 +260,13 @@ class LimbBank:
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
             layout, variance = limb_filter.layout, np.diagonal(limb_filter.covariance)
             known = np.stack((limb_filter.state, np.sqrt(variance)))
-            delay[:, limb.feet], gain[:, limb.joints] = known[:, layout.wrench_delay], known[:, layout.effort_gain]
-            bias = variance[layout.accelerometer_bias]
+            delay[:, limb.feet] = known[:, layout["wrench_delay"]]
+            gain[:, limb.joints] = known[:, layout["effort_gain"]]
+            of_imu = layout["accelerometer_bias"]
+            bias = variance[of_imu]
             if (bias > 0.0).all():
                 weight += 1.0 / bias
-                weighted += limb_filter.state[layout.accelerometer_bias] / bias
+                weighted += limb_filter.state[of_imu] / bias
         variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, self._changes.found)
@@ -305,8 +303,7 @@ class LimbBank:
         """
         row_of, width = dict(zip(here, there, strict=True)), min(parameters, identified.values.shape[1])
         for limb, one in zip(self.limbs, self.filters, strict=True):
-            law, model_error = one.layout.law.start, one.layout.model_error.start
-            states = joint_state_indices(law, model_error, limb.joints.size, self._shape[1])
+            states = one.layout.law_states
             for row, joint in enumerate(limb.joints.tolist()):
                 if (saved := row_of.get(joint)) is None:
                     continue
@@ -364,7 +361,7 @@ class LimbBank:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
         delay = np.zeros(self._shape[2])
         for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            delay[limb.feet] = limb_filter.state[limb_filter.layout.wrench_delay]
+            delay[limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
         return delay
 
     def publish(self) -> None:

@@ -35,7 +35,7 @@ class LimbEvidence:
     """
 
     def __init__(self, layout: LimbStateLayout) -> None:
-        self._layout, self._states = layout, slice(layout.law.start, layout.size)
+        self._layout, self._states = layout, slice(layout.first.law, layout.size)
         self._sums: deque[FloatArray] = deque(maxlen=SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=SECONDS + 1)
         self.begin_second()
@@ -62,7 +62,7 @@ class LimbEvidence:
         self._noise += T * T * window.force_variance
         if self._duration < CORRELATION_TIME - 0.5 * T:
             return
-        friction = self._columns[:, self._layout.model_error]
+        friction = self._columns[:, self._layout["model_error"]]
         R = self._noise + window.momentum_covariance + (friction * model_error_variance) @ friction.T
         row = np.column_stack((self._columns[:, self._states], self._impulse - window.momentum))
         products = row.T @ np.linalg.solve(R, row)
@@ -90,7 +90,7 @@ class LimbEvidence:
         marginal = np.linalg.solve(np.eye(x.size) + L @ P, np.column_stack((L, residual)))
         square = float(sums[-1, -1] - x @ (b + residual) - residual @ P @ marginal[:, -1])
         J, d, places = marginal[:, :-1], marginal[:, -1], np.arange(-self._states.start, x.size)
-        late, wrenches = places[self._layout.torque_delay], places[self._layout.wrench_delay]
+        late, wrenches = places[self._layout["torque_delay"]], places[self._layout["wrench_delay"]]
         J[:, late] -= J[:, wrenches].sum(axis=1, keepdims=True)
         J[late] -= J[wrenches].sum(axis=0)
         d[late] -= d[wrenches].sum()

@@ -110,10 +110,11 @@ class LimbFilter:
     ) -> None:
         self._config = config
         self._model_error_variance = config.model_error_std**2
-        self._joints = m = layout.momentum.stop
-        self._momentum, self._head, size = slice(0, m), slice(0, layout.law.start), layout.size
+        self._joints = m = layout.first.model_error
+        self._momentum, self._head, size = slice(0, m), slice(0, layout.first.law), layout.size
         rate = np.zeros(size)
-        rate[layout.law], rate[layout.calibration] = config.law_process_noise, config.calibration_process_noise
+        rate[layout["law"]] = config.law_process_noise
+        rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
         self.layout = layout
@@ -122,8 +123,7 @@ class LimbFilter:
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
         now_buffer, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
         self.state, self.covariance = self.memory.state, self.memory.covariance
-        window = LimbWindow(0.0, *[np.zeros(shape) for shape in (m, (m, size), (m, m), m, (m, m), m, m, m, m)])
-        window_buffer, self.window = pack(window)
+        window_buffer, self.window = allocate(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
         self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
         self.running, self._is_first, self._impacts = False, True, ImpactDetector(m)
         self.evidence = LimbEvidence(layout)
@@ -221,7 +221,7 @@ class LimbFilter:
         self._is_first = True
         self.now.consistency[:], self.now.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)
-        self._diagonal(self.layout.model_error)[:] = self.memory.model_error_variance
+        self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
         """Start, or continue after a window that was not used, at a measured momentum (m,), (m, m)."""
@@ -255,7 +255,7 @@ class LimbFilter:
             if np.isfinite(variance).all():
                 self._is_first = False  # motors at rest have been so: their friction may be any already
                 self.now.stick_variance[:] = UNIFORM_VARIANCE * variance * self.now.free_at_rest
-                self._diagonal(self.layout.model_error)[:] += self.now.stick_variance
+                self._diagonal(self.layout["model_error"])[:] += self.now.stick_variance
         distance = step_limb(memory, now, buffer, table, frozen, gate, *adapting)
         if math.isnan(distance):
             self.evidence.interrupt()
@@ -278,7 +278,7 @@ class LimbFilter:
 
     def correct_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
-        rows = self.layout.foot(self.layout.foot_bias, foot)
+        rows = self.layout.foot_bias(foot)
         if self.layout.prior_std[rows].any():
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance)
 
@@ -287,13 +287,13 @@ class LimbFilter:
         m, p = self.table.presliding.shape
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
-            rows = slice(start := self.layout.law.start + motor * p + int(columns[0]), start + columns.size)
+            rows = slice(start := self.layout.first.law + motor * p + int(columns[0]), start + columns.size)
             S = np.ascontiguousarray(self.covariance[rows, rows])
             correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 
     def inflate_covariance(self) -> None:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
-        law = self.layout.law
+        law = self.layout["law"]
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
         self._inflate_calibration()
 
@@ -312,11 +312,11 @@ class LimbFilter:
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
-        more = np.zeros(layout.size)
-        known = layout.prior_std[layout.law] > 0.0
-        more[layout.law] = 0.0 if frozen else known * (_CHANGE_RATIO * np.abs(self.state[layout.law])) ** 2
+        more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]
+        known = layout.prior_std[law] > 0.0
+        more[law] = 0.0 if frozen else known * (_CHANGE_RATIO * np.abs(self.state[law])) ** 2
         rows, T, G = self._momentum, window.duration, window.force_columns
-        more[layout.model_error] = np.linalg.solve(G[:, layout.model_error], force) ** 2
+        more[model_error] = np.linalg.solve(G[:, model_error], force) ** 2
         into_momentum = -T * G * more
         P[rows] += into_momentum
         P[:, rows] += into_momentum.T

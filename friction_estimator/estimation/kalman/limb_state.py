@@ -103,11 +103,27 @@ class MotorPriors:
 
 @record
 class BlockOffsets(NamedTuple):
-    """First state of every block of a limb's filter, in the order of the blocks.
+    """First state of every block of a limb's filter, for ``m`` joints, ``f`` feet and laws of ``p`` parameters.
 
-    For ``m`` joints with ``f`` feet and ``p`` law parameters a joint the blocks are momentum (m), model error (m), law
-    (m p), links (4 m), foot bias (6 f), foot gain (6 f), torque gain (m), accelerometer bias (3), wrench delay (f),
-    torque delay (1), torque offset (m), rotor inertia (m), compliance (m), position offset (m).
+    All blocks from ``links`` on are called calibration. The priors are in :func:`make_layout`. Joints that share motors
+    have model error and law motor by motor.
+
+    Attributes
+    ----------
+    momentum : (m,) at the end of the window [kg m^2/s]
+    model_error : (m,) of the laws [N m]
+    law : (m, p) parameters of the laws, those of presliding and ripple included
+    links : (m, 4) errors of each link's mass, relative, and of its centre of mass [m]
+    foot_bias : (f, 6) of the wrenches [N], [N m]
+    foot_gain : (f, 6) relative errors of the wrenches
+    effort_gain : (m,) relative errors of the motor torques
+    accelerometer_bias : (3,) [m/s^2]
+    wrench_delay : (f,) of the wrenches, on top of ``torque_delay`` [s]
+    torque_delay : (1,) of motor torques and wrenches after the joint motion [s]
+    effort_offset : (m,) of the torque sensors [N m]
+    armature : (m,) rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
+    compliance : (m,) of the gears between encoder and joint [rad/(N m)]
+    position_offset : (m,) slips of the encoders; zero until something has changed [rad]
     """
 
     momentum: int
@@ -126,43 +142,38 @@ class BlockOffsets(NamedTuple):
     position_offset: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LimbStateLayout:
-    """Layout of the state of a limb, block by block as in :class:`BlockOffsets`.
-
-    Everything from ``links`` on is called calibration. Law and links are joint by joint; model error and law of joints
-    that share motors are motor by motor. The torque delay is that of motor torques and wrenches after the joint motion,
-    the wrench delay comes on top of it.
+    """Layout of the state of a limb: ``layout["law"]`` are the states of that block, a slice.
 
     Attributes
     ----------
-    size : of the state
     first : first state of each block
+    blocks : states of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
-    momentum: slice
-    model_error: slice
-    law: slice
-    links: slice
-    foot_bias: slice
-    foot_gain: slice
-    effort_gain: slice
-    accelerometer_bias: slice
-    wrench_delay: slice
-    torque_delay: slice
-    effort_offset: slice
-    armature: slice
-    compliance: slice
-    position_offset: slice
-    size: int
     first: BlockOffsets
+    blocks: dict[str, slice]
     prior_std: FloatArray
+
+    def __getitem__(self, block: str) -> slice:
+        return self.blocks[block]
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return self.prior_std.size
 
     @property
     def calibration(self) -> slice:
         """All errors of model and sensors."""
-        return slice(self.links.start, self.size)
+        return slice(self.first.links, self.size)
+
+    @property
+    def law_states(self) -> IntArray:
+        """States (m, p) of the parameters of the laws."""
+        return np.arange(self.first.law, self.first.links).reshape(self.first.model_error, -1)
 
     @property
     def common_gain_variance(self) -> float:
@@ -172,37 +183,37 @@ class LimbStateLayout:
         have usual errors, too. Usual gain errors of the motor torques therefore add up to zero, and the filter keeps it
         so; larger ones, by ``sensors.effort_gain_std``, need not.
         """
-        gains = np.minimum(self.prior_std[self.effort_gain], _SENSOR_ERRORS["effort_gain_std"])
+        gains = np.minimum(self.prior_std[self["effort_gain"]], _SENSOR_ERRORS["effort_gain_std"])
         return float((gains**2).sum()) / gains.size**2
 
     def prior_covariance(self) -> FloatArray:
         """Covariance before any data, (size, size)."""
         covariance = np.diag(self.prior_std**2)
-        covariance[self.effort_gain, self.effort_gain] -= self.common_gain_variance
+        gains = self["effort_gain"]
+        covariance[gains, gains] -= self.common_gain_variance
         return covariance
 
     def changed_covariance(self) -> FloatArray:
         """Covariance (c, c) of the calibration after a change whose cause is not known: sensors, links and encoders."""
-        part, free = self.calibration, self.prior_std[self.effort_offset] > 0.0
+        part, free = self.calibration, self.prior_std[self["effort_offset"]] > 0.0
         slip = np.zeros(self.size)
-        slip[self.position_offset] = SLIP * free
+        slip[self["position_offset"]] = SLIP * free
         return np.asarray(CHANGED**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
 
     def calibration_of(self, joint: int) -> IntArray:
         """States (8,) of a joint: :data:`~friction_estimator.laws.identified.CALIBRATION`."""
-        links = self.links.start + 4 * joint
-        single = self.effort_gain, self.effort_offset, self.armature, self.compliance
-        return np.r_[links : links + 4, [block.start + joint for block in single]]
+        first, links = self.first, self.first.links + 4 * joint
+        single = first.effort_gain, first.effort_offset, first.armature, first.compliance
+        return np.r_[links : links + 4, [start + joint for start in single]]
 
     def learned(self, columns: IntArray) -> IntArray:
         """States of these columns (q,) of every law, and those of all calibration."""
-        m = self.momentum.stop
-        first = np.arange(self.law.start, self.law.stop, (self.law.stop - self.law.start) // m)
-        return np.r_[(first[:, None] + columns).ravel(), self.calibration]
+        return np.r_[self.law_states[:, columns].ravel(), self.calibration]
 
-    def foot(self, block: slice, foot: int) -> slice:
-        """The part of ``foot_bias`` or ``foot_gain`` that belongs to the limb's foot number ``foot``."""
-        return slice(block.start + 6 * foot, block.start + 6 * foot + 6)
+    def foot_bias(self, foot: int) -> slice:
+        """States of the bias of the limb's foot number ``foot``."""
+        start = self.first.foot_bias + 6 * foot
+        return slice(start, start + 6)
 
 
 def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
@@ -240,11 +251,10 @@ def make_layout(
         "compliance": motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
         "position_offset": np.zeros(m),
     }
-    assert tuple(prior) == BlockOffsets._fields
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
-    first = BlockOffsets(0, *ends[:-1])
-    parts = {name: slice(start, end) for name, start, end in zip(first._fields, first, ends, strict=True)}
-    return LimbStateLayout(**parts, size=ends[-1], first=first, prior_std=np.concatenate([*prior.values()]))
+    blocks = {name: slice(end - block.size, end) for (name, block), end in zip(prior.items(), ends, strict=True)}
+    first = BlockOffsets(**{name: block.start for name, block in blocks.items()})
+    return LimbStateLayout(first, blocks, np.concatenate([*prior.values()]))
 
 
 @record
@@ -282,12 +292,6 @@ def stick_probability(velocity: float, std: float) -> float:
     """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
     square = velocity * velocity / (_REST_SPEED**2 + std * std)
     return 1.0 / (1.0 + square * square)
-
-
-def joint_state_indices(law: int, model_error: int, m: int, p: int) -> IntArray:
-    """Indices (m, p + 1) of the law parameters and the model error of each joint, from where both blocks begin."""
-    own = law + np.arange(m * p).reshape(m, p)
-    return np.concatenate((own, model_error + np.arange(m)[:, None]), axis=1)
 
 
 def law_bounds(laws: JointLaws) -> FloatArray:

@@ -54,8 +54,8 @@ def random_windows(layout: LimbStateLayout, rng: np.random.Generator, count: int
     windows = []
     for _ in range(count):
         columns = rng.normal(size=(2, layout.size))
-        columns[:, layout.momentum] = 0.0
-        columns[:, layout.model_error] = np.eye(2)
+        columns[:, layout["momentum"]] = 0.0
+        columns[:, layout["model_error"]] = np.eye(2)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbWindow(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
@@ -83,7 +83,7 @@ class SyntheticLimb:
     momentum_std: float = 0.0
 
     def __post_init__(self) -> None:
-        sensors, law = slice(0, self.layout.effort_offset.start), self.layout.law
+        sensors, law = slice(0, self.layout.first.effort_offset), self.layout["law"]
         values, vectors = np.linalg.eigh(self.layout.prior_covariance()[sensors, sensors])
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=values.size))
         of_motors = self.layout.prior_std[sensors.stop :]
@@ -91,13 +91,13 @@ class SyntheticLimb:
             of_motors = of_motors * self.rng.normal(size=of_motors.size)
         self.state = np.concatenate((drawn, of_motors))
         self.state[law] = np.abs(self.rng.normal(size=law.stop - law.start)) * LAW_STD
-        self.state[self.layout.momentum] = 0.0
-        self.state[self.layout.model_error] = self.rng.normal(size=JOINTS) * self.model_error_std
+        self.state[self.layout["momentum"]] = 0.0
+        self.state[self.layout["model_error"]] = self.rng.normal(size=JOINTS) * self.model_error_std
         self.time = 0.0
 
     def begin(self, limb_filter: LimbFilter) -> None:
         """Tell a filter the momentum."""
-        reading = self.state[self.layout.momentum] + self.rng.normal(size=JOINTS) * self.momentum_std
+        reading = self.state[self.layout["momentum"]] + self.rng.normal(size=JOINTS) * self.momentum_std
         limb_filter.begin(reading, np.eye(JOINTS) * self.momentum_std**2)
 
     def window(self, blow: np.ndarray | None = None) -> LimbWindow:
@@ -106,11 +106,11 @@ class SyntheticLimb:
         self.time += WINDOW
         columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
         felt = force + rng.normal(size=JOINTS) * self.force_std
-        state[layout.momentum] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
+        state[layout["momentum"]] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
         decay = math.exp(-WINDOW / MODEL_ERROR_TIME)
         kick = rng.normal(size=JOINTS) * self.model_error_std * math.sqrt(1.0 - decay * decay)
-        state[layout.model_error] = decay * state[layout.model_error] + kick
-        momentum = state[layout.momentum] + rng.normal(size=JOINTS) * self.momentum_std
+        state[layout["model_error"]] = decay * state[layout["model_error"]] + kick
+        momentum = state[layout["momentum"]] + rng.normal(size=JOINTS) * self.momentum_std
         identity = np.eye(JOINTS)
         return LimbWindow(
             WINDOW,
@@ -127,24 +127,24 @@ class SyntheticLimb:
     def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:
         """Law and model error (2,) of a state at the velocity of a window."""
         layout = self.layout
-        return window.force_columns[:, layout.law] @ state[layout.law] + state[layout.model_error]
+        return window.force_columns[:, layout["law"]] @ state[layout["law"]] + state[layout["model_error"]]
 
     def _columns(self) -> np.ndarray:
         layout, rng = self.layout, self.rng
         columns = np.zeros((JOINTS, layout.size))
-        columns[:, layout.model_error] = np.eye(JOINTS)
+        columns[:, layout["model_error"]] = np.eye(JOINTS)
         velocity = 0.6 * np.sin(2.0 * np.pi * np.array([1.1, 1.7]) * self.time) + 0.05 * rng.normal(size=JOINTS)
         phi = _LAWS.regressor(velocity, np.zeros(JOINTS))
         blocks = np.zeros((JOINTS, JOINTS, phi.shape[1]))
         blocks[np.arange(JOINTS), np.arange(JOINTS)] = phi
-        columns[:, layout.law] = blocks.reshape(JOINTS, -1)
-        for block, size in ((layout.links, 20.0), (layout.foot_bias, 0.5), (layout.foot_gain, 50.0)):
+        columns[:, layout["law"]] = blocks.reshape(JOINTS, -1)
+        for block, size in ((layout["links"], 20.0), (layout["foot_bias"], 0.5), (layout["foot_gain"], 50.0)):
             columns[:, block] = size * rng.normal(size=(JOINTS, block.stop - block.start))
-        columns[:, layout.effort_gain] = np.diag(30.0 * rng.normal(size=JOINTS))
-        columns[:, layout.accelerometer_bias] = 3.0 * rng.normal(size=(JOINTS, 3))
-        for block in (layout.wrench_delay, layout.torque_delay):
+        columns[:, layout["effort_gain"]] = np.diag(30.0 * rng.normal(size=JOINTS))
+        columns[:, layout["accelerometer_bias"]] = 3.0 * rng.normal(size=(JOINTS, 3))
+        for block in (layout["wrench_delay"], layout["torque_delay"]):
             columns[:, block] = 300.0 * rng.normal(size=(JOINTS, block.stop - block.start))
-        columns[:, layout.effort_offset] = np.eye(JOINTS)
-        columns[:, layout.compliance] = 5e3 * rng.normal(size=(JOINTS, JOINTS))
-        columns[:, layout.armature] = np.diag(10.0 * np.cos(2.0 * np.pi * np.array([1.1, 1.7]) * self.time))
+        columns[:, layout["effort_offset"]] = np.eye(JOINTS)
+        columns[:, layout["compliance"]] = 5e3 * rng.normal(size=(JOINTS, JOINTS))
+        columns[:, layout["armature"]] = np.diag(10.0 * np.cos(2.0 * np.pi * np.array([1.1, 1.7]) * self.time))
         return columns

@@ -36,24 +36,24 @@ def batch(
     layout: LimbStateLayout, windows: list[LimbWindow], variances: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (w, s) and covariance (w s, w s) of all states given all readings: one big Gaussian, conditioned."""
-    s, rows = layout.size, layout.momentum
+    s, rows = layout.size, layout["momentum"]
     P = layout.prior_covariance()
     P[rows] = P[:, rows] = 0.0
     P[rows, rows] = windows[0].momentum_covariance
-    P[layout.model_error, layout.model_error] = np.eye(2) * CONFIG.model_error_std**2
+    P[layout["model_error"], layout["model_error"]] = np.eye(2) * CONFIG.model_error_std**2
     mean = [np.r_[windows[0].momentum, np.zeros(s - 2)]]
     covariance = P
     decay = np.ones(s)
-    decay[layout.model_error] = np.exp(-DURATION / MODEL_ERROR_TIME)
+    decay[layout["model_error"]] = np.exp(-DURATION / MODEL_ERROR_TIME)
     for window, variance in zip(windows[1:], variances, strict=True):
         F = np.eye(s)
         F[rows] -= DURATION * window.force_columns
         F = decay[:, None] * F
         Q = np.zeros((s, s))
         Q[rows, rows] = DURATION**2 * window.force_variance + 1e-10 * np.eye(2)
-        Q[layout.model_error, layout.model_error] = np.diag((1 - decay[layout.model_error] ** 2) * variance)
-        known = layout.prior_std[layout.law]
-        Q[layout.law, layout.law] = DURATION * np.diag((CONFIG.law_process_noise * known) ** 2)
+        Q[layout["model_error"], layout["model_error"]] = np.diag((1 - decay[layout["model_error"]] ** 2) * variance)
+        known = layout.prior_std[layout["law"]]
+        Q[layout["law"], layout["law"]] = DURATION * np.diag((CONFIG.law_process_noise * known) ** 2)
         part = layout.calibration
         Q[part, part] = DURATION * CONFIG.calibration_process_noise**2 * layout.prior_covariance()[part, part]
         state = F @ mean[-1]
@@ -62,7 +62,7 @@ def batch(
         last = covariance[-s:]
         covariance = np.block([[covariance, last.T @ F.T], [F @ last, F @ last[:, -s:] @ F.T + Q]])
     picks, readings, noise = [], [], []
-    foot = layout.foot(layout.foot_bias, 0)
+    foot = layout.foot_bias(0)
     for k, window in enumerate(windows[1:], start=1):
         picks.append(k * s + np.arange(2))
         readings.append(window.momentum)

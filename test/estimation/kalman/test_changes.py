@@ -44,14 +44,14 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
 
 def add(block: str, index: int, size: float):
     def change(limb: SyntheticLimb) -> None:
-        limb.state[getattr(limb.layout, block).start + index] += size
+        limb.state[getattr(limb.layout.first, block) + index] += size
 
     return change
 
 
 def late_torques(limb: SyntheticLimb) -> None:
-    limb.state[limb.layout.torque_delay] += 0.005
-    limb.state[limb.layout.wrench_delay] -= 0.005
+    limb.state[limb.layout["torque_delay"]] += 0.005
+    limb.state[limb.layout["wrench_delay"]] -= 0.005
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -78,7 +78,7 @@ def test_nothing_is_found_where_nothing_changes(seed):
 
 def test_changed_friction_is_no_change_of_a_sensor():
     def brake(limb: SyntheticLimb) -> None:
-        limb.state[limb.layout.law] += 2.0
+        limb.state[limb.layout["law"]] += 2.0
 
     found = compared([brake], 0, seconds=3.0).found
     assert found is None or (found.kind == "law" and not found.second)
@@ -114,7 +114,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
 def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     layout = layout_of(KalmanConfig(), priors=motors(JOINTS))
     rng, evidence = np.random.default_rng(3), LimbEvidence(layout)
-    variance, part = np.full(JOINTS, 0.01), slice(layout.law.start, layout.size)
+    variance, part = np.full(JOINTS, 0.01), slice(layout.first.law, layout.size)
     windows = random_windows(layout, rng, count=11)
     for window in windows:
         evidence.add(window, variance)
@@ -128,13 +128,13 @@ def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     y = WINDOW * sum(window.force for window in block) - (block[-1].momentum - first.momentum)
     R = first.momentum_covariance + block[-1].momentum_covariance
     R = R + WINDOW**2 * sum(window.force_variance for window in block)
-    friction = A[:, layout.model_error]
+    friction = A[:, layout["model_error"]]
     R = R + friction @ np.diag(variance) @ friction.T
     A = A[:, part]
     S = R + A @ covariance[part, part] @ A.T
     changes = np.eye(layout.size - part.start)
-    late = layout.torque_delay.start - part.start
-    changes[layout.wrench_delay.start - part.start : layout.wrench_delay.stop - part.start, late] = -1.0
+    late = layout.first.torque_delay - part.start
+    changes[layout.first.wrench_delay - part.start : layout["wrench_delay"].stop - part.start, late] = -1.0
     columns, residual = A @ changes, y - A @ state[part]
     np.testing.assert_allclose(found.information, columns.T @ np.linalg.solve(S, columns), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found.product, columns.T @ np.linalg.solve(S, residual), rtol=1e-6, atol=1e-9)

@@ -33,7 +33,7 @@ def learned(
 
 
 def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
-    law = limb_filter.layout.law
+    law = limb_filter.layout["law"]
     return np.sqrt(np.diagonal(limb_filter.covariance)[law])
 
 
@@ -41,9 +41,9 @@ def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
 def test_without_noise_law_and_calibration_are_found_exactly(seed):
     quiet = dataclasses.replace(FREE, model_error_std=0.0)
     limb, limb_filter = learned(quiet, seed, priors=motors(JOINTS), momentum_std=1e-9)
-    part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
+    part = slice(limb_filter.layout.first.law, limb_filter.layout.size)
     np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
-    law = limb_filter.layout.law
+    law = limb_filter.layout["law"]
     np.testing.assert_allclose(limb_filter.state[law], limb.state[law], atol=1e-3)
 
 
@@ -52,7 +52,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
     squares, dimensions, innovations = 0.0, 0, []
     for seed in range(20):
         limb_filter = filter_of(FREE, priors=motors(JOINTS))
-        prior = limb_filter.layout.law
+        prior = limb_filter.layout["law"]
         limb_filter.covariance[prior, prior] = np.eye(prior.stop - prior.start) * LAW_STD**2
         limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **NOISY)
         signs = np.random.default_rng(100 + seed).choice([-1.0, 1.0], prior.stop - prior.start)
@@ -83,7 +83,7 @@ def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
 def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_it_is():
     """One joint, one parameter; an estimate as large as expected keeps the variance, a smaller one reduces it."""
     limb_filter = filter_of(dataclasses.replace(FREE, model_error_std=0.1))
-    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.model_error.start
+    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.first.model_error
     window = SyntheticLimb(limb_filter.layout, np.random.default_rng(0)).window()
 
     def adapted(error: float, left: float) -> float:
@@ -100,7 +100,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
 
 def change_friction(limb: SyntheticLimb) -> None:
     """The Coulomb terms of the first joint grow by 2 N m in all."""
-    law = limb.layout.law
+    law = limb.layout["law"]
     limb.state[law.start : law.start + 3] += 2.0 / 3.0
 
 
@@ -141,7 +141,7 @@ def test_blows_do_not_move_the_law():
 
     def moved(config: KalmanConfig) -> np.ndarray:
         limb, limb_filter = learned(config, 5)
-        law = limb_filter.layout.law
+        law = limb_filter.layout["law"]
         before, sigma, rng = limb_filter.state[law].copy(), law_sigma(limb_filter), np.random.default_rng(9)
         for k in range(300):
             blow = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
@@ -156,7 +156,7 @@ def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
     errors, missed = [], []
     for seed in range(4):
         limb, limb_filter = learned(KalmanConfig(), seed, windows=400)
-        law = limb_filter.layout.law
+        law = limb_filter.layout["law"]
         part = slice(law.start, limb_filter.layout.size)
         state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[law, law].copy()
         count = limb_filter.windows
@@ -177,7 +177,7 @@ def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
 def test_the_common_scale_of_the_torques_stays_fixed():
     """Gain errors of the motors add up to zero, and so surely that no data move their sum."""
     limb, limb_filter = learned(KalmanConfig(), 6, 100)
-    gains = limb_filter.layout.effort_gain
+    gains = limb_filter.layout["effort_gain"]
     change_friction(limb)
     for k in range(200):
         limb_filter.step(
@@ -193,7 +193,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
     """A truth far beyond them: negative viscous friction in the data, none in the law."""
     config = KalmanConfig()
     free, bounded = filter_of(config), filter_of(config, bounded=True)
-    viscous = bounded.layout.law.start + 3
+    viscous = bounded.layout.first.law + 3
     for limb_filter in (free, bounded):
         limb = SyntheticLimb(layout_of(config), np.random.default_rng(8), **NOISY)
         limb.state[viscous] = -3.0
@@ -206,7 +206,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
 
 def test_an_empty_foot_gives_its_bias_and_what_hangs_on_it():
     limb, limb_filter = learned(KalmanConfig(), 7)
-    bias = limb_filter.layout.foot(limb_filter.layout.foot_bias, 0)
+    bias = limb_filter.layout.foot_bias(0)
     before = np.diagonal(limb_filter.covariance)[bias].copy()
     for _ in range(50):
         reading = limb.state[bias] + np.random.default_rng(1).normal(size=6) * 0.01
@@ -224,19 +224,19 @@ def test_force_sensors_without_bias_are_not_given_one():
 def test_time_without_measurements_forgets_the_model_error_and_keeps_the_law():
     limb, limb_filter = learned(KalmanConfig(), 2)
     layout = limb_filter.layout
-    law, stationary = limb_filter.state[layout.law].copy(), limb_filter.memory.model_error_variance
+    law, stationary = limb_filter.state[layout["law"]].copy(), limb_filter.memory.model_error_variance
     limb_filter.skip(5.0)
     assert not limb_filter.running
-    np.testing.assert_allclose(limb_filter.state[layout.model_error], 0.0, atol=1e-9)
-    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout.model_error], stationary, rtol=1e-6)
-    np.testing.assert_array_equal(limb_filter.state[layout.law], law)
+    np.testing.assert_allclose(limb_filter.state[layout["model_error"]], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout["model_error"]], stationary, rtol=1e-6)
+    np.testing.assert_array_equal(limb_filter.state[layout["law"]], law)
     limb.begin(limb_filter)
     assert limb_filter.running
 
 
 def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     _, limb_filter = learned(KalmanConfig(), 2)
-    part = slice(limb_filter.layout.law.start, limb_filter.layout.size)
+    part = slice(limb_filter.layout.first.law, limb_filter.layout.size)
     state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[part, part].copy()
     limb_filter.reset()
     np.testing.assert_array_equal(limb_filter.state[part], state)
@@ -253,7 +253,7 @@ def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not()
     for second in range(10):
         limb_filter.checkpoint(float(second))
     limb_filter.inflate_covariance()
-    after, law, calibration = limb_filter.covariance, layout.law, layout.calibration
+    after, law, calibration = limb_filter.covariance, layout["law"], layout.calibration
     expected = (LAW_INFLATION * layout.prior_std[law]) ** 2
     np.testing.assert_allclose(np.diagonal(after - before)[law], expected)
     np.testing.assert_array_equal(after[: law.start, : law.start], before[: law.start, : law.start])
@@ -287,10 +287,10 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
     rests, held = np.array([25.0, 0.0]), []
     for window in range(80):
         resting = window % 40 >= 20
-        limb.state[limb.layout.model_error.start] = torque if resting and sticks else 0.0
+        limb.state[limb.layout.first.model_error] = torque if resting and sticks else 0.0
         read = limb.window()._replace(rest_variance=rests if resting else np.zeros(2))
         limb_filter.step(read, frozen=False, contact_transition=False)
-        held.append(limb_filter.state[limb.layout.model_error.start])
+        held.append(limb_filter.state[limb.layout.first.model_error])
     return limb_filter, np.array(held)
 
 
@@ -315,16 +315,16 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
     limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
     layout = limb_filter.layout
     limb = SyntheticLimb(layout, np.random.default_rng(4), force_std=0.2, momentum_std=1e-3)
-    limb.state[:], limb.state[layout.model_error] = 0.0, [torque, 0.0]
+    limb.state[:], limb.state[layout["model_error"]] = 0.0, [torque, 0.0]
     limb.begin(limb_filter)
     for _ in range(20):
-        limb.state[layout.model_error] = [torque, 0.0]
+        limb.state[layout["model_error"]] = [torque, 0.0]
         at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.zeros(2, dtype=bool))
         limb_filter.step(at_rest, frozen=False, contact_transition=False)
-    offset, sigma = limb_filter.state[layout.effort_offset], np.sqrt(limb_filter.covariance.diagonal())
-    assert (np.abs(offset) < sigma[layout.effort_offset]).all()
-    held = limb_filter.state[layout.model_error]
-    assert (np.abs(held - limb.state[layout.model_error]) < 2.0 * sigma[layout.model_error]).all()
+    offset, sigma = limb_filter.state[layout["effort_offset"]], np.sqrt(limb_filter.covariance.diagonal())
+    assert (np.abs(offset) < sigma[layout["effort_offset"]]).all()
+    held = limb_filter.state[layout["model_error"]]
+    assert (np.abs(held - limb.state[layout["model_error"]]) < 2.0 * sigma[layout["model_error"]]).all()
 
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():

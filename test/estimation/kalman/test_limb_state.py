@@ -34,21 +34,16 @@ def layout(
 
 def test_blocks_cover_the_state_without_gaps():
     found = layout()
-    blocks = [
-        found.momentum, found.model_error, found.law, found.links,
-        found.foot_bias, found.foot_gain, found.effort_gain, found.accelerometer_bias,
-        found.wrench_delay, found.torque_delay, found.effort_offset, found.armature,
-        found.compliance, found.position_offset,
-    ]  # fmt: skip
+    blocks = list(found.blocks.values())
     assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
-    assert found.law.start == 6 and found.calibration == slice(18, found.size)
-    assert found.foot(found.foot_gain, 0) == found.foot_gain
+    assert found.first.law == 6 and found.calibration == slice(18, found.size)
+    assert found.foot_bias(0) == found["foot_bias"]
 
 
 def test_after_a_change_usual_errors_are_larger_and_encoders_may_have_slipped():
-    found, free = layout(), layout().position_offset
+    found, free = layout(), layout()["position_offset"]
     part = found.calibration
     changed, prior = found.changed_covariance(), found.prior_covariance()[part, part]
     slips = np.diagonal(changed)[free.start - part.start : free.stop - part.start]
@@ -59,7 +54,7 @@ def test_after_a_change_usual_errors_are_larger_and_encoders_may_have_slipped():
 
 
 def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns():
-    prior = layout().prior_std[layout().law].reshape(3, 4)
+    prior = layout().prior_std[layout()["law"]].reshape(3, 4)
     np.testing.assert_array_equal(prior > 0.0, LAWS.prior_std[LIMB.joints] > 0.0)
     np.testing.assert_array_equal(prior[1, 2:], 0.0)
 
@@ -76,23 +71,23 @@ def test_a_joint_whose_law_is_shorter_has_nothing_to_learn_in_the_other_columns(
 def test_the_larger_of_usual_and_given_sensor_errors_counts(name, block, usual):
     for calibrate, given, expected in ((False, 0.0, 0.0), (False, 0.4, 0.4), (True, 0.003, usual), (True, 0.4, 0.4)):
         found = layout(KalmanConfig(calibrate_sensors=calibrate), SensorNoise(**{name: given}))
-        np.testing.assert_array_equal(found.prior_std[getattr(found, block)][-1], expected)
+        np.testing.assert_array_equal(found.prior_std[found[block]][-1], expected)
 
 
 def test_a_fixed_base_has_no_accelerometer_to_calibrate():
     found = layout(floating=False)
-    np.testing.assert_array_equal(found.prior_std[found.accelerometer_bias], 0.0)
+    np.testing.assert_array_equal(found.prior_std[found["accelerometer_bias"]], 0.0)
 
 
 def test_motor_torques_are_right_on_average():
     found = layout()
     covariance = found.prior_covariance()
-    gains = covariance[found.effort_gain, found.effort_gain]
+    gains = covariance[found["effort_gain"], found["effort_gain"]]
     np.testing.assert_allclose(gains.sum(axis=0), 0.0, atol=1e-18)
     assert np.linalg.eigvalsh(gains)[1:].min() == pytest.approx(
         sensor_errors(KalmanConfig(), SensorNoise()).effort_gain_std ** 2
     )
-    others = np.delete(np.arange(found.size), np.r_[found.effort_gain])
+    others = np.delete(np.arange(found.size), np.r_[found["effort_gain"]])
     np.testing.assert_array_equal(covariance[np.ix_(others, others)], np.diag(found.prior_std[others] ** 2))
 
 

@@ -162,7 +162,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
     law = JointLaws(TERMS.law_names)
     wide, narrow = filter_with(TERMS), filter_with(law)
     kept = np.ones(wide.layout.size, dtype=bool)
-    kept[wide.layout.law] = TERMS.presliding.ravel() == 0.0
+    kept[wide.layout["law"]] = TERMS.presliding.ravel() == 0.0
     windows = random_windows(wide.layout, np.random.default_rng(3))
     for limb_filter in (wide, narrow):
         limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)

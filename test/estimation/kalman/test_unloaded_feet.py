@@ -82,7 +82,7 @@ def test_a_bias_learned_while_the_foot_drags_cannot_lock_in(dragged):
         np.random.default_rng(0),
         filter_of(KalmanConfig()),
     )
-    normal = limb_filter.layout.foot(limb_filter.layout.foot_bias, 0).start + 2
+    normal = limb_filter.layout.foot_bias(0).start + 2
     variance, found = np.array([1.0, 1.0, 1.0, 0.01, 0.01, 0.01]) / 10, []
     for force in np.r_[np.full(15, dragged), np.zeros(300)]:
         reading = feet.step(window(force, rng))[0]

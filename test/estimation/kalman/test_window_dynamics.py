@@ -100,9 +100,9 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     limb = find_limbs(robot)[0]
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
-    known = slice(layout.law.start, layout.law.start + 4)
+    known = slice(layout.first.law, layout.first.law + 4)
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
-    prior = leg.covariance[layout.law.start + 4, layout.law.start + 4]
+    prior = leg.covariance[layout.first.law + 4, layout.first.law + 4]
     dynamics, motors = WindowDynamics(config, robot, laws), robot.motors.select(limb.joints)
     place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
