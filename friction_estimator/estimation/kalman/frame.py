@@ -80,8 +80,8 @@ class DisturbanceMemory(NamedTuple):
     variance : (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
     expected, newest : (n,) expected torque behind the slow low-pass, NaN before the first sample, and unfiltered [N m]
     passed : (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
-    since_push, pushed_for, since_release : (l,) limb by limb: time since the last large torque, how long the limb has
-        been pushed, and time since a push has lasted too long to be one [s]
+    since_push, disturbed_for, since_release : (l,) limb by limb: time since the last large torque, how long something
+        has pushed the limb, and time since that has lasted too long to be a push [s]
     """
 
     residual: Matrix
@@ -90,7 +90,7 @@ class DisturbanceMemory(NamedTuple):
     newest: Vector
     passed: Matrix
     since_push: Vector
-    pushed_for: Vector
+    disturbed_for: Vector
     since_release: Vector
 
 
@@ -127,7 +127,7 @@ def step_disturbance(
     dynamics: Dynamics,
     inputs: Inputs,
     table: ResidualTable,
-    motion: JointMotion,
+    velocity: FloatArray,
     law: LawNow,
     estimates: LimbEstimates,
     memory: DisturbanceMemory,
@@ -141,6 +141,7 @@ def step_disturbance(
     Parameters
     ----------
     inputs : with calibrated wrenches
+    velocity : (n,) of the joints by the filter [rad/s]
 
     Returns
     -------
@@ -148,7 +149,7 @@ def step_disturbance(
     """
     n, torque, H, dt = inputs.effort.size, out.slow, dynamics.mass_matrix, inputs.dt
     filtered, last, slow, fast = memory.expected, memory.newest, memory.passed[0], memory.passed[1]
-    step_residual(moving_with(dynamics, motion.velocity), inputs, table, memory.residual, torque)
+    step_residual(moving_with(dynamics, velocity), inputs, table, memory.residual, torque)
     decay, fast_decay, large = math.exp(-GAINS[0] * dt), math.exp(-GAINS[1] * dt), np.empty(n, dtype=np.bool_)
     for i in range(n):
         expected = law.torque[i] + estimates.calibration_without_wrenches[i]
@@ -167,7 +168,7 @@ def step_disturbance(
             now = (torque[i] - decay * slow[i]) / (1.0 - decay)
             fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
         slow[i], out.fast[i] = torque[i], fast[i]
-        by_velocity = H[table.base + i, table.base + i] * motion.velocity_std[i]
+        by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (GAINS[0] * by_velocity) ** 2
         out.fast_noise[i] = memory.variance[1, i] + (GAINS[1] * by_velocity) ** 2
         large[i] = is_large(torque[i], out.external_sigma[i], max(abs(law.torque[i]), law.rest_friction[i]))
@@ -176,7 +177,7 @@ def step_disturbance(
 
 @kernel
 def watch_pushes(
-    large: BoolArray, limb_of_joint: IntArray, dt: float, memory: DisturbanceMemory, pushed: BoolArray
+    large: BoolArray, limb_of_joint: IntArray, dt: float, memory: DisturbanceMemory, disturbed: BoolArray
 ) -> int:
     """Follow the pushes limb by limb; return the limbs whose push has lasted too long to be one, as bits.
 
@@ -186,7 +187,7 @@ def watch_pushes(
     ----------
     large : (n,) joints with a large external torque
     limb_of_joint : (n,) number of each joint's limb
-    pushed : (n,) output: True while the limb of a joint is pushed, and a little longer
+    disturbed : (n,) output: True while the limb of a joint is pushed, and a little longer
     """
     lasting = 0
     for limb in range(memory.since_push.size):
@@ -197,14 +198,14 @@ def watch_pushes(
         now = any_large and memory.since_release[limb] > LONGEST_PUSH
         memory.since_push[limb] = 0.0 if now else memory.since_push[limb] + dt
         if memory.since_push[limb] >= PUSH_SETTLING:
-            memory.pushed_for[limb] = 0.0
+            memory.disturbed_for[limb] = 0.0
         else:
-            memory.pushed_for[limb] += dt
-            if memory.pushed_for[limb] >= LONGEST_PUSH:
+            memory.disturbed_for[limb] += dt
+            if memory.disturbed_for[limb] >= LONGEST_PUSH:
                 memory.since_push[limb], memory.since_release[limb] = math.inf, 0.0
                 lasting |= 1 << limb
     for joint in range(large.size):
-        pushed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING
+        disturbed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING
     return lasting
 
 
@@ -261,18 +262,18 @@ class FrameOutput(NamedTuple):
 
     Attributes
     ----------
-    rows : (15, n) fields of :class:`FrameFriction`
+    rows : (16, n) fields of :class:`FrameFriction`
     regressor : (n, p) of the laws, mean over the uncertain velocity, motor by motor
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     measured : (n,) True where measurements are behind the friction
-    pushed : (n,) True while the limb of a joint is pushed, and a little longer
+    disturbed : (n,) True while the limb of a joint is pushed, and a little longer
     """
 
     rows: Matrix
     regressor: Matrix
     wrenches: Matrix
     measured: Flags
-    pushed: Flags
+    disturbed: Flags
 
 
 @kernel(
@@ -298,7 +299,6 @@ def evaluate_frame(
     Largest variance that the friction of the instant may correct [(N m)^2], NaN where a result is not finite; and the
     limbs whose push has lasted too long to be one, as bits
     """
-    n = len(laws.scales)
     now = frame_friction(out.rows)
     law = law_at_motion(
         laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, settings.interval, settings.ripples,
@@ -306,20 +306,14 @@ def evaluate_frame(
     )  # fmt: skip
     calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
-    large = step_disturbance(dynamics, calibrated, robot.residual, motion, law, estimates, memory.disturbance, now)
-    lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.pushed)
-    unmodelled = settings.unmodelled.copy()
-    for joint in range(n):
-        out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.pushed[joint]
-        dry, size = 0.0, abs(law.torque[joint])
-        for a in range(robot.motors.group.shape[1]):
-            dry += abs(robot.motors.weights[joint, a]) * estimates.dry_friction[robot.motors.group[joint, a]]
-        grown = size / dry if size > dry > 0.0 else 1.0  # what differs between the directions is a part of the friction
-        law.torque[joint] += grown * estimates.one_sided[joint]
-        unmodelled[joint] += grown * grown * estimates.one_sided_variance[joint]
-    largest = combine_law_and_model_error(law, motion, unmodelled, out.measured, out.pushed, now)
+    velocity = motion.velocity
+    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, law, estimates, memory.disturbance, now)
+    lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
+    for joint in range(velocity.size):
+        out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
+    largest = combine_law_and_model_error(law, velocity, settings.unmodelled, out.measured, out.disturbed, now)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.pushed, law.regressor_variance,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
@@ -386,8 +380,8 @@ class FrameEvaluation:
         """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
         memory, limbs = self._memory, self._limbs_in_contact
         memory.since_push[:] = memory.since_release[:] = math.inf
-        memory.pushed_for[:] = 0.0
-        memory.since_push[limbs] = memory.since_release[limbs] = memory.pushed_for[limbs] = -math.inf
+        memory.disturbed_for[:] = 0.0
+        memory.since_push[limbs] = memory.since_release[limbs] = memory.disturbed_for[limbs] = -math.inf
 
     def drop_presliding(self) -> None:
         """Forget the strains."""
@@ -414,7 +408,7 @@ class FrameEvaluation:
 
         Returns
         -------
-        Rows, measured and pushed of :class:`FrameOutput`, and the results of :func:`evaluate_frame`
+        Rows, measured and disturbed of :class:`FrameOutput`, and the results of :func:`evaluate_frame`
         """
         self._age += frame.dt
         if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
@@ -427,7 +421,7 @@ class FrameEvaluation:
             rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, laws.parameter_count)), frame.wrenches
             self._laws = laws
             self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(wrenches), nothing, nothing))
-            self._flags = [self._blank.places[name] for name in ("measured", "pushed")]
+            self._flags = [self._blank.places[name] for name in ("measured", "disturbed")]
             self._rows = self._blank.slots("rows")
         self.newest = out = Record(self._blank.buffer.copy(), self._blank)
         largest, lasting = evaluate_frame(
@@ -435,5 +429,5 @@ class FrameEvaluation:
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
         (shape, kind, at), (_, _, then) = self._flags
-        measured, pushed = np.ndarray(shape, kind, out.buffer, at), np.ndarray(shape, kind, out.buffer, then)
-        return out.buffer[self._rows].reshape(_ROWS, -1), measured, pushed, largest, lasting
+        measured, disturbed = np.ndarray(shape, kind, out.buffer, at), np.ndarray(shape, kind, out.buffer, then)
+        return out.buffer[self._rows].reshape(_ROWS, -1), measured, disturbed, largest, lasting

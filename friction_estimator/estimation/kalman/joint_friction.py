@@ -57,7 +57,9 @@ class LawNow(NamedTuple):
     ----------
     regressor : (n, p) mean over the uncertain velocity, motor by motor
     regressor_variance : (n,) of the motors' torques from the uncertain velocity [(N m)^2]
+    velocity_std : (n,) of the joints, with what the velocity changes within the time by which readings may be apart
     torque, model_error : (n,) of the joints [N m]
+    one_sided, one_sided_variance : (n,) what the friction of one direction has more [N m], [(N m)^2]
     law_variance, velocity_variance : (n,) of the torque, from its parameters and from the uncertain velocity
     friction_variance : (n,) of torque plus model error, from both estimates [(N m)^2]
     model_error_variance : (n,) of the model error while nothing is measured [(N m)^2]
@@ -67,8 +69,11 @@ class LawNow(NamedTuple):
 
     regressor: Matrix
     regressor_variance: Vector
+    velocity_std: Vector
     torque: Vector
     model_error: Vector
+    one_sided: Vector
+    one_sided_variance: Vector
     law_variance: Vector
     velocity_variance: Vector
     friction_variance: Vector
@@ -93,8 +98,31 @@ class _AtMotors(NamedTuple):
 
 
 @kernel
+def _uncertain_velocity(
+    motion: JointMotion, estimates: LimbEstimates, dt: float, before: FloatArray, std: FloatArray
+) -> None:
+    """Write the standard deviation of the velocities (n,), whose values of the frame before are replaced.
+
+    A joint whose friction is free at rest gets what the velocity changes within the time that velocity and torque of a
+    message may be apart.
+    """
+    for joint in range(std.size):
+        std[joint] = motion.velocity_std[joint]
+        if dt > 0.0 and estimates.stick_part[joint] > 0.0:
+            change = (motion.velocity[joint] - before[joint]) * (_SAMPLING_ERROR / dt)
+            std[joint] = math.sqrt(std[joint] ** 2 + change * change)
+        before[joint] = motion.velocity[joint]
+
+
+@kernel
 def _motion_of_motors(
-    motors: MotorTable, motion: JointMotion, effort: FloatArray, dt: float, memory: LawMemory, at: _AtMotors
+    motors: MotorTable,
+    velocity: FloatArray,
+    std: FloatArray,
+    effort: FloatArray,
+    dt: float,
+    memory: LawMemory,
+    at: _AtMotors,
 ) -> None:
     """Write velocity, its standard deviation and load of the motors, and advance their strains."""
     n, g = motors.group.shape
@@ -103,9 +131,9 @@ def _motion_of_motors(
             joint = motors.group[motor, a]
             if a > 0 and joint == motor:  # the group has fewer motors
                 break
-            at.velocity[motor] += motion.velocity[joint] * motors.to_joints[joint, motor]
+            at.velocity[motor] += velocity[joint] * motors.to_joints[joint, motor]
             at.load[motor] += effort[joint] * motors.matrix[joint, motor]
-            at.velocity_std[motor] += (motion.velocity_std[joint] * motors.to_joints[joint, motor]) ** 2
+            at.velocity_std[motor] += (std[joint] * motors.to_joints[joint, motor]) ** 2
         at.velocity_std[motor] = math.sqrt(at.velocity_std[motor])
         advance_strain(memory.strain[motor], memory.initial_strain_weight[motor], at.velocity[motor] * dt)
 
@@ -191,6 +219,18 @@ def _law_variance(motors: MotorTable, covariance: FloatArray, at: _AtMotors, out
 
 
 @kernel
+def _one_sided_friction(motors: MotorTable, estimates: LimbEstimates, out: LawNow) -> None:
+    """Write what the friction of one direction has more, in proportion to a torque beyond the dry friction."""
+    for joint in range(out.torque.size):
+        dry, size = 0.0, abs(out.torque[joint])
+        for a in range(motors.group.shape[1]):
+            dry += abs(motors.weights[joint, a]) * estimates.dry_friction[motors.group[joint, a]]
+        grown = size / dry if size > dry > 0.0 else 1.0
+        out.one_sided[joint] = grown * estimates.one_sided[joint]
+        out.one_sided_variance[joint] = grown * grown * estimates.one_sided_variance[joint]
+
+
+@kernel
 def law_at_motion(
     laws: LawTable,
     motors: MotorTable,
@@ -205,9 +245,6 @@ def law_at_motion(
 ) -> LawNow:
     """Friction of the laws at the motion of a frame; :class:`LawMemory` in place.
 
-    The standard deviation of the velocity of a joint whose friction is free at rest gets, in place, what the velocity
-    changes within the time that velocity and torque of a message may be apart.
-
     Parameters
     ----------
     position, effort : (n,) readings of the joints
@@ -215,21 +252,20 @@ def law_at_motion(
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     regressor : (n, p) output
     """
-    n, work, rows = position.size, np.zeros((9, position.size)), np.zeros((9, position.size))
+    work, rows = np.zeros((9, position.size)), np.zeros((12, position.size))
     at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
-    out = LawNow(regressor, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8])
-    for joint in range(n):
-        if dt > 0.0 and estimates.stick_part[joint] > 0.0:
-            change = (motion.velocity[joint] - memory.velocity[joint]) * (_SAMPLING_ERROR / dt)
-            motion.velocity_std[joint] = math.sqrt(motion.velocity_std[joint] ** 2 + change * change)
-        memory.velocity[joint] = motion.velocity[joint]
-    _motion_of_motors(motors, motion, effort, dt, memory, at)
+    out = LawNow(
+        regressor, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10],
+        rows[11],
+    )  # fmt: skip
+    _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
+    _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, at)
     mean = MeanFriction(regressor, at.torque, at.variance)
     strain, wave = memory.strain, _wave(motors, position, ripples)
     expected_friction(laws, estimates.parameters, at.velocity, at.load, at.velocity_std, strain, wave, mean)
     unknown = memory.initial_strain_weight
     first = regressor.shape[1] - unknown.shape[1]
-    for motor in range(n):
+    for motor in range(position.size):
         error = 0.0
         for k in range(unknown.shape[1]):
             error += unknown[motor, k] * estimates.parameters[motor, first + k]
@@ -238,6 +274,7 @@ def law_at_motion(
     _rest_of_motors(estimates, at)
     _spread_to_joints(motors, estimates, at, out)
     _law_variance(motors, estimates.covariance, at, out)
+    _one_sided_friction(motors, estimates, out)
     return out
 
 
@@ -248,6 +285,7 @@ class FrameFriction(NamedTuple):
     Attributes
     ----------
     friction, sigma, model, model_sigma, external_torque, external_sigma : see :class:`JointFriction` [N m]
+    velocity_std : of the joints [rad/s]
     variance : of the friction without the part of the uncertain velocity [(N m)^2]
     velocity_variance : that part [(N m)^2]
     correctable : what of it the friction of the instant may correct, else zero [(N m)^2]
@@ -263,6 +301,7 @@ class FrameFriction(NamedTuple):
     model_sigma: Vector
     external_torque: Vector
     external_sigma: Vector
+    velocity_std: Vector
     variance: Vector
     velocity_variance: Vector
     correctable: Vector
@@ -276,10 +315,10 @@ class FrameFriction(NamedTuple):
 
 @kernel
 def frame_friction(rows: FloatArray) -> FrameFriction:
-    """Named rows of an array (15, n)."""
+    """Named rows of an array (16, n)."""
     return FrameFriction(
         rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
-        rows[12], rows[13], rows[14],
+        rows[12], rows[13], rows[14], rows[15],
     )  # fmt: skip
 
 
@@ -297,10 +336,10 @@ def _possible_friction(external: float, velocity: float, std: float, law: float,
 @kernel
 def combine_law_and_model_error(
     law: LawNow,
-    motion: JointMotion,
+    velocity: FloatArray,
     unmodelled: FloatArray,
     measured: BoolArray,
-    pushed: BoolArray,
+    disturbed: BoolArray,
     out: FrameFriction,
 ) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
@@ -314,9 +353,10 @@ def combine_law_and_model_error(
 
     Parameters
     ----------
+    velocity : (n,) of the joints [rad/s]
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
     measured : (n,) joints whose model error is known
-    pushed : (n,) joints that something pushes
+    disturbed : (n,) joints that something pushes
     out : with the external torque behind its low-passes
 
     Returns
@@ -325,17 +365,17 @@ def combine_law_and_model_error(
     """
     largest = 0.0
     for i in range(unmodelled.size):
+        torque, missing = law.torque[i] + law.one_sided[i], unmodelled[i] + law.one_sided_variance[i]
         model_error, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
-        alone = law.law_variance[i] + law.model_error_variance[i] + unmodelled[i]
-        variance = law.friction_variance[i] + unmodelled[i] if measured[i] else alone
+        alone = law.law_variance[i] + law.model_error_variance[i] + missing
+        variance = law.friction_variance[i] + missing if measured[i] else alone
         external = out.external_torque[i] = out.slow[i] + model_error
         out.model_error[i] = external - out.slow[i]
-        noise = 0.0 if pushed[i] else BEYOND_NOISE * out.external_sigma[i]
+        noise = 0.0 if disturbed[i] else BEYOND_NOISE * out.external_sigma[i]
         if noise < abs(external) <= LARGEST:
-            velocity, std = motion.velocity[i], motion.velocity_std[i]
-            possible = _possible_friction(external, velocity, std, law.torque[i], law.rest_friction[i])
+            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.rest_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
-        out.model[i], out.friction[i] = law.torque[i], law.torque[i] + model_error
+        out.model[i], out.friction[i] = torque, torque + model_error
         out.sigma[i] = math.sqrt(variance + velocity_variance)
         out.model_sigma[i] = math.sqrt(alone + velocity_variance)
         taken = model_error * model_error - law.model_error_variance[i]
@@ -345,6 +385,7 @@ def combine_law_and_model_error(
         if lag > 0.0:
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag)
         out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]
+        out.velocity_std[i] = law.velocity_std[i]
         out.correctable[i] = 0.0
         if measured[i]:
             at_rest = min(law.rest_variance[i], law.friction_variance[i])

@@ -211,10 +211,10 @@ class LimbBank:
         """
         limb, limb_filter = self.limbs[index], self.filters[index]
         known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
-        pushed = window.disturbed[limb.joints[0]]
-        if not known or not usable or pushed:
+        disturbed = window.disturbed[limb.joints[0]]
+        if not known or not usable or disturbed:
             limb_filter.skip(window.duration)
-            if pushed and window.duration > 0.0:  # what model and sensors add goes on
+            if disturbed and window.duration > 0.0:  # what model and sensors add goes on
                 self._evaluate_limb(index, links)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step(index, window, links, frozen):

@@ -3,7 +3,7 @@
 every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + model error, sigma
                                  │                │                        ▲
                                  │                ▼                        │
-                                 ├────► disturbance observer ─► pushed? changed?
+                                 ├────► disturbance observer ─► disturbed? changed?
                                  ▼                                │        │
 every window    window buffer ─► momentum, forces, columns ─► limb filters ┘
 """
@@ -182,13 +182,13 @@ class KalmanFriction:
         )
         n, p = self.terms.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        rows, measured, pushed, largest, lasting = self._frames.step(
+        rows, measured, disturbed, largest, lasting = self._frames.step(
             frame, dynamics, motion, self.terms, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
-            self._identify(window, motion, self._frames.newest.regressor)
+            self._identify(window, motion)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
         friction, sigma, model, model_sigma, external, external_sigma = rows[:6]
@@ -197,7 +197,7 @@ class KalmanFriction:
         estimates = self.bank.estimates
         return JointFriction(
             friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.consistency,
-            estimates.calibration_torque, pushed, self._law,
+            estimates.calibration_torque, disturbed, self._law,
         )  # fmt: skip
 
     def _look_for_ripple(self, stamp_ns: int) -> None:
@@ -273,12 +273,12 @@ class KalmanFriction:
         if self._feet is not None:
             self._feet.retune(noise)
 
-    def _identify(self, window: Window, motion: JointMotion, regressor: FloatArray) -> None:
-        """Let the limbs use a window that has become complete with a frame of this motion and regressor (n, p)."""
+    def _identify(self, window: Window, motion: JointMotion) -> None:
+        """Let the limbs use a window that has become complete with the newest frame, of this motion."""
         self._note_unmodelled_torque(window)
-        motors = self._motors
-        speed, speed_std = motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
-        self.bank.visited.visit(regressor, speed, speed_std, self._window)
+        motors, newest = self._motors, self._frames.newest
+        speed, std = motors.velocity(motion.velocity), motors.velocity_std(FrameFriction(*newest.rows).velocity_std)
+        self.bank.visited.visit(newest.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
         self._schedule.open(window, self._noise.ready)

@@ -124,7 +124,7 @@ def write_sample(
     motion: JointMotion,
     inputs: Inputs,
     angular_acceleration: FloatArray,
-    pushed: BoolArray,
+    disturbed: BoolArray,
     regressor_variance: FloatArray,
     regressor: FloatArray,
 ) -> None:
@@ -147,7 +147,7 @@ def write_sample(
         row[at + foot] = inputs.wrench_fresh[foot]
     at += inputs.wrench_fresh.size
     for joint in range(n):
-        row[at + joint] = pushed[joint]
+        row[at + joint] = disturbed[joint]
     at = _put(row, at + n, regressor_variance)
     for joint in range(n):
         at = _put(row, at, regressor[joint])
@@ -254,7 +254,7 @@ def close_window(
     """
     half, end, n, k = span.half, span.end, out.effort.size, out.wrench_shift.size
     first, wrenches = 7 + 3 * n, 10 + 4 * n
-    fresh, pushed, law = wrenches + 6 * k, wrenches + 7 * k + 1, wrenches + 7 * k + 1 + n
+    fresh, disturbed, law = wrenches + 6 * k, wrenches + 7 * k + 1, wrenches + 7 * k + 1 + n
     means, used = np.empty((3, rows.shape[1])), end + half + 1
     _summarise_window(rows, span, (first, wrenches, law), wrench_delay, out.wrench_shift, means)
     fit_middle(rows[end - half : used], stds, out.end)
@@ -286,7 +286,7 @@ def close_window(
         for foot in range(k):
             out.wrench_fresh[foot] = out.wrench_fresh[foot] and rows[row, fresh + 1 + foot] > 0.0
         for joint in range(n):
-            out.disturbed[joint] = out.disturbed[joint] or rows[row, pushed + joint] > 0.0
+            out.disturbed[joint] = out.disturbed[joint] or rows[row, disturbed + joint] > 0.0
     return longest, imu_fresh
 
 
@@ -294,7 +294,7 @@ class WindowBuffer:
     """Collects samples and hands out windows.
 
     A row has time, positions (n), velocities (n), gyroscope (3), angular acceleration of the base (3), accelerations
-    (n), torques (n), specific force (3), wrenches (6 k), what of IMU (1) and feet (k) is fresh, what is pushed (n),
+    (n), torques (n), specific force (3), wrenches (6 k), what of IMU (1) and feet (k) is fresh, what is disturbed (n),
     variance of the regressor (n), and regressor (n p).
 
     Parameters

@@ -18,7 +18,7 @@ def add(
     acceleration: np.ndarray,
     regressor: np.ndarray,
     regressor_variance: np.ndarray,
-    pushed: np.ndarray,
+    disturbed: np.ndarray,
 ) -> Window | None:
     """Add a sample as :func:`evaluate_frame` does; the window that becomes complete, if any."""
     n, k = frame.position.size, len(frame.wrenches)
@@ -31,7 +31,7 @@ def add(
         JointMotion(frame.position, frame.velocity, acceleration, np.zeros(n)),
         Inputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt),
         attitude.angular_acceleration,
-        pushed,
+        disturbed,
         regressor_variance,
         regressor,
     )

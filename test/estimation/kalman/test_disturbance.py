@@ -23,7 +23,6 @@ from friction_estimator.estimation.kalman.joint_friction import (
     frame_friction,
 )
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
-from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
 from friction_estimator.records import allocate
 from friction_estimator.types import Dynamics
@@ -46,11 +45,11 @@ def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
 
 def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[int]]:
     """Pushed joints (t, 3), and the limbs that were given back, at every instant of torques (t, 3)."""
-    memory, pushed, lasting = memory_of(3, 2), np.empty(torques.shape, dtype=bool), []
-    for torque, now in zip(torques, pushed, strict=True):
+    memory, disturbed, lasting = memory_of(3, 2), np.empty(torques.shape, dtype=bool), []
+    for torque, now in zip(torques, disturbed, strict=True):
         large = np.array([is_large(one, sigma, friction) for one, friction in zip(torque, FRICTION, strict=True)])
         lasting.append(watch_pushes(large, LIMB_OF_JOINT, DT, memory, now))
-    return pushed, lasting
+    return disturbed, lasting
 
 
 def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> np.ndarray:
@@ -64,12 +63,12 @@ def test_a_torque_shows_behind_both_low_passes():
     none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
-    still, law = JointMotion(*np.zeros((4, 1))), LawNow(np.zeros((1, 2)), *np.zeros((9, 1)))
-    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((15, 1)))
+    law = LawNow(np.zeros((1, 2)), *np.zeros((12, 1)))
+    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((16, 1)))
     shown = []
     for k in range(400):
         inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
-        step_disturbance(dynamics, inputs, table, still, law, estimates, memory, out)
+        step_disturbance(dynamics, inputs, table, none, law, estimates, memory, out)
         shown.append((out.slow[0], out.fast[0]))
     shown = np.array(shown)
     after = DT * np.arange(100)
@@ -78,10 +77,10 @@ def test_a_torque_shows_behind_both_low_passes():
 
 
 def test_a_push_is_noticed_at_once_in_its_limb_and_in_no_other():
-    pushed, lasting = watch_of(pulse(1, 8.0, 100, 180))
-    assert not pushed[:100].any() and not pushed[:, 2].any()
+    disturbed, lasting = watch_of(pulse(1, 8.0, 100, 180))
+    assert not disturbed[:100].any() and not disturbed[:, 2].any()
     settle = round(PUSH_SETTLING / DT)
-    assert pushed[100 : 180 + settle - 1, :2].all() and not pushed[180 + settle + 1 :].any()
+    assert disturbed[100 : 180 + settle - 1, :2].all() and not disturbed[180 + settle + 1 :].any()
     assert not any(lasting)
 
 
@@ -99,41 +98,41 @@ def test_uncertain_torques_are_no_pushes():
 
 def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
     longest = round(LONGEST_PUSH / DT)
-    pushed, lasting = watch_of(pulse(2, -8.0, 100, 3 * longest, 4 * longest))
+    disturbed, lasting = watch_of(pulse(2, -8.0, 100, 3 * longest, 4 * longest))
     given_back = [k for k, limbs in enumerate(lasting) if limbs]
     assert lasting[given_back[0]] == 1 << 1 and abs(given_back[0] - 100 - longest) <= 2
-    assert not pushed[given_back[0] + 1 : given_back[0] + longest - 1].any()
-    assert pushed[given_back[0] + longest + 2 : 3 * longest, 2].any()
+    assert not disturbed[given_back[0] + 1 : given_back[0] + longest - 1].any()
+    assert disturbed[given_back[0] + longest + 2 : 3 * longest, 2].any()
 
 
 def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
     """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
-    law = LawNow(np.zeros((6, 1)), *np.zeros((9, 6)))
+    law = LawNow(np.zeros((6, 1)), *np.zeros((12, 6)))
     law.torque[:], law.friction_variance[:], law.model_error_variance[:] = 2.0, 0.01, 0.01
-    pushed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((15, 6)))
+    disturbed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((16, 6)))
     out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * BEYOND_NOISE), 1.0
-    motion = JointMotion(np.zeros(6), np.ones(6), np.zeros(6), np.full(6, 0.01))
-    combine_law_and_model_error(law, motion, np.zeros(6), ~pushed, pushed, out)
+    law.velocity_std[:] = 0.01
+    combine_law_and_model_error(law, np.ones(6), np.zeros(6), ~disturbed, disturbed, out)
     beyond = np.sqrt(30.0**2 - BEYOND_NOISE**2)
     np.testing.assert_allclose(out.sigma, np.sqrt(0.01 + np.square([0.5, 2.0, 30.0, 0.0, beyond, 0.0])))
 
 
 def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_its_variance():
     """A push below the friction is taken up by the model error; then it is as likely to be external."""
-    law = LawNow(np.zeros((3, 1)), *np.zeros((9, 3)))
+    law = LawNow(np.zeros((3, 1)), *np.zeros((12, 3)))
     law.model_error[:], law.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
-    out = frame_friction(np.zeros((15, 3)))
+    out = frame_friction(np.zeros((16, 3)))
     out.external_sigma[:] = 3.0
     measured = np.array([True, True, False])
-    motion = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01))
-    combine_law_and_model_error(law, motion, np.zeros(3), measured, np.zeros(3, dtype=bool), out)
+    law.velocity_std[:] = 0.01
+    combine_law_and_model_error(law, np.ones(3), np.zeros(3), measured, np.zeros(3, dtype=bool), out)
     np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
 
 
 def test_sigma_of_the_external_torque_holds_what_the_slow_low_pass_has_not_shown_beyond_the_noise():
-    law, out = LawNow(np.zeros((3, 1)), *np.zeros((9, 3))), frame_friction(np.zeros((15, 3)))
+    law, out = LawNow(np.zeros((3, 1)), *np.zeros((12, 3))), frame_friction(np.zeros((16, 3)))
     out.external_sigma[:], out.fast_noise[:] = 3.0, 4.0
     out.slow[:], out.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
-    motion, nothing = JointMotion(np.zeros(3), np.ones(3), np.zeros(3), np.full(3, 0.01)), np.zeros(3, dtype=bool)
-    combine_law_and_model_error(law, motion, np.zeros(3), nothing, nothing, out)
+    law.velocity_std[:], nothing = 0.01, np.zeros(3, dtype=bool)
+    combine_law_and_model_error(law, np.ones(3), np.zeros(3), nothing, nothing, out)
     np.testing.assert_allclose(out.external_sigma, [3.0, 3.0, np.sqrt(9.0 + 25.0 - 4.0)])

@@ -9,8 +9,8 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.smoother import MotionSmoother, SmoothedMotions, stationary_smoothers
-from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, empty_motion
+from friction_estimator.estimation.kalman.smoother import MotionSmoother, stationary_smoothers
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
 from friction_estimator.estimation.motion.stationary_filters import TRANSITION, WHITE_JERK
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
@@ -122,13 +122,6 @@ def test_a_gap_ends_what_can_be_known_and_loses_nothing(urdf_xml: str, noisy: tu
     assert [one.stamp_ns for one in smoothed] == [joints.stamp_ns for joints, _, _ in kept]
     first = drive(SmoothedEstimator(config, urdf_xml, np.inf), kept[:300])
     np.testing.assert_allclose(smoothed[200].friction, first[200].friction, rtol=1e-6, atol=1e-8)
-
-
-def test_a_stage_that_widens_the_standard_deviation_of_a_velocity_leaves_the_smoothed_motion_to_the_other_one() -> None:
-    source = SmoothedMotions(MotionSmoother(KalmanConfig(), NOISE))
-    _, source.motion = empty_motion(3)
-    source.step(np.zeros(3), np.zeros(3), 1e-3).velocity_std[:] = 1.0
-    np.testing.assert_array_equal(source.motion.velocity_std, 0.0)
 
 
 @pytest.mark.parametrize("velocity_std", [0.0, 1e-9, 1e-3])

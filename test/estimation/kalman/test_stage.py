@@ -97,6 +97,24 @@ def test_sigma_holds_friction_that_differs_between_the_directions(urdf_xml, sway
     assert (more > 0.1 * friction).all() and (more < 0.25 * friction).all()
 
 
+def test_the_motion_of_the_joints_is_left_as_it_is(urdf_xml, swaying, monkeypatch):
+    """The smoother hands the same motion to two stages."""
+    estimator, motions = fresh(urdf_xml), []
+    source = estimator._pipeline.friction._motion
+    step = source.step
+
+    def recorded(*reading):
+        motion = step(*reading)
+        motions.append((motion, [values.copy() for values in motion]))
+        return motion
+
+    monkeypatch.setattr(source, "step", recorded)
+    feed(estimator, swaying[:200])
+    assert len(motions) == 200
+    for motion, before in motions:
+        np.testing.assert_array_equal(list(motion), before)
+
+
 def test_friction_at_rest_may_be_anything_until_the_balance_of_momentum_shows_it(urdf_xml):
     standing = list(sway(urdf_xml, 0.5, amplitude=0.0))
     sigma = stacked(feed(fresh(urdf_xml), standing), "sigma")

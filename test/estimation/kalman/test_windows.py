@@ -45,7 +45,7 @@ def sample(time: float, rng: np.random.Generator, **changes: Any) -> Sample:
     )
     return Sample(
         time, frame, attitude, rng.normal(size=2),
-        rng.normal(size=(2, 3)), rng.uniform(size=2), np.array([changes.get("pushed", False), False]),
+        rng.normal(size=(2, 3)), rng.uniform(size=2), np.array([changes.get("disturbed", False), False]),
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_no_reading_of_the_motion_counts_at_two_ends():
     [
         ("imu_fresh", False, lambda window: window.imu_fresh, False),
         ("foot_fresh", False, lambda window: bool(window.wrench_fresh[0]), False),
-        ("pushed", True, lambda window: bool(window.disturbed[0]), True),
+        ("disturbed", True, lambda window: bool(window.disturbed[0]), True),
     ],
 )
 def test_one_sample_marks_every_window_that_it_is_used_in(what, value, flag, expected):
