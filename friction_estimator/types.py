@@ -292,7 +292,7 @@ class MeasuredFriction(NamedTuple):
     available: Flags
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """A change in mid-run: block of the filters' states, joint or foot (-1: the robot), and size of the change.
 
     ``second`` is the second most likely change, and by which factor; empty while this one is not sure.
@@ -321,7 +321,7 @@ class SensorCalibration:
     wrench_delay: FloatArray
     accelerometer_bias: FloatArray
     effort_gain: FloatArray
-    change: Change | None
+    change: StateChange | None
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
 LEAST_SPEED = 0.01
 """Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
-_SURE = 3.0
+_MIN_SIGMAS = 3.0
 """A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
 _BINS = 24
 """Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
@@ -62,7 +62,7 @@ def visit(
     n, p = regressor.shape
     for motor in range(n):
         speed = abs(velocity[motor])
-        if not speed > max(LEAST_SPEED, _SURE * std[motor]):
+        if not speed > max(LEAST_SPEED, _MIN_SIGMAS * std[motor]):
             continue
         direction = 1.0 if velocity[motor] > 0.0 else -1.0
         g, m, t = gram[motor], moments[motor], times[motor]

@@ -19,21 +19,21 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.limb_evidence import SECONDS, Balance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import SLIP, Limb
-from friction_estimator.types import Change, FloatArray
+from friction_estimator.estimation.kalman.limb_state import SLIP_STD, Limb
+from friction_estimator.types import FloatArray, StateChange
 
-_DEGREES = 10.0
+_DEGREES_OF_FREEDOM = 10.0
 """Degrees of freedom of the prior of the noise's size, around one."""
-_CERTAIN = 20.0
+_MIN_LOG_ODDS = 20.0
 """Log odds from which a change is likely: walks without any have less than 2, random robots less for every sensor."""
-_OVER = -1.0
+_MIN_NEWEST_LOG_ODDS = -1.0
 """Log odds in the newest second below which a change is over."""
-_SPANS = 1, SECONDS
+_SPANS_IN_SECONDS = 1, SECONDS
 """Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
-_LONGEST = 5
+_MAX_COMPARISONS = 5
 """Comparisons with the same state of before, while something else than a sensor has changed: the filters learn that."""
 _CAUSES = {
-    "position_offset": ("joint", SLIP, 0.0, "the encoder of {!r}"),
+    "position_offset": ("joint", SLIP_STD, 0.0, "the encoder of {!r}"),
     "effort_gain": ("joint", 1.0, 0.0, "the torque gain of {!r}"),
     "effort_offset": ("joint", 0.0, 10.0, "the torque offset of {!r}"),
     "law": ("joint", 0.0, 1.0, "the friction of {!r}"),
@@ -48,7 +48,7 @@ _CAUSES = {
 deviation of the size, in its unit plus in standard deviations of the prior; and words."""
 _Odds = tuple[float, str, str, int, float]
 """Log odds against no change, cause in words, block of the state, joint or foot, and size of the change."""
-_OF_SENSORS = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
+_SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
 """Changes that findings name; the others are of the robot, or of wrenches, which other checks name."""
 
 
@@ -76,12 +76,12 @@ class ChangeComparison:
         self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
         self._second = 0.0
         self._work: Iterator[None] = iter(())
-        self._forget()
+        self._start_anew()
 
-    def _forget(self) -> None:
+    def _start_anew(self) -> None:
         self._before: list[tuple[FloatArray, FloatArray]] = []
         self._compared, self._likely = 0, ""
-        self.found: Change | None = None
+        self.found: StateChange | None = None
 
     def step(self, time: float) -> None:
         """All limbs have had the window with this end [s]."""
@@ -95,10 +95,10 @@ class ChangeComparison:
         """Balances limb by limb, then the odds; what was learned before stays the same while a change is likely."""
         settled = [memory for one in self._filters if (memory := one.settled_before(SECONDS)) is not None]
         if len(settled) < len(self._filters):
-            self._forget()
+            self._start_anew()
             return
         before, found = self._before or [(memory.state, memory.covariance) for memory in settled], list[_Odds]()
-        for seconds in _SPANS:
+        for seconds in _SPANS_IN_SECONDS:
             balances = []
             for one, learned in zip(self._filters, before, strict=True):
                 balances.append(one.evidence.balance(*learned, seconds))
@@ -107,21 +107,22 @@ class ChangeComparison:
         ranked = sorted(found, reverse=True)
         log_odds, cause, kind, place, size = ranked[0]
         newest = next(one[0] for one in found if one[1] == cause)  # of the shortest span
-        of_sensor = kind in _OF_SENSORS
-        if not log_odds > _CERTAIN or newest < _OVER or not (of_sensor or self._compared < _LONGEST):
-            self._forget()
+        of_sensor = kind in _SENSOR_CAUSES
+        too_long = not of_sensor and self._compared >= _MAX_COMPARISONS
+        if not log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
+            self._start_anew()
             return
         second = ""
         if of_sensor and cause == self._likely:
             rival = next(one for one in ranked if one[1] != cause)
             second = f"by a factor of {math.exp(rival[0] - log_odds):.1g}: {rival[1]}"
-        self.found = Change(kind, place, size, second)
+        self.found = StateChange(kind, place, size, second)
         self._before, self._likely, self._compared = before, cause, self._compared + 1
 
     def _odds(self, balances: Sequence[Balance]) -> Iterator[_Odds]:
         """All changes with their log odds against none."""
-        numbers = _DEGREES + sum(one.numbers for one in balances)
-        square = _DEGREES + sum(one.square for one in balances)
+        numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in balances)
+        square = _DEGREES_OF_FREEDOM + sum(one.square for one in balances)
         for kind, (scope, std, multiple, words) in _CAUSES.items():
             limbs = zip(self._limbs, self._filters, balances, strict=True)
             shares = [
@@ -134,7 +135,7 @@ class ChangeComparison:
                 places, J, d = places[:1], J.sum(axis=0, keepdims=True), d.sum(axis=0, keepdims=True)
             A = np.eye(d.shape[1]) + J
             mean = np.linalg.solve(A, d[:, :, None])[:, :, 0]
-            left = np.maximum(square - (d * mean).sum(axis=1), _DEGREES)
+            left = np.maximum(square - (d * mean).sum(axis=1), _DEGREES_OF_FREEDOM)
             log_odds = 0.5 * (numbers * np.log(square / left) - np.linalg.slogdet(A)[1])
             size = mean * scale[: len(mean)]
             sizes = size[:, 0] if size.shape[1] == 1 else np.linalg.norm(size, axis=1)

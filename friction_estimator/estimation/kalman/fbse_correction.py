@@ -19,12 +19,12 @@ from friction_estimator.compiled import kernel
 from friction_estimator.records import record
 from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction, Vector
 
-_SLACK, _GATE = 1.5, 3.0
+_MAX_OVER_LAW, _MAX_SIGMAS = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
 deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
-_REVERSING = 0.05
+_REVERSING_SPEED = 0.05
 """Filtered velocity up to which a joint may be reversing [rad/s]."""
-_LAGS = 0.3, 0.1
+_LAG_PARTS = 0.3, 0.1
 """Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
 joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
 CORRECTION_THRESHOLD = 0.2
@@ -71,11 +71,11 @@ def weigh_measurement(
         if known[joint] and math.isfinite(measured[joint] * sigma[joint]):
             variance = sigma[joint] ** 2 + estimate.calibration_variance[joint]
             torque = measured[joint] - estimate.calibration_torque[joint]
-            largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
-            if abs(torque) < largest + _GATE * math.sqrt(variance):
-                square, slow = (torque - friction[joint]) ** 2, 1.0 / (1.0 + (velocity[joint] / _REVERSING) ** 4)
+            largest = _MAX_OVER_LAW * max(abs(friction[joint]), estimate.dry_friction[joint])
+            if abs(torque) < largest + _MAX_SIGMAS * math.sqrt(variance):
+                square, slow = (torque - friction[joint]) ** 2, 1.0 / (1.0 + (velocity[joint] / _REVERSING_SPEED) ** 4)
                 total = velocity_variance[joint] + estimate.other_variance[joint] + variance
-                if velocity_variance[joint] > 0.0 and square > _GATE**2 * total:
+                if velocity_variance[joint] > 0.0 and square > _MAX_SIGMAS**2 * total:
                     velocity_variance[joint] = max(velocity_variance[joint], slow * square)
                 gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
                 friction[joint] += gain * (torque - friction[joint])
@@ -95,11 +95,11 @@ def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatAr
     friction, velocity_variance = estimate.friction, estimate.velocity_variance
     for joint in range(friction.size):
         unsure = velocity_variance[joint]
-        slow, fast = noise[0, joint] + _LAGS[0] * unsure, noise[1, joint] + _LAGS[1] * unsure
+        slow, fast = noise[0, joint] + _LAG_PARTS[0] * unsure, noise[1, joint] + _LAG_PARTS[1] * unsure
         variance, unexplained = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
         if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * unexplained):
-            largest = _SLACK * max(abs(friction[joint]), estimate.dry_friction[joint])
-            if abs(friction[joint] - unexplained) < largest + _GATE * math.sqrt(variance):
+            largest = _MAX_OVER_LAW * max(abs(friction[joint]), estimate.dry_friction[joint])
+            if abs(friction[joint] - unexplained) < largest + _MAX_SIGMAS * math.sqrt(variance):
                 gain = unsure / (unsure + variance)
                 friction[joint] -= gain * unexplained
                 velocity_variance[joint] *= 1.0 - gain

@@ -66,7 +66,7 @@ GAINS = 40.0, 120.0
 from one direction to the other within 50 ms."""
 _VARIANCE_PERIOD = 1.0 / SIGMA_RATE
 """Interval at which the variances of the observer are computed [s]."""
-_CORRELATED = 0.2
+_DIFFERENTIATED_PART = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
 
@@ -414,7 +414,7 @@ class FrameEvaluation:
         if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
             self._age = 0.0
             for row, variances in enumerate(self._variances):
-                variances.compute(frame, dynamics, _CORRELATED * float((motion.velocity_std**2).mean()))
+                variances.compute(frame, dynamics, _DIFFERENTIATED_PART * float((motion.velocity_std**2).mean()))
                 self._memory.variance[row] = variances.white
         if laws is not self._laws:
             n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)

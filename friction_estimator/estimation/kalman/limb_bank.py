@@ -19,8 +19,8 @@ from friction_estimator.estimation.kalman.changes import ChangeComparison
 from friction_estimator.estimation.kalman.limb_estimates import (
     LimbEstimates,
     empty_estimates,
-    gather_limb,
     share_offset,
+    write_limb_estimates,
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
@@ -44,14 +44,14 @@ from friction_estimator.records import pack, packed, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 
-_RESTING_SPEED = 0.02
+_MAX_RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
-_RIPPLE_PART = 0.25
+_MIN_STD_OVER_RIPPLE = 0.25
 """Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
-_LEARNED = 0.5
+_MAX_SPREAD_OF_KNOWN_PRESLIDING = 0.5
 """Data show something of presliding when the standard deviation of its torque is below this part of the prior."""
-_NO_MOTOR, _ALL_MOTORS = 0.65, 2.0
+_MAX_Z_WITHOUT_PRESLIDING, _MIN_SQUARES_WITHOUT_PRESLIDING = 0.65, 2.0
 """No motor has presliding when no z is above the first, and the squares of the negative ones exceed those of the
 positive ones by the second. Sigma of z holds errors that last over many windows, so z is small: with LuGre friction of
 2 mrad some z stay above 0.65, and walks without presliding leave its terms after 1 to 16 s."""
@@ -70,7 +70,7 @@ def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
     c = (beyond_half * law).sum(axis=1)
     variance, spread = (np.einsum("mi,mij,mj->m", weights, P, weights) for weights in (beyond_half, built_up))
     prior = (built_up * layout.prior_std[states] ** 2).sum(axis=1)
-    shown = (spread < _LEARNED**2 * prior) & (variance > 0.0)
+    shown = (spread < _MAX_SPREAD_OF_KNOWN_PRESLIDING**2 * prior) & (variance > 0.0)
     return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(shown.size), where=shown)
 
 
@@ -123,7 +123,7 @@ class LimbBank:
             layout = make_layout(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
         self._changes = ChangeComparison(self.limbs, self.filters, self._names, robot.foot_names)
-        self._held: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
+        self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -138,13 +138,13 @@ class LimbBank:
         self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._open_estimates(packed(empty_estimates(*self._shape)))
+        self._begin_estimates(packed(empty_estimates(*self._shape)))
         self._failed, self._used = dict[int, str](), set[int]()
         self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
         for limb_filter in self.filters:
             limb_filter.reset()
-        self.refresh()
+        self.refresh_estimates()
 
     def shows_no_presliding(self) -> bool:
         """True when the data show that no motor has presliding; see :func:`presliding_evidence`.
@@ -152,13 +152,13 @@ class LimbBank:
         Motors of a robot are alike, and some hardly move, so all of them decide together.
         """
         z = np.concatenate([presliding_evidence(limb_filter) for limb_filter in self.filters])
-        return bool((z < _NO_MOTOR).all() and -(z * np.abs(z)).sum() > _ALL_MOTORS)
+        return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
 
     def know_no_presliding(self) -> None:
         """Use that the torques of presliding are zero, from now on."""
         for limb_filter in self.filters:
             limb_filter.know_no_presliding()
-        self.refresh()
+        self.refresh_estimates()
 
     def turn_ripple(self, columns: slice, angle: FloatArray, spread: FloatArray) -> None:
         """Use another number of ripples a turn.
@@ -179,33 +179,33 @@ class LimbBank:
                 amplitude = np.repeat((values**2).reshape(2, 2).sum(axis=1), 2)
                 one.replace(rows, values, turn @ P @ turn.T + np.diag(spread[motor] ** 2 * amplitude))
             one.drop_checkpoints()
-        self.refresh()
+        self.refresh_estimates()
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
         self.dynamics.retune(noise)
         self._unloaded_feet.retune(noise.force_std)
 
-    def open(self, window: Window) -> None:
+    def begin_window(self, window: Window) -> None:
         """Begin with a new window: which feet stand, and room for the next estimates."""
-        self._open_estimates(self.buffer.copy())
+        self._begin_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in self.limbs:
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
 
-    def evaluate(self, window: Window) -> None:
+    def evaluate_dynamics(self, window: Window) -> None:
         """Evaluate the robot model at the end of the window."""
-        self.newest = window, self.dynamics.advance(window)
+        self.newest = window, self.dynamics.evaluate(window)
         self.unexplained.fill(np.nan)
 
-    def use(self, index: int, window: Window, links: FloatArray, usable: bool, frozen: bool) -> None:
+    def step_limb(self, index: int, window: Window, links: FloatArray, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it.
 
         Parameters
         ----------
         index : of the limb
-        window, links : of :meth:`evaluate` and :meth:`WindowDynamics.link_columns`
+        window, links : of :meth:`evaluate_dynamics` and :meth:`WindowDynamics.link_columns`
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
@@ -217,12 +217,12 @@ class LimbBank:
             if disturbed and window.duration > 0.0:  # what model and sensors add goes on
                 self._evaluate_limb(index, links)
         elif limb_filter.running and window.duration > 0.0:
-            if not self._step(index, window, links, frozen):
+            if not self._step_filter(index, window, links, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
             limb_filter.begin(*self.dynamics.momentum(self._places[index]))
 
-    def gather(self, time: float) -> None:
+    def finish_window(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
 
         Raises
@@ -236,7 +236,7 @@ class LimbBank:
             if index in used:
                 last = self._next.measured_at[self.limbs[index].joints[0]]
                 measured_at = time if limb_filter.running else float(last)
-            if mended := self._gather(index, measured_at):
+            if mended := self._update_estimates(index, measured_at):
                 failed[index] = mended
             elif index not in failed:
                 limb_filter.checkpoint(time)
@@ -323,13 +323,13 @@ class LimbBank:
 
     def checkpoint(self, age: float) -> None:
         """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
-        self._held = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
+        self._checkpoints = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
 
     def rollback(self) -> None:
         """Drop what the limbs have learned since the time of :meth:`checkpoint`."""
-        for limb_filter, checkpoint in zip(self.filters, self._held, strict=True):
+        for limb_filter, checkpoint in zip(self.filters, self._checkpoints, strict=True):
             limb_filter.rollback(checkpoint)
-        self.refresh()
+        self.refresh_estimates()
 
     def take_over(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
         """Use what the filters of another bank have identified, and the velocities of its motors.
@@ -341,9 +341,9 @@ class LimbBank:
         self.visited.take_over(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
             mine.take_over(theirs, columns)
-        self._open_estimates(self._next_buffer.copy())
+        self._begin_estimates(self._next_buffer.copy())
         self._next.dry_friction[:] = other.estimates.dry_friction
-        self.refresh()
+        self.refresh_estimates()
 
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
         """Go on in the place of another bank, in the midst of its windows; ``columns`` of :meth:`take_over`."""
@@ -355,7 +355,7 @@ class LimbBank:
         self.visited.take_over(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
             mine.continue_from(theirs, columns)
-        self.refresh()
+        self.refresh_estimates()
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
@@ -364,20 +364,20 @@ class LimbBank:
             delay[limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
         return delay
 
-    def publish(self) -> None:
+    def publish_estimates(self) -> None:
         """Let all limbs' newest estimates count."""
         self.estimates = self._next
         self.buffer: FloatArray = self._next_buffer
 
-    def refresh(self) -> None:
+    def refresh_estimates(self) -> None:
         """Take over what has been changed in the filters from outside."""
-        self._open_estimates(self._next_buffer.copy())
+        self._begin_estimates(self._next_buffer.copy())
         for index in range(len(self.limbs)):
-            self._gather(index)
+            self._update_estimates(index)
         self._share_offset()
-        self.publish()
+        self.publish_estimates()
 
-    def _open_estimates(self, buffer: FloatArray) -> None:
+    def _begin_estimates(self, buffer: FloatArray) -> None:
         """Estimates that nobody uses yet, and that may be changed."""
         self._next_buffer: FloatArray = buffer
         self._next = view(LimbEstimates, buffer)
@@ -385,22 +385,22 @@ class LimbBank:
     def _evaluate_limb(self, index: int, links: FloatArray) -> FloatArray:
         """Balance of momentum of a limb over the newest window: buffer of its filter."""
         memory, _, table, limb_window = self.filters[index].buffers
-        self.dynamics.of_limb(links, self._places[index][0], table, memory, limb_window)
+        self.dynamics.balance_of_limb(links, self._places[index][0], table, memory, limb_window)
         self._used.add(index)
         return limb_window
 
-    def _step(self, index: int, window: Window, links: FloatArray, frozen: bool) -> bool:
+    def _step_filter(self, index: int, window: Window, links: FloatArray, frozen: bool) -> bool:
         limb, one = self.limbs[index], self.filters[index]
         limb_window = self._evaluate_limb(index, links)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
-        resting = fastest < _RESTING_SPEED
+        resting = fastest < _MAX_RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             self._used.discard(index)
             return False
         if self._rippling.size:
             ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
             variance = one.memory.model_error_variance
-            np.maximum(variance, _RIPPLE_PART**2 * (ripple**2).sum(axis=1), out=variance)
+            np.maximum(variance, _MIN_STD_OVER_RIPPLE**2 * (ripple**2).sum(axis=1), out=variance)
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
@@ -411,17 +411,17 @@ class LimbBank:
         self.unexplained[:, limb.joints] = one.now.unexplained
         return True
 
-    def _gather(self, index: int, measured_at: float = math.nan) -> str:
+    def _update_estimates(self, index: int, measured_at: float = math.nan) -> str:
         """Law and model error of a limb's motors, and their covariance joint by joint.
 
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
         place, rows = self._places[index][0], self.visited.rows
-        if gather_limb(place, *one.buffers, measured_at, rows, self._next_buffer):
+        if write_limb_estimates(place, *one.buffers, measured_at, rows, self._next_buffer):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"
-        self._gather(index)
+        self._update_estimates(index)
         return mended
 
     def inflate_covariance(self, limbs: int) -> None:

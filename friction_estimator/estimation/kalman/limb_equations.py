@@ -25,22 +25,22 @@ from friction_estimator.linear_algebra import bounded, cholesky, solve_lower, so
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
-_MOMENTUM_NOISE = 1e-5
+_MIN_MOMENTUM_STD = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
-_LEAST_BIAS_VARIANCE = 1e-12
+_MIN_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
 MODEL_ERROR_TIME = 0.2
 """Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
-_MODEL_ERROR_FLOOR = 0.1
+_MIN_STD_OVER_PRIOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``KalmanConfig.model_error_std``: no law is exact."""
-_MODEL_ERROR_PART = 0.02
+_MIN_STD_OVER_LAW = 0.02
 """Another lower bound, over the root mean square of the law's torque, up to ``KalmanConfig.model_error_std``."""
-_PRESLIDING_PART, _CLEARLY = 0.08, 2.0
+_MIN_STD_OVER_PRESLIDING, _MIN_PRESLIDING_SIGMAS = 0.08, 2.0
 """And one over what is clearly a torque of presliding, by this many sigma: two presliding distances represent others to
 this part."""
-_LEAST_SHOWN = 0.2
+_MIN_SHOWN_PART = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
-_LARGEST_DECREASE = 0.5
+_MAX_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
 MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest, and on what one window adds to it."""
@@ -75,7 +75,7 @@ class LimbNow(NamedTuple):
     free_at_rest : (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the
         motor is not known yet; else zero
     innovation, innovation_covariance : (m,), (m, m) of the momentum
-    consistency : (m,) squared innovation over its variance; NaN before a window
+    nis : (m,) normalised innovation squared: over its variance; NaN before a window
     unexplained : (2, m) torque of the motors that their laws do not explain [N m], and its variance while the laws hold
     """
 
@@ -83,7 +83,7 @@ class LimbNow(NamedTuple):
     free_at_rest: Vector
     innovation: Vector
     innovation_covariance: Matrix
-    consistency: Vector
+    nis: Vector
     unexplained: Matrix
 
 
@@ -132,7 +132,7 @@ def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, dura
 
 
 @kernel
-def _judge_rest(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
+def _update_rest_evidence(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
     """Add to the log-likelihood ratio of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
@@ -182,7 +182,7 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
             P[a, j] = P[j, a] = cross[a, j]
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * window.force_variance[a, b]
-        P[a, a] += _MOMENTUM_NOISE**2
+        P[a, a] += _MIN_MOMENTUM_STD**2
 
 
 @kernel
@@ -213,7 +213,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
         now.innovation[a] = window.momentum[a] - x[a]
         for b in range(m):
             now.innovation_covariance[a, b] = P[a, b] + window.momentum_covariance[a, b]
-    _judge_rest(memory, now, window)
+    _update_rest_evidence(memory, now, window)
     normalised = solve_positive(now.innovation_covariance, now.innovation.reshape((m, 1)))[0]
     distance = 0.0
     for a in range(m):
@@ -221,7 +221,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
         variance = now.innovation_covariance[a, a]
         noise = T * T * window.force_variance[a, a] + window.momentum_covariance[a, a]
         lasting = (1.0 - 1.0 / window.lasting_factor[a]) * noise  # errors that last do not average out over windows
-        now.consistency[a] = now.innovation[a] ** 2 / (variance - lasting)
+        now.nis[a] = now.innovation[a] ** 2 / (variance - lasting)
     return distance
 
 
@@ -263,7 +263,7 @@ def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatAr
         innovation[i] = reading[i] - x[first + i]
         for j in range(6):
             S[i, j] = P[first + i, first + j]
-        S[i, i] += max(variance[i], _LEAST_BIAS_VARIANCE)
+        S[i, i] += max(variance[i], _MIN_BIAS_VARIANCE)
     correct_limb(x, P, first, innovation, S, x.size)
 
 
@@ -323,13 +323,13 @@ def adapt_model_error(
         if own != 0.0:
             memory.law_power[i] += part * ((torque / own) ** 2 - memory.law_power[i])
         shown = variance[i] - P[m + i, m + i]
-        if shown > _LEAST_SHOWN * variance[i] and now.stick_variance[i] < variance[i]:
-            variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_LARGEST_DECREASE)
-        least = max(_MODEL_ERROR_FLOOR**2 * initial, min(_MODEL_ERROR_PART**2 * memory.law_power[i], initial))
-        built_up = max(built_up - _CLEARLY * math.sqrt(max(spread, 0.0)), 0.0)
+        if shown > _MIN_SHOWN_PART * variance[i] and now.stick_variance[i] < variance[i]:
+            variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_MAX_DECREASE)
+        least = max(_MIN_STD_OVER_PRIOR**2 * initial, min(_MIN_STD_OVER_LAW**2 * memory.law_power[i], initial))
+        built_up = max(built_up - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(spread, 0.0)), 0.0)
         if built_up > 0.0:
             loaded = max(window.dry_friction[i] / max(plateau, built_up), 1.0)
-            least = max(least, (_PRESLIDING_PART * loaded * built_up) ** 2)
+            least = max(least, (_MIN_STD_OVER_PRESLIDING * loaded * built_up) ** 2)
         variance[i] = max(variance[i], least)
 
 

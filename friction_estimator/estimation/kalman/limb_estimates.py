@@ -15,16 +15,16 @@ from friction_estimator.linear_algebra import bounded, is_covariance
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
 
-_SCALES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0
-_WEIGHTS = 0.5, 0.113, 0.145, 0.12, 0.074, 0.048
+_ASYMMETRIES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0
+_ASYMMETRY_WEIGHTS = 0.5, 0.113, 0.145, 0.12, 0.074, 0.048
 """Differences of the friction between the directions, over their prior, and their probabilities."""
-_WITH_OFFSET = 0.1, 0.5
+_OFFSET_SHARES = 0.1, 0.5
 """Part of the torque sensors that have an offset: few or many, as likely."""
 _PASSED_FOR_FRICTION = 0.15
 """Constant errors of model and sensors that are taken for friction, over the dry friction: what is found on random
 robots without any difference between the directions."""
-_TINY, _FINEST = 1e-300, 1e-12
-_LEAST_SHOWN = 0.01
+_MIN_LIKELIHOOD, _MIN_VARIANCE = 1e-300, 1e-12
+_MIN_SHOWN_PART = 0.01
 """Part of the variance of an offset that data must have taken away before it counts."""
 
 
@@ -42,7 +42,7 @@ class LimbEstimates(NamedTuple):
     calibration_without_wrenches : (n,) the torque of all but the wrenches, which are calibrated apart [N m]
     offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
     one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`share_offset` [N m], [(N m)^2]
-    consistency : (n,) squared innovation over its variance, NaN before the first window
+    nis : (n,) normalised innovation squared: over its variance; NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
     stick_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
@@ -64,7 +64,7 @@ class LimbEstimates(NamedTuple):
     offset_variance: Vector
     one_sided: Vector
     one_sided_variance: Vector
-    consistency: Vector
+    nis: Vector
     measured_at: Vector
     sliding_variance: Vector
     stick_part: Vector
@@ -86,7 +86,7 @@ def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
         "wrench_gain": (k, 6), "parameters_sigma": (n, p),
     }  # fmt: skip
     empty = LimbEstimates(*(np.zeros(shapes.get(name, n)) for name in LimbEstimates._fields))
-    empty.consistency[:], empty.measured_at[:] = np.nan, -math.inf
+    empty.nis[:], empty.measured_at[:] = np.nan, -math.inf
     return empty
 
 
@@ -173,7 +173,7 @@ def _write_calibration(
             variance += spread[j] * columns[a, calibration + j]
         out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
         out.calibration_without_wrenches[joint] = without_wrenches
-        out.consistency[joint], out.measured_at[joint] = now.consistency[a], time
+        out.nis[joint], out.measured_at[joint] = now.nis[a], time
         own = first.effort_offset + a
         out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
     for number in range(place.feet.size):
@@ -183,7 +183,7 @@ def _write_calibration(
 
 
 @kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
-def gather_limb(
+def write_limb_estimates(
     place: LimbPlace,
     memory: LimbMemory,
     now: LimbNow,
@@ -248,23 +248,23 @@ def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
     offset_std : (n,) prior of the torque sensors' errors [N m]
     asymmetry_std : prior of ``a``; zero: both directions have the same friction
     """
-    n, shares, cases = dry.size, len(_WITH_OFFSET), len(_SCALES) * len(_WITH_OFFSET)
+    n, shares, cases = dry.size, len(_OFFSET_SHARES), len(_ASYMMETRIES) * len(_OFFSET_SHARES)
     means, squares, evidence, passed = np.zeros((cases, n)), np.zeros((cases, n)), np.zeros(cases), np.zeros(n)
     for case in range(cases):
-        scale, share = _SCALES[case // shares] * asymmetry_std, _WITH_OFFSET[case % shares]
-        evidence[case] = math.log(_WEIGHTS[case // shares])
+        scale, share = _ASYMMETRIES[case // shares] * asymmetry_std, _OFFSET_SHARES[case % shares]
+        evidence[case] = math.log(_ASYMMETRY_WEIGHTS[case // shares])
         for joint in range(n):
             difference, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
             shown = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
-            if not shown > _LEAST_SHOWN:
+            if not shown > _MIN_SHOWN_PART:
                 squares[case, joint] = difference
                 continue
             value, others = out.offset[joint] / shown, out.offset_variance[joint] / shown  # without the prior
             passed[joint] = shown * (_PASSED_FOR_FRICTION * dry[joint]) ** 2
-            others += passed[joint] + _FINEST
+            others += passed[joint] + _MIN_VARIANCE
             alone, both = others + difference, others + difference + prior
             right = (1.0 - share) * math.exp(-0.5 * value * value / alone) / math.sqrt(alone)
-            wrong = max(share * math.exp(-0.5 * value * value / both) / math.sqrt(both), _TINY)
+            wrong = max(share * math.exp(-0.5 * value * value / both) / math.sqrt(both), _MIN_LIKELIHOOD)
             evidence[case] += math.log(right + wrong)
             for part, variance in ((right / (right + wrong), alone), (wrong / (right + wrong), both)):
                 mean = difference / variance * value

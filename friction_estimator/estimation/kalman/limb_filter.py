@@ -25,9 +25,9 @@ from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.records import allocate, buffer_of, pack, view
 from friction_estimator.types import FloatArray, IntArray
 
-_IMPACT = 10.0
+_IMPACT_VARIANCE_FACTOR = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
-_CHANGE_TIME = 0.025
+_MIN_CHANGE_DURATION = 0.025
 """Impacts of the same direction for this long mean that something has changed [s]: landings are shorter."""
 _CHANGE_RATIO = 0.5
 """Standard deviation added to each parameter of a law that has changed, over its value: the next windows decide."""
@@ -35,14 +35,14 @@ _MAX_IMPACT_DURATION = 0.25
 """Impacts of any direction for this long mean that something has changed, too [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
-_DOUBT = 10.0
+_NEW_TERM_INFLATION = 10.0
 """Factor on the covariance of what was learned with a law that lacked a term: the errors of that law are in it. The
 errors of the case `ripple` are smallest with 10 and 30."""
-_COPY_PERIOD = 1.0
+_CHECKPOINT_PERIOD = 1.0
 """Time between two copies of what was learned, to go back to [s]: a copy costs less than a hundredth of a window."""
-_COPIES = 7
+_CHECKPOINT_COUNT = 7
 """Number of copies: the oldest one is from before an error of a sensor that is found within some seconds."""
-_FEWEST_COHERENT, _COHERENT = 2, 0.6
+_MIN_COHERENT_WINDOWS, _MIN_COHERENCE = 2, 0.6
 """Number of windows, and squared sum of their unexplained impulses over the sum of their squares and that number, above
 which the impulses agree: one when all are the same."""
 
@@ -76,8 +76,8 @@ class ImpactDetector:
     @property
     def is_change(self) -> bool:
         """True when the row is long, and its windows agree or it is very long."""
-        agree = self._count >= _FEWEST_COHERENT and self._coherent > _COHERENT * self._distance
-        return (agree and self._duration >= _CHANGE_TIME) or self._duration > _MAX_IMPACT_DURATION
+        agree = self._count >= _MIN_COHERENT_WINDOWS and self._coherent > _MIN_COHERENCE * self._distance
+        return (agree and self._duration >= _MIN_CHANGE_DURATION) or self._duration > _MAX_IMPACT_DURATION
 
     @property
     def force(self) -> FloatArray:
@@ -127,7 +127,7 @@ class LimbFilter:
         self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
         self.running, self._is_first, self._impacts = False, True, ImpactDetector(m)
         self.evidence = LimbEvidence(layout)
-        self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_COPIES)
+        self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
         self._checkpoint_time = math.nan
         self.reset_to_prior()
 
@@ -144,8 +144,8 @@ class LimbFilter:
         self.reset()
 
     def checkpoint(self, time: float) -> None:
-        """Keep all that was learned, at a time [s] at which it is sound; once in ``_COPY_PERIOD``."""
-        if not 0.0 <= time - self._checkpoint_time < _COPY_PERIOD:
+        """Keep all that was learned, at a time [s] at which it is sound; once in ``_CHECKPOINT_PERIOD``."""
+        if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
             self._checkpoint_time = time
             self._checkpoints.append((self._buffer.copy(), self.windows))
 
@@ -159,14 +159,14 @@ class LimbFilter:
         if not self._checkpoints:
             return None
         newest = len(self._checkpoints) - 1  # up to one period old
-        return self._checkpoints[int(max(newest - age / _COPY_PERIOD, 0.0))]
+        return self._checkpoints[int(max(newest - age / _CHECKPOINT_PERIOD, 0.0))]
 
     def settled_before(self, age: float) -> LimbMemory | None:
         """What was learned at least this time ago [s]; None for a filter that is not certain of its sensors yet.
 
         That is one which has not learned for as long as its checkpoints reach.
         """
-        checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _COPIES else None
+        checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _CHECKPOINT_COUNT else None
         return None if checkpoint is None else view(LimbMemory, checkpoint[0])
 
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
@@ -181,7 +181,7 @@ class LimbFilter:
     def recover(self) -> str:
         """Go back to the newest checkpoint, once, else to the prior; what was done, in words."""
         if self.rollback(self._checkpoints[-1] if self._checkpoints else None):
-            return f"goes back to what it had learned up to {_COPY_PERIOD:g} s before"
+            return f"goes back to what it had learned up to {_CHECKPOINT_PERIOD:g} s before"
         return "starts anew from its prior"
 
     def take_over(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
@@ -207,7 +207,7 @@ class LimbFilter:
         """Use states of another filter, and what it has found of the model error."""
         learned = here >= self._head.stop
         all_known = learned.sum() == self.layout.size - self._head.stop
-        doubt = np.where(learned & (not all_known), math.sqrt(_DOUBT), 1.0)
+        doubt = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
         self.replace(here, other.state[there], np.outer(doubt, doubt) * other.covariance[np.ix_(there, there)])
         for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
             mine[:] = known
@@ -219,7 +219,7 @@ class LimbFilter:
         self.evidence.interrupt()
         self._impacts = ImpactDetector(self._joints)
         self._is_first = True
-        self.now.consistency[:], self.now.stick_variance[:] = np.nan, 0.0
+        self.now.nis[:], self.now.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)
         self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
@@ -307,7 +307,7 @@ class LimbFilter:
         """Inflate the covariance of the momentum after an impact, at landing for instance; the rest stays as it is."""
         rows = self._momentum
         unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
-        self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT * unexplained)
+        self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
     def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""

@@ -50,7 +50,7 @@ class LimbSchedule:
         """Drop the window that waits to be used."""
         self._work: Iterator[None] | None = None
 
-    def open(self, window: Window, usable: bool) -> None:
+    def begin_window(self, window: Window, usable: bool) -> None:
         """A window is complete; every :meth:`step` from now on does a part of its work."""
         self._work = self._parts(window, usable)
         self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
@@ -63,7 +63,7 @@ class LimbSchedule:
         for _ in range(self._stride):
             if next(self._work, True):
                 self._work = None
-                self._bank.publish()
+                self._bank.publish_estimates()
                 return True
         return False
 
@@ -76,9 +76,9 @@ class LimbSchedule:
 
     def _parts(self, window: Window, usable: bool) -> Iterator[None]:
         bank = self._bank
-        bank.open(window)
+        bank.begin_window(window)
         yield
-        bank.evaluate(window)
+        bank.evaluate_dynamics(window)
         yield
         position = bank.dynamics.position_columns()
         yield
@@ -86,7 +86,7 @@ class LimbSchedule:
         for group in self._groups:
             yield
             for limb in group:
-                bank.use(limb, window, links, usable, self._frozen)
+                bank.step_limb(limb, window, links, usable, self._frozen)
         yield
-        bank.gather(window.time)
+        bank.finish_window(window.time)
         yield

@@ -29,21 +29,21 @@ WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
 _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
-_OFFSET_PART = 0.005
+_OFFSET_OVER_LIMIT = 0.005
 """Standard deviation of a torque sensor's constant error, over the effort limit: that of usual strain gauges."""
-_ARMATURE_TIME, _ARMATURE_PART = 3e-4, 0.1
+_ARMATURE_OVER_LIMIT, _ARMATURE_OVER_GIVEN = 3e-4, 0.1
 """Standard deviations of a rotor inertia that the configuration lacks, over the effort limit [s^2], and of one that it
 gives, over its value: motors of humanoids accelerate their rotors by 1e3 to 1e5 rad/s^2, and the first is the root
 mean square over all powers of ten in between."""
-_DEFLECTION = 0.0075
+_DEFLECTION_AT_LIMIT = 0.0075
 """Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
-CHANGED, SLIP = 4.0, 0.1
+CHANGED_FACTOR, SLIP_STD = 4.0, 0.1
 """Errors of a sensor or link that has changed, over usual ones; and standard deviation of an encoder's slip [rad]."""
 UNIFORM_VARIANCE = 1.0 / 3.0
 """Variance of what may be anywhere between -1 and 1: a strain, or the friction at rest over its largest size."""
-_LEVER = 0.3
+_WEIGHT_LEVER = 0.3
 """Of the robot's weight, for the strength of motors without effort limit [m]."""
-_STEPS, _MET = 4, 1e-9
+_MAX_STEPS_PER_BOUND, _BOUND_TOLERANCE = 4, 1e-9
 """Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
 deviation."""
 
@@ -93,12 +93,12 @@ class MotorPriors:
     def of(robot: RobotModel) -> MotorPriors:
         """Priors in proportion to the effort limits of the URDF.
 
-        A joint without a limit is taken for as strong as the robot's weight on a lever of :data:`_LEVER`.
+        A joint without a limit is taken for as strong as the robot's weight on a lever of :data:`_WEIGHT_LEVER`.
         """
-        strength = np.where(np.isfinite(robot.effort_limit), robot.effort_limit, _LEVER * robot.weight)
+        strength = np.where(np.isfinite(robot.effort_limit), robot.effort_limit, _WEIGHT_LEVER * robot.weight)
         given = robot.armature
-        armature = np.where(given > 0.0, _ARMATURE_PART * given, _ARMATURE_TIME * strength)
-        return MotorPriors(_OFFSET_PART * strength, armature, _DEFLECTION / strength)
+        armature = np.where(given > 0.0, _ARMATURE_OVER_GIVEN * given, _ARMATURE_OVER_LIMIT * strength)
+        return MotorPriors(_OFFSET_OVER_LIMIT * strength, armature, _DEFLECTION_AT_LIMIT / strength)
 
 
 @record
@@ -197,8 +197,8 @@ class LimbStateLayout:
         """Covariance (c, c) of the calibration after a change whose cause is not known: sensors, links and encoders."""
         part, free = self.calibration, self.prior_std[self["effort_offset"]] > 0.0
         slip = np.zeros(self.size)
-        slip[self["position_offset"]] = SLIP * free
-        return np.asarray(CHANGED**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
+        slip[self["position_offset"]] = SLIP_STD * free
+        return np.asarray(CHANGED_FACTOR**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
 
     def calibration_of(self, joint: int) -> IntArray:
         """States (8,) of a joint: :data:`~friction_estimator.laws.identified.CALIBRATION`."""
@@ -332,8 +332,8 @@ def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None
                 for other in range(b):
                     M[row, other] += bounds[row, j] * shift[other, j]
     binding, count, force = np.empty(b, dtype=np.int64), 0, np.zeros((0, 1))
-    for _ in range(_STEPS * b):
-        worst, least = -1, -_MET
+    for _ in range(_MAX_STEPS_PER_BOUND * b):
+        worst, least = -1, -_BOUND_TOLERANCE
         for row in range(b):
             if M[row, row] > 0.0:
                 left = value[row]

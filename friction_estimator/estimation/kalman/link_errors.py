@@ -23,7 +23,7 @@ from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Block, Dynamics, FloatArray, Matrix, Vector
 
-_MEMORY = 1.0
+_POWER_MEMORY = 1.0
 """Time over which the square difference of both accelerations is averaged [s]."""
 
 
@@ -84,7 +84,7 @@ class LinkErrors:
             before[1],
             acceleration,
             self._power,
-            min(window.duration / _MEMORY, 1.0),
+            min(window.duration / _POWER_MEMORY, 1.0),
         )
         at_start = self._columns(before[0], before[1] + missing)
         columns = 0.5 * (at_start + self._columns(dynamics, acceleration + missing))

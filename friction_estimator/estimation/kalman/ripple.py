@@ -23,30 +23,30 @@ PERIOD = 1.0
 """Interval between two looks at the sums [s]."""
 _BLOCK = 20
 """Windows of a motor that are added together: its sums then stay in the cache of the processor."""
-_LONGEST = 6000.0
+_MAX_WINDOWS = 6000.0
 """Windows with a moving motor after which the search ends: a minute of walking."""
-_MOVING = 0.02
+_MIN_SPEED = 0.02
 """Slower motors show nothing [rad/s]."""
-_LARGEST = 5.0
+_MAX_SIGMAS = 5.0
 """Torques that are not explained count up to this many of their standard deviations: impacts are larger."""
-_PERIODS = 2.0
+_MIN_PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
-_CLEAR = 80.0
+_MIN_LOG_RATIO = 80.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
-_SMALL = 0.03
+_MIN_AMPLITUDE = 0.03
 """And when it is at least this part of the friction. Other errors of the law explain less."""
-_ALIKE, _SPREAD = 0.7, 0.7
+_MIN_QUARTILE, _MAX_SPREAD = 0.7, 0.7
 """And when motors are alike: in three quarters of them its part of the friction is at least this many times that of all
 together, and the standard deviation of the parts is at most this many times their mean. A law that is wrong at some
 positions looks like a ripple, too, but of a few motors; coarse encoders do, but of all sizes (0.77 and more of the
 mean with 14 bits, 0.4 to 0.5 with a ripple of 30 %)."""
-_FEWEST = 4
-"""And when at least this number of motors have moved through :data:`_PERIODS`: with fewer, an error of the law may look
-the same."""
-_SAME = 2
+_MIN_MOTORS = 4
+"""And when at least this number of motors have moved through :data:`_MIN_PERIODS`: with fewer, an error of the law may
+look the same."""
+_MAX_DIFFERENCE = 2
 """And when the look before showed the same, up to this difference: the first seconds of motion show what goes again."""
-_NEAR, _BETTER, _TIMES = 8, 10.0, 1.01
+_MAX_CORRECTION, _MIN_GAIN, _MIN_RATIO = 8, 10.0, 1.01
 """Another number replaces the one in use if it is at most this far from it, and its log-likelihood exceeds this many
 times that of the other by this."""
 
@@ -72,13 +72,13 @@ def add_window(
     """
     for motor in range(position.size):
         torque, variance, F = unexplained[0, motor], unexplained[1, motor], 0.0
-        if not (abs(speed[motor]) > _MOVING and torque * torque < math.inf and variance > 0.0):
+        if not (abs(speed[motor]) > _MIN_SPEED and torque * torque < math.inf and variance > 0.0):
             continue
         sigma, now = math.sqrt(variance), seen[motor]
         count = int(now[0]) if 0.0 <= now[0] < _BLOCK else 0  # a broken state must not become a place in memory
         for j in range(parameters.shape[1]):
             F += regressor[motor, j] * parameters[motor, j] / sigma
-        y = min(max(torque / sigma, -_LARGEST), _LARGEST)
+        y = min(max(torque / sigma, -_MAX_SIGMAS), _MAX_SIGMAS)
         block[motor, count, 0], block[motor, count, 1] = math.sin(position[motor]), math.cos(position[motor])
         block[motor, count, 2] = F * y
         now[1] += y * y
@@ -115,7 +115,7 @@ class RippleSearch:
     @property
     def is_over(self) -> bool:
         """True when a ripple would have been found by now."""
-        return bool(self._seen[:, 5].max() > _LONGEST)
+        return bool(self._seen[:, 5].max() > _MAX_WINDOWS)
 
     def add(
         self,
@@ -150,7 +150,7 @@ class RippleSearch:
         """
         _, unexplained, friction, _, _, count = self._seen.T
         turns = self.visited()[1][:, None] / (2.0 * np.pi)
-        shown = (np.arange(1, MOST + 1) * turns > _PERIODS) & (unexplained * friction > 0.0)[:, None]
+        shown = (np.arange(1, MOST + 1) * turns > _MIN_PERIODS) & (unexplained * friction > 0.0)[:, None]
         squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * shown
         explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
         rest = (
@@ -158,17 +158,17 @@ class RippleSearch:
         )
         ratios = 0.5 * explained / np.where(shown, rest, 1.0)
         ratio = ratios.sum(axis=0)
-        first, last = (max(known - _NEAR - 1, 0), known + _NEAR) if known else (0, MOST)
+        first, last = (max(known - _MAX_CORRECTION - 1, 0), known + _MAX_CORRECTION) if known else (0, MOST)
         best = first + int(ratio[first:last].argmax())
         if known:
-            return best + 1 if ratio[best] > max(_CLEAR, _TIMES * ratio[known - 1] + _BETTER) else known
+            return best + 1 if ratio[best] > max(_MIN_LOG_RATIO, _MIN_RATIO * ratio[known - 1] + _MIN_GAIN) else known
         here = shown[:, best]
-        clear = ratio[best] > _CLEAR and here.sum() >= _FEWEST
+        clear = ratio[best] > _MIN_LOG_RATIO and here.sum() >= _MIN_MOTORS
         if clear:
             squares, all_squares = explained[here, best], 0.5 * friction[here]
             part = math.sqrt(squares.sum() / all_squares.sum())
             parts = np.sqrt(squares / all_squares)
-            alike = np.quantile(parts, 0.25) > _ALIKE * part and parts.std() < _SPREAD * parts.mean()
-            clear = part > _SMALL and alike
+            alike = np.quantile(parts, 0.25) > _MIN_QUARTILE * part and parts.std() < _MAX_SPREAD * parts.mean()
+            clear = part > _MIN_AMPLITUDE and alike
         before, self._seen_before = self._seen_before, best if clear else -math.inf
-        return best + 1 if clear and abs(best - before) <= _SAME else 0
+        return best + 1 if clear and abs(best - before) <= _MAX_DIFFERENCE else 0

@@ -184,9 +184,9 @@ class MotionSmoother:
         return self._smoothers[key]
 
 
-_MOTION_MEMORIES = 5.0
+_LOOKAHEAD_MEMORIES = 5.0
 """Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""
-_BLOCK = 0.5
+_BLOCK_DURATION = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
 
 
@@ -255,9 +255,9 @@ class KalmanSmoother:
         self.stage = KalmanFriction(config, robot, health, self._given)
         self._evaluating = KalmanFriction(config, robot, health, self._given)
         self._evaluating.frozen = True
-        self._ahead = _MOTION_MEMORIES * MOTION_MEMORY
+        self._ahead = _LOOKAHEAD_MEMORIES * MOTION_MEMORY
         self._lag = lag
-        self._block = max(_BLOCK, 0.5 * lag)
+        self._block = max(_BLOCK_DURATION, 0.5 * lag)
         self._clear()
 
     def _clear(self) -> None:
@@ -279,7 +279,7 @@ class KalmanSmoother:
         self._motion.step(frame.position, frame.velocity, frame.dt)
         self._sensed.append(_Sensed(frame, attitude, phase, dynamics))
         self._unsmoothed += frame.dt
-        if self._unsmoothed < self._ahead + _BLOCK:
+        if self._unsmoothed < self._ahead + _BLOCK_DURATION:
             return []
         self._identify(len(self._sensed) - round(self._ahead / self._unsmoothed * len(self._sensed)))
         if self.stage.time - self._waiting[0].time < self._lag + self._block:

@@ -51,17 +51,17 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-_LOAD_PRESLIDING = 0.1
+_PRESLIDING_OVER_LOAD_FRICTION = 0.1
 """Part of the friction by the load that the terms of presliding miss, in the root mean square: where the load keeps its
 sign, friction that lags behind the velocity passes for a gain of the motor torque. Knees of random robots need 0.1."""
-_LOOK_PERIOD = 0.5
+_PRESLIDING_PERIOD = 0.5
 """Interval between two looks for presliding [s]."""
 _RIPPLE_FOUND = (
     "Ripple: the friction has {} periods a turn. Identification goes on with the ripple, which saved parameters "
     "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
-_STALE = 3.0
+_MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
 
@@ -76,7 +76,7 @@ def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: Floa
     speed = np.full(load.size, DRY_SPEED)
     phi = laws.regressor(speed, load) - laws.regressor(speed, np.zeros(load.size))
     by_load = np.asarray((phi * parameters).sum(axis=1))
-    return (_LOAD_PRESLIDING * by_load) ** 2
+    return (_PRESLIDING_OVER_LOAD_FRICTION * by_load) ** 2
 
 
 class KalmanFriction:
@@ -176,7 +176,7 @@ class KalmanFriction:
         unmodelled = self.unmodelled_variance
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
-        oldest = self.time - _STALE * self._window_length
+        oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
         settings = FrameSettings(
             phase.contact, self.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
         )
@@ -196,7 +196,7 @@ class KalmanFriction:
             friction, sigma = self._correct(frame, attitude, phase, dynamics, motion)
         estimates = self.bank.estimates
         return JointFriction(
-            friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.consistency,
+            friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.nis,
             estimates.calibration_torque, disturbed, self._law,
         )  # fmt: skip
 
@@ -239,7 +239,7 @@ class KalmanFriction:
 
     def _look_for_presliding(self) -> None:
         """Leave the terms of presliding as soon as the data show that no motor has any."""
-        due = not self._presliding_known and self.time - self._looked_at >= _LOOK_PERIOD
+        due = not self._presliding_known and self.time - self._looked_at >= _PRESLIDING_PERIOD
         if due and not self.frozen and not self._sensors_wrong:
             self._looked_at = self.time
             if self.bank.shows_no_presliding():
@@ -281,7 +281,7 @@ class KalmanFriction:
         self.bank.visited.visit(newest.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
-        self._schedule.open(window, self._noise.ready)
+        self._schedule.begin_window(window, self._noise.ready)
 
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what the terms of presliding miss, from the motor torques of a window."""
@@ -433,7 +433,7 @@ class KalmanFriction:
         everywhere = self._distances and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():
             self._drop_presliding()
-        self.bank.refresh()
+        self.bank.refresh_estimates()
         self._publish_law()
 
     def _ripples_of(self, identified: IdentifiedParameters, there: list[int]) -> FloatArray:

@@ -10,9 +10,9 @@ import numpy as np
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.types import FloatArray
 
-_WINDOWS = 7
+_MIN_WINDOWS = 7
 """A foot is in the air when the force was small and steady for this many windows; the middle one gives the bias."""
-_STEADY = 6.0
+_MAX_RANGE = 6.0
 """Range of the windows' mean forces, in standard deviations of one mean."""
 
 
@@ -49,7 +49,7 @@ class UnloadedFeet:
 
     def reset(self) -> None:
         """Nothing is known."""
-        self._last: deque[FloatArray] = deque(maxlen=_WINDOWS)
+        self._last: deque[FloatArray] = deque(maxlen=_MIN_WINDOWS)
         self._small_windows = [0] * self._count
         self.unloaded = [False] * self._count
         self.contact_transition = [True] * self._count
@@ -62,7 +62,7 @@ class UnloadedFeet:
             small = -self._small < lowest[foot] and highest[foot] < self._small and fresh
             small = small and float(np.abs(window.wrenches[foot, :2]).max()) < self._small
             self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
-            unloaded = self._small_windows[foot] >= _WINDOWS and self._steady(foot, window.readings[1 + foot])
+            unloaded = self._small_windows[foot] >= _MIN_WINDOWS and self._steady(foot, window.readings[1 + foot])
             self.unloaded[foot] = unloaded
             self.contact_transition[foot] = not unloaded and lowest[foot] < self._firm_force
         return self._last[len(self._last) // 2]
@@ -70,4 +70,4 @@ class UnloadedFeet:
     def _steady(self, foot: int, readings: float) -> bool:
         """Whether the mean normal forces of the last windows differ by their noise only."""
         means = [wrenches[foot, 2] for wrenches in self._last]
-        return bool(max(means) - min(means) <= _STEADY * self._force_std / math.sqrt(max(readings, 1.0)))
+        return bool(max(means) - min(means) <= _MAX_RANGE * self._force_std / math.sqrt(max(readings, 1.0)))

@@ -20,11 +20,11 @@ from friction_estimator.records import allocate, packed, record, set_scalars, vi
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Block, Dynamics, FloatArray, IndexTable, Indices, Matrix, Vector
 
-_FINEST_MOMENTUM = 1e-5
-_FINEST_DURATION = 1e-9
+_MIN_MOMENTUM_STD = 1e-5
+_MIN_DURATION = 1e-9
 DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
-_KNOWN = 0.5
+_MAX_SPREAD_OF_KNOWN_FRICTION = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
 CORRELATION_TIME = 0.1
 """Time for which errors of readings and model last while a joint moves [s]: velocities that lag, torques that are
@@ -80,7 +80,7 @@ def errors_that_last(speed: float, duration: float) -> float:
 
     A joint at rest has a friction that may be anything, and no errors of motion that would last.
     """
-    lasting = max(CORRELATION_TIME / max(duration, _FINEST_DURATION), 1.0)
+    lasting = max(CORRELATION_TIME / max(duration, _MIN_DURATION), 1.0)
     return 1.0 + (lasting - 1.0) * (1.0 - stick_probability(speed, 0.0))
 
 
@@ -164,7 +164,7 @@ def limb_momentum(place: LimbPlace, window: Window, end: WindowEnd, p: FloatArra
                 value += end.gyro_lever[rows[a], axis] * std**2 * end.gyro_lever[rows[b], axis]
             value *= math.sqrt(lasting[rows[a]] * lasting[rows[b]])
             covariance[a, b] = covariance[b, a] = value
-        covariance[a, a] += _FINEST_MOMENTUM**2
+        covariance[a, a] += _MIN_MOMENTUM_STD**2
 
 
 @kernel
@@ -252,7 +252,7 @@ def _foot_terms(
 
 
 @kernel("[LimbPlace] [FilterTable] [Window] [WindowEnd] [WindowEnd] [LinkColumns] [LimbMemory] V [LimbWindow]")
-def limb_terms(
+def limb_balance(
     place: LimbPlace,
     table: FilterTable,
     window: Window,
@@ -285,12 +285,12 @@ def limb_terms(
         for a in range(m):
             for b in range(m):
                 variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
-    rest_of_limb(place, first.law, end, state, memory.covariance, out)
+    friction_at_rest(place, first.law, end, state, memory.covariance, out)
     limb_momentum(place, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
-def rest_of_limb(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+def friction_at_rest(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
@@ -305,7 +305,7 @@ def rest_of_limb(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: F
             for j in range(p):
                 variance += phi[i] * P[first + i, first + j] * phi[j]
         mean, variance = max(mean, 0.0), max(variance, 0.0)
-        out.dry_is_known[a] = variance < _KNOWN**2 * mean * mean
+        out.dry_is_known[a] = variance < _MAX_SPREAD_OF_KNOWN_FRICTION**2 * mean * mean
         out.dry_friction[a] = math.sqrt(mean * mean + variance)
         out.rest_variance[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
 
@@ -357,7 +357,7 @@ class WindowDynamics:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
         return self._laws.regressor(self._dry_speed, self._robot.motors.torque(window.effort))
 
-    def advance(self, window: Window) -> FloatArray:
+    def evaluate(self, window: Window) -> FloatArray:
         """Evaluate the robot model at the end of a window.
 
         Returns
@@ -369,7 +369,7 @@ class WindowDynamics:
         speed: FloatArray = np.full(window.effort.size, np.inf)
         if before is not None:
             moved = end.position - before.end.position
-            speed = robot.motors.velocity(moved / max(window.duration, _FINEST_DURATION))
+            speed = robot.motors.velocity(moved / max(window.duration, _MIN_DURATION))
         dry = self._dry_regressor(window)
         self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
@@ -381,7 +381,7 @@ class WindowDynamics:
         return speed
 
     def position_columns(self) -> FloatArray:
-        """Torques (n, n) per error of the positions at the end of the window of :meth:`advance` [N m/rad]."""
+        """Torques (n, n) per error of the positions at the end of the window of :meth:`evaluate` [N m/rad]."""
         assert self._window is not None
         return self.links.of_positions(self._window, self._dynamics)
 
@@ -404,10 +404,10 @@ class WindowDynamics:
         limb_momentum(place[0], self._window_buffer, self._end, momentum, covariance)
         return momentum, covariance
 
-    def of_limb(
+    def balance_of_limb(
         self, links: FloatArray, place: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray
     ) -> None:
-        """Write the balance of momentum of a limb over the newest window, see :func:`limb_terms`; all are buffers."""
+        """Write the balance of momentum of a limb over the newest window, see :func:`limb_balance`; all are buffers."""
         assert self._window is not None
         set_scalars(LimbWindow, out, self._window.duration)
-        limb_terms(place, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)
+        limb_balance(place, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)

@@ -24,15 +24,15 @@ from friction_estimator.estimation.observers.momentum import Inputs
 from friction_estimator.records import packed, record, set_scalars, view
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
 
-_FEWEST, _MOST = 3, 1000
+_MIN_SAMPLES, _MAX_SAMPLES = 3, 1000
 """Samples of a window."""
-_TIMED = 9
+_SAMPLES_FOR_PERIOD = 9
 """Samples whose median distance gives the period."""
-_GAP = 2.5
+_MIN_GAP = 2.5
 """Distances of more than this many periods are gaps: what acted there is not known."""
-_PATIENCE = 10.0
+_MAX_LENGTHS = 10.0
 """A window that lasts for more of its lengths had a shorter period than the samples have now."""
-_FINEST = 1e-9
+_MIN_DURATION = 1e-9
 
 
 @record
@@ -215,7 +215,7 @@ def _summarise_window(
     _fill_weights(weights, inside, span.held)
     _fill_weights(trapezoid, inside, False)
     means[:] = 0.0
-    duration, period = max(rows[end, 0] - rows[half, 0], _FINEST), max(span.period, _FINEST)
+    duration, period = max(rows[end, 0] - rows[half, 0], _MIN_DURATION), max(span.period, _MIN_DURATION)
     _summarise_columns(rows, weights, half, first, wrenches, duration, means)
     for foot in range(shift.size):
         periods = wrench_delay[foot] / period
@@ -360,7 +360,7 @@ class WindowBuffer:
         self._size += 1
         if not self._count and not self._set_length():
             return None
-        if time - self._opened > _PATIENCE * (self._length + _FEWEST * self._period):
+        if time - self._opened > _MAX_LENGTHS * (self._length + _MIN_SAMPLES * self._period):
             self.reset()
             return None
         half = (self._count - 1) // 2
@@ -372,8 +372,8 @@ class WindowBuffer:
         self._rows[:kept] = self._rows[end - half : self._size]
         self._size = kept
         self._first, self._opened = False, window.time
-        slower = not window.complete and self._newest_period() > _GAP * self._period
-        if slower or 0.0 < window.duration < self._count * self._period / _GAP:
+        slower = not window.complete and self._newest_period() > _MIN_GAP * self._period
+        if slower or 0.0 < window.duration < self._count * self._period / _MIN_GAP:
             self.reset()  # the period has changed: measure it again
         return window
 
@@ -408,10 +408,14 @@ class WindowBuffer:
 
     def _set_length(self) -> bool:
         """Set the number of samples a window once the period is known; False before."""
-        if self._size < _TIMED:
+        if self._size < _SAMPLES_FOR_PERIOD:
             return False
         self._period, self._opened = self._newest_period(), float(self._rows[0, 0])
-        self._count = round(min(max(self._length / self._period, _FEWEST), _MOST)) if self._period > 0.0 else _FEWEST
+        self._count = (
+            round(min(max(self._length / self._period, _MIN_SAMPLES), _MAX_SAMPLES))
+            if self._period > 0.0
+            else _MIN_SAMPLES
+        )
         return True
 
     def _newest_period(self) -> float:
@@ -421,6 +425,6 @@ class WindowBuffer:
         rows, buffer = self._rows, self._empty.copy()
         time, span = float(rows[end, 0]), (half, end, self._held, self._period)
         longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self._stds, buffer)
-        complete, duration = longest <= _GAP * self._period, time - float(rows[half, 0])
+        complete, duration = longest <= _MIN_GAP * self._period, time - float(rows[half, 0])
         set_scalars(Window, buffer, time, duration, end - half, complete, imu_fresh)
         return view(Window, buffer)

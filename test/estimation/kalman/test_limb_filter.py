@@ -60,7 +60,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
         limb.begin(limb_filter)
         for _ in range(150):
             limb_filter.step(limb.window(), frozen=False, contact_transition=False)
-            innovations.append(limb_filter.now.consistency.copy())
+            innovations.append(limb_filter.now.nis.copy())
         error, P = limb_filter.state - limb.state, limb_filter.covariance
         values, vectors = np.linalg.eigh(P)
         known = values > 1e-12 * values.max()

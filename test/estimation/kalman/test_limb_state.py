@@ -9,8 +9,8 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_state import (
-    CHANGED,
-    SLIP,
+    CHANGED_FACTOR,
+    SLIP_STD,
     Limb,
     LimbStateLayout,
     MotorPriors,
@@ -47,9 +47,9 @@ def test_after_a_change_usual_errors_are_larger_and_encoders_may_have_slipped():
     part = found.calibration
     changed, prior = found.changed_covariance(), found.prior_covariance()[part, part]
     slips = np.diagonal(changed)[free.start - part.start : free.stop - part.start]
-    np.testing.assert_allclose(slips, SLIP**2)
+    np.testing.assert_allclose(slips, SLIP_STD**2)
     others = slice(0, free.start - part.start)
-    np.testing.assert_allclose(changed[others, others], CHANGED**2 * prior[others, others])
+    np.testing.assert_allclose(changed[others, others], CHANGED_FACTOR**2 * prior[others, others])
     assert not prior[-3:, -3:].any()
 
 

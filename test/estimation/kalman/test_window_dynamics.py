@@ -44,7 +44,7 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
-    dynamics.advance(window)
+    dynamics.evaluate(window)
     motors, filter_of_leg = (
         robot.motors.select(limb.joints),
         LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
@@ -56,7 +56,7 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
 def balance(dynamics: WindowDynamics, place: FloatArray, leg: LimbFilter) -> LimbWindow:
     """Balance of momentum of a leg over the newest window."""
     memory, _, table, out = leg.buffers
-    dynamics.of_limb(dynamics.link_columns(dynamics.position_columns()), place, table, memory, out)
+    dynamics.balance_of_limb(dynamics.link_columns(dynamics.position_columns()), place, table, memory, out)
     return leg.window
 
 
@@ -107,8 +107,8 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
-    dynamics.advance(still)
-    dynamics.advance(still._replace(end=moved))
+    dynamics.evaluate(still)
+    dynamics.evaluate(still._replace(end=moved))
     found = balance(dynamics, place[0], leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
