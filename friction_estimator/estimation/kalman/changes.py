@@ -13,22 +13,28 @@ likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All c
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_evidence import SECONDS, Balance
-from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import SLIP_STD, Limb
+from friction_estimator.estimation.kalman.limb_state import SLIP_STD, Limb, LimbStateLayout, LimbWindow
+from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.types import FloatArray, StateChange
 
+if TYPE_CHECKING:
+    from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+
+_SECONDS = 4
+"""Number of newest seconds that are kept [s]."""
 _DEGREES_OF_FREEDOM = 10.0
 """Degrees of freedom of the prior of the noise's size, around one."""
 _MIN_LOG_ODDS = 20.0
 """Log odds from which a change is likely: walks without any have less than 2, random robots less for every sensor."""
 _MIN_NEWEST_LOG_ODDS = -1.0
 """Log odds in the newest second below which a change is over."""
-_SPANS_IN_SECONDS = 1, SECONDS
+_SPANS_IN_SECONDS = 1, _SECONDS
 """Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
 _MAX_COMPARISONS = 5
 """Comparisons with the same state of before, while something else than a sensor has changed: the filters learn that."""
@@ -50,6 +56,88 @@ _Odds = tuple[float, str, str, int, float]
 """Log odds against no change, cause in words, block of the state, joint or foot, and size of the change."""
 _SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
 """Changes that findings name; the others are of the robot, or of wrenches, which other checks name."""
+
+
+class Balance(NamedTuple):
+    """Information (n, n) and product (n,) of changes of the states, and weighted square of so many numbers."""
+
+    information: FloatArray
+    product: FloatArray
+    square: float
+    numbers: int
+
+
+class LimbEvidence:
+    """Normal equations ``sum [G y]^T R^-1 [G y]`` of the balance of momentum over blocks of windows.
+
+    With ``y = G x + noise`` x are the states of law and calibration. A block is as long as errors of the motion last.
+
+    Parameters
+    ----------
+    layout : of the state
+    """
+
+    def __init__(self, layout: LimbStateLayout) -> None:
+        self._layout, self._states = layout, slice(layout.first.law, layout.size)
+        self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
+        self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
+        self.begin_second()
+        self.interrupt()
+
+    def begin_second(self) -> None:
+        """Another second begins."""
+        self._sums.append(np.zeros((self._states.stop - self._states.start + 1,) * 2))
+        self._counts.append(0)
+
+    def interrupt(self) -> None:
+        """The next window does not follow the one before."""
+        self._duration = -1.0
+
+    def add(self, window: LimbWindow, model_error_variance: FloatArray) -> None:
+        """Use a window; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
+        T = window.duration
+        if self._duration < 0.0:
+            self._begin(window)
+            return
+        self._duration += T
+        self._columns += T * window.force_columns
+        self._impulse += T * window.force
+        self._noise += T * T * window.force_variance
+        if self._duration < CORRELATION_TIME - 0.5 * T:
+            return
+        friction = self._columns[:, self._layout["model_error"]]
+        R = self._noise + window.momentum_covariance + (friction * model_error_variance) @ friction.T
+        row = np.column_stack((self._columns[:, self._states], self._impulse - window.momentum))
+        products = row.T @ np.linalg.solve(R, row)
+        if np.isfinite(products).all():
+            self._sums[-1] += products
+            self._counts[-1] += len(row)
+        self._begin(window)
+
+    def _begin(self, window: LimbWindow) -> None:
+        """Begin a block at the end of a window."""
+        self._duration, self._columns = 0.0, np.zeros_like(window.force_columns)
+        self._impulse, self._noise = window.momentum.copy(), window.momentum_covariance.copy()
+
+    def balance(self, state: FloatArray, covariance: FloatArray, seconds: int) -> Balance:
+        """Integrate the states out, which were known before: (size,), (size, size), over the newest seconds.
+
+        With L and b, the sums of ``G^T R^-1 G`` and ``G^T R^-1 y``, and x ~ N(x0, P0), changes of the states have the
+        information ``J = (1 + L P0)^-1 L`` and the product ``d = (1 + L P0)^-1 (b - L x0)``. The torque delay is here
+        one of the motor torques alone, without the wrenches.
+        """
+        x, P = state[self._states], covariance[self._states, self._states]
+        sums = np.sum(list(self._sums)[-seconds - 1 :], axis=0)
+        L, b = sums[:-1, :-1], sums[:-1, -1]
+        residual = b - L @ x
+        marginal = np.linalg.solve(np.eye(x.size) + L @ P, np.column_stack((L, residual)))
+        square = float(sums[-1, -1] - x @ (b + residual) - residual @ P @ marginal[:, -1])
+        J, d, places = marginal[:, :-1], marginal[:, -1], np.arange(-self._states.start, x.size)
+        late, wrenches = places[self._layout["torque_delay"]], places[self._layout["wrench_delay"]]
+        J[:, late] -= J[:, wrenches].sum(axis=1, keepdims=True)
+        J[late] -= J[wrenches].sum(axis=0)
+        d[late] -= d[wrenches].sum()
+        return Balance(J, d, square, sum(list(self._counts)[-seconds - 1 :]))
 
 
 class ChangeComparison:
@@ -93,7 +181,7 @@ class ChangeComparison:
 
     def _compare(self) -> Iterator[None]:
         """Balances limb by limb, then the odds; what was learned before stays the same while a change is likely."""
-        settled = [memory for one in self._filters if (memory := one.settled_before(SECONDS)) is not None]
+        settled = [memory for one in self._filters if (memory := one.settled_before(_SECONDS)) is not None]
         if len(settled) < len(self._filters):
             self._start_anew()
             return

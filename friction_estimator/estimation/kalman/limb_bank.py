@@ -49,29 +49,6 @@ _MAX_RESTING_SPEED = 0.02
 _MIN_STD_OVER_RIPPLE = 0.25
 """Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
-_MAX_SPREAD_OF_KNOWN_PRESLIDING = 0.5
-"""Data show something of presliding when the standard deviation of its torque is below this part of the prior."""
-_MAX_Z_WITHOUT_PRESLIDING, _MIN_SQUARES_WITHOUT_PRESLIDING = 0.65, 2.0
-"""No motor has presliding when no z is above the first, and the squares of the negative ones exceed those of the
-positive ones by the second. Sigma of z holds errors that last over many windows, so z is small: with LuGre friction of
-2 mrad some z stay above 0.65, and walks without presliding leave its terms after 1 to 16 s."""
-
-
-def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
-    """Whether the friction of each motor of a limb builds up over a distance, (m,); zero where the data show nothing.
-
-    ``z = c / sigma_c`` of ``c = sum_k m_k - F_c / 2`` with the torques m of presliding: the sum is near F_c with
-    presliding and near zero without, also where the law misses something else.
-    """
-    layout, built_up = limb_filter.layout, limb_filter.table.presliding
-    states = layout.law_states
-    law, P = limb_filter.state[states], limb_filter.covariance[states[:, :, None], states[:, None, :]]
-    beyond_half = built_up - 0.5 * limb_filter.table.coulomb
-    c = (beyond_half * law).sum(axis=1)
-    variance, spread = (np.einsum("mi,mij,mj->m", weights, P, weights) for weights in (beyond_half, built_up))
-    prior = (built_up * layout.prior_std[states] ** 2).sum(axis=1)
-    shown = (spread < _MAX_SPREAD_OF_KNOWN_PRESLIDING**2 * prior) & (variance > 0.0)
-    return np.divide(c, np.sqrt(np.where(shown, variance, 1.0)), out=np.zeros(shown.size), where=shown)
 
 
 def _coulomb_ripple(laws: JointLaws) -> IntArray:
@@ -146,39 +123,10 @@ class LimbBank:
             limb_filter.reset()
         self.refresh_estimates()
 
-    def shows_no_presliding(self) -> bool:
-        """True when the data show that no motor has presliding; see :func:`presliding_evidence`.
-
-        Motors of a robot are alike, and some hardly move, so all of them decide together.
-        """
-        z = np.concatenate([presliding_evidence(limb_filter) for limb_filter in self.filters])
-        return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
-
     def know_no_presliding(self) -> None:
         """Use that the torques of presliding are zero, from now on."""
         for limb_filter in self.filters:
             limb_filter.know_no_presliding()
-        self.refresh_estimates()
-
-    def turn_ripple(self, columns: slice, angle: FloatArray, spread: FloatArray) -> None:
-        """Use another number of ripples a turn.
-
-        The waves are turned so that those of before and those of now agree in the middle of each motor's range.
-
-        Parameters
-        ----------
-        columns : of the ripple among the parameters
-        angle : (n,) by which sine and cosine are turned there
-        spread : (n,) standard deviation of that angle over the motor's range
-        """
-        for limb, one in zip(self.limbs, self.filters, strict=True):
-            for motor, rows in zip(limb.joints.tolist(), one.layout.law_states[:, columns], strict=True):
-                c, s = math.cos(angle[motor]), math.sin(angle[motor])
-                turn = np.kron(np.eye(2), np.array([[c, -s], [s, c]]))
-                values, P = turn @ one.state[rows], one.covariance[np.ix_(rows, rows)]
-                amplitude = np.repeat((values**2).reshape(2, 2).sum(axis=1), 2)
-                one.replace(rows, values, turn @ P @ turn.T + np.diag(spread[motor] ** 2 * amplitude))
-            one.drop_checkpoints()
         self.refresh_estimates()
 
     def retune(self, noise: SensorNoise) -> None:

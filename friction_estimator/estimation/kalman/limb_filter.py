@@ -8,6 +8,7 @@ from collections import deque
 import numpy as np
 
 from friction_estimator.config import KalmanConfig
+from friction_estimator.estimation.kalman.changes import LimbEvidence
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
     FilterTable,
@@ -19,7 +20,6 @@ from friction_estimator.estimation.kalman.limb_equations import (
     decay_model_error,
     step_limb,
 )
-from friction_estimator.estimation.kalman.limb_evidence import LimbEvidence
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.records import allocate, buffer_of, pack, view

@@ -28,8 +28,7 @@ from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_schedule import LimbSchedule
 from friction_estimator.estimation.kalman.limb_state import find_limbs, stick_probability
-from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
-from friction_estimator.estimation.kalman.ripple import RippleSearch
+from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource
@@ -51,11 +50,6 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-_PRESLIDING_OVER_LOAD_FRICTION = 0.1
-"""Part of the friction by the load that the terms of presliding miss, in the root mean square: where the load keeps its
-sign, friction that lags behind the velocity passes for a gain of the motor torque. Knees of random robots need 0.1."""
-_PRESLIDING_PERIOD = 0.5
-"""Interval between two looks for presliding [s]."""
 _RIPPLE_FOUND = (
     "Ripple: the friction has {} periods a turn. Identification goes on with the ripple, which saved parameters "
     "contain from now on, and sigma is larger for some seconds."
@@ -63,20 +57,6 @@ _RIPPLE_FOUND = (
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
 """Windows without a measurement after which the model error is not known any more."""
-
-
-def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: FloatArray) -> FloatArray:
-    """Variance (n,) of what terms of presliding miss of the friction that grows with the load [(N m)^2].
-
-    Parameters
-    ----------
-    parameters : (n, p) of the laws
-    load : (n,) torque of the motors [N m]
-    """
-    speed = np.full(load.size, DRY_SPEED)
-    phi = laws.regressor(speed, load) - laws.regressor(speed, np.zeros(load.size))
-    by_load = np.asarray((phi * parameters).sum(axis=1))
-    return (_PRESLIDING_OVER_LOAD_FRICTION * by_load) ** 2
 
 
 class KalmanFriction:
@@ -92,19 +72,18 @@ class KalmanFriction:
     Attributes
     ----------
     laws : friction laws of the motors
-    terms : what the filters identify: laws, terms of presliding until the data show that there is none, and terms of
-        ripple once the data show it
+    terms : what the filters identify besides: terms of presliding, and of a ripple
     frozen : True while law and calibration stay as they are
     bank : filters of the limbs and their estimates
     time : since the restart [s]
     unmodelled_variance : (n,) of what the terms of presliding miss [(N m)^2]
-    ripples : (n,) periods of the motors' friction in a turn, (0,) while none is found
     """
 
     def __init__(self, config: Config, robot: RobotModel, health: Health, motion: MotionSource | None = None) -> None:
         self._config, self._robot, self._health = config, robot, health
         self._motors = motors = robot.motors
         self.laws = JointLaws(laws_of_joints(config.friction_law, config.identifier.joint_laws, motors.names))
+        self.terms = TermSelection(self.laws, motors)
         self.frozen = self._sensors_wrong = False
         self._clock = StampClock(len(robot.joint_names))
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
@@ -118,17 +97,13 @@ class KalmanFriction:
 
     def reset_to_prior(self) -> None:
         """Start from the prior, without law and calibration, with terms of presliding and without any of ripple."""
-        self._start_filters(np.zeros(0), presliding=True)
+        self.terms.choose(np.zeros(0), presliding=True)
+        self._start_filters()
         self.reset()
 
-    def _start_filters(self, ripples: FloatArray, presliding: bool) -> None:
-        """Start the filters of the limbs from their prior, with ripples in a turn (n,) or (0,)."""
-        n = len(self._motors.names)
-        self.ripples = ripples
-        self._ripple_search: RippleSearch | None = RippleSearch(n)
-        self.terms = JointLaws(self.laws.law_names, presliding, bool(ripples.size))
-        self._presliding_known = not presliding
-        self.bank = LimbBank(self._config, self._robot, self.terms)
+    def _start_filters(self) -> None:
+        """Start the filters of the limbs from their prior."""
+        self.bank = LimbBank(self._config, self._robot, self.terms.laws)
         self.bank.retune(self._noise.noise)
         self._schedule = LimbSchedule(self.bank)
 
@@ -138,18 +113,14 @@ class KalmanFriction:
             part.reset()
         if self._feet is not None:
             self._feet.reset()
-        self._frames.reset(self._distances)
+        self._frames.reset(self.terms.distances)
         self._schedule.reset()
+        self.terms.reset()
         self.bank.reset()
         self._publish_law()
-        self.time = self._looked_at = self._searched_at = 0.0
+        self.time = 0.0
         self.unmodelled_variance: FloatArray = np.zeros(len(self._motors.names))
         self._window_length = self._window
-
-    @property
-    def _distances(self) -> int:
-        """Number of presliding distances among the terms."""
-        return int(self.terms.presliding[0].sum())
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame.
@@ -162,8 +133,7 @@ class KalmanFriction:
         """
         if self._schedule.step(self.frozen):
             if not (self.frozen or self._sensors_wrong):
-                self._look_for_ripple(frame.stamp_ns)
-            self._look_for_presliding()
+                self._select_terms(frame.stamp_ns)
             self._publish_law()
             self._buffer.wrench_delay = self.bank.wrench_delay()
         dt = self._clock.interval(frame.dt, frame.position)
@@ -178,12 +148,12 @@ class KalmanFriction:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
         settings = FrameSettings(
-            phase.contact, self.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
+            phase.contact, self.terms.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
         )
-        n, p = self.terms.table.scales.shape
+        n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         rows, measured, disturbed, largest, lasting = self._frames.step(
-            frame, dynamics, motion, self.terms, self.bank.buffer, settings, sample
+            frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
             self.bank.inflate_covariance(lasting)
@@ -200,67 +170,43 @@ class KalmanFriction:
             estimates.calibration_torque, disturbed, self._law,
         )  # fmt: skip
 
-    def _look_for_ripple(self, stamp_ns: int) -> None:
-        """Go on with terms of ripple as soon as the data show one, and correct the number of ripples later.
+    def _select_terms(self, stamp_ns: int) -> None:
+        """Go on with other terms as soon as the data show them.
 
-        What was learned without the terms has taken the ripple for errors of links and sensors: the covariance grows.
+        What was learned without terms of a ripple has taken it for errors of links and sensors: the covariance grows.
         """
-        search, newest, motors = self._ripple_search, self.bank.newest, self._motors
-        learned = self.time >= self._searched_at
-        if search is None or newest is None or not newest[0].duration > 0.0 or not learned:
-            return
-        (window, speed), parameters = newest, self.bank.estimates.parameters.copy()
-        unexplained = self.bank.unexplained.copy()
-        columns = self.terms.added["ripple"]
-        unexplained[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
-        parameters[:, columns] = 0.0
-        middle = motors.velocity(window.end.position) - 0.5 * window.duration * speed
-        search.add(middle, speed, window.regressor, parameters, unexplained)
-        if self.time - self._searched_at >= RIPPLE_PERIOD:
-            self._searched_at = self.time
-            if search.is_over:
-                self._ripple_search = None
-            known = int(self.ripples[0]) if self.ripples.size else 0
-            found = search.found(known)
-            if found == known:
-                return
-            ripples = np.full(len(motors.names), float(found))
-            if known:
-                angle, (middle, width) = known - found, search.visited()
-                self.ripples = ripples
-                self.bank.turn_ripple(columns, angle * middle, abs(angle) * width / math.sqrt(12.0))
+        before = self.terms.ripples
+        if found := self.terms.find_ripple(self.time, self.bank):
+            ripples = np.full(len(self._motors.names), float(found))
+            if before.size:
+                self.terms.correct_ripple(ripples, self.bank)
                 self._buffer.restart()
-                self._ripple_search = RippleSearch(len(motors.names))
+                text = _RIPPLE_CORRECTED.format(found, int(before[0]))
             else:
-                self._change_terms(ripples, not self._presliding_known)
-            self._searched_at += RIPPLE_PERIOD  # the law must be known first
-            text = _RIPPLE_CORRECTED if known else _RIPPLE_FOUND
-            self._health.add_event("ripple", stamp_ns, text.format(found, known))
-
-    def _look_for_presliding(self) -> None:
-        """Leave the terms of presliding as soon as the data show that no motor has any."""
-        due = not self._presliding_known and self.time - self._looked_at >= _PRESLIDING_PERIOD
-        if due and not self.frozen and not self._sensors_wrong:
-            self._looked_at = self.time
-            if self.bank.shows_no_presliding():
-                self._drop_presliding()
+                laws = self.terms.laws
+                self.terms.choose(ripples, presliding=self.terms.distances > 0)
+                self._continue_filters(laws)
+                text = _RIPPLE_FOUND.format(found)
+            self._health.add_event("ripple", stamp_ns, text)
+        if self.terms.shows_no_presliding(self.time, self.bank):
+            self._drop_presliding()
 
     def _drop_presliding(self) -> None:
         """Use that no motor has presliding, from now on."""
-        search = self._ripple_search
+        laws = self.terms.laws
         self.bank.know_no_presliding()
-        self._change_terms(self.ripples, presliding=False)
-        self._ripple_search = search  # it goes on
+        self.terms.drop_presliding()
+        self._continue_filters(laws)
         self._frames.drop_presliding()
         self.unmodelled_variance = np.zeros_like(self.unmodelled_variance)
 
-    def _change_terms(self, ripples: FloatArray, presliding: bool) -> None:
-        """Go on with other terms: new filters that know what those of before have found of the terms that both have."""
-        before, laws = self.bank, self.terms
-        self._start_filters(ripples, presliding)
-        columns = here, there = self.terms.common_columns(laws)
+    def _continue_filters(self, laws: JointLaws) -> None:
+        """Go on with new filters, which know what those of these laws have found of the terms that both have."""
+        before = self.bank
+        self._start_filters()
+        columns = here, there = self.terms.laws.common_columns(laws)
         self.bank.continue_from(before, columns)
-        if here.size == self.terms.parameter_count:
+        if here.size == self.terms.laws.parameter_count:
             self._buffer.keep_terms(there)
         else:  # what the new terms were in the samples of the window is not known
             self._buffer.restart()
@@ -285,9 +231,9 @@ class KalmanFriction:
 
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what the terms of presliding miss, from the motor torques of a window."""
-        if self._distances:
+        if self.terms.distances:
             load = self._motors.torque(window.effort)
-            unexplained = load_presliding_variance(self.terms, self.bank.estimates.parameters, load)
+            unexplained = load_presliding_variance(self.terms.laws, self.bank.estimates.parameters, load)
             self.unmodelled_variance = self._motors.variance_at_joints(unexplained)
 
     def finish_pending_updates(self) -> None:
@@ -342,7 +288,7 @@ class KalmanFriction:
 
         It may be any that the law has, in the root mean square over the law's uncertainty.
         """
-        motors, laws, estimates = self._motors, self.terms, self.bank.estimates
+        motors, laws, estimates = self._motors, self.terms.laws, self.bank.estimates
         p, speed, std = laws.parameter_count, motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
         phi = laws.regressor(np.full(speed.size, DRY_SPEED), motors.torque(effort))
         mean = np.maximum((phi * estimates.parameters).sum(axis=1), 0.0)
@@ -361,7 +307,7 @@ class KalmanFriction:
         self.finish_pending_updates()
         estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
         added = dict[str, FloatArray]()
-        for kind, columns in self.terms.added.items():
+        for kind, columns in self.terms.laws.added.items():
             s, values = len(ADDED_TERMS[kind]), estimates.parameters[:, columns]
             if values.size:
                 added |= {kind: values, f"{kind}_covariance": estimates.covariance[:, columns, columns]}
@@ -377,7 +323,7 @@ class KalmanFriction:
             measurement_variance=np.zeros(n),
             samples=samples,
             velocity_range=self.bank.visited.velocity_range.copy(),
-            ripples=self.ripples if self.ripples.size else None,
+            ripples=self.terms.ripples if self.terms.ripples.size else None,
             calibration=calibration,
             calibration_covariance=spread,
             **added,
@@ -402,10 +348,12 @@ class KalmanFriction:
     def take_over(self, other: KalmanFriction) -> None:
         """Use law and calibration that another stage of the same robot has identified so far."""
         other.finish_pending_updates()
-        if self._distances != other._distances or not np.array_equal(self.ripples, other.ripples):
-            self._start_filters(other.ripples, presliding=other._distances > 0)
+        mine, theirs = self.terms, other.terms
+        if mine.distances != theirs.distances or not np.array_equal(mine.ripples, theirs.ripples):
+            mine.choose(theirs.ripples, presliding=theirs.distances > 0)
+            self._start_filters()
             self.reset()
-        self.bank.take_over(other.bank, self.terms.common_columns(other.terms))
+        self.bank.take_over(other.bank, mine.laws.common_columns(theirs.laws))
         self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:
@@ -424,23 +372,16 @@ class KalmanFriction:
             When the parameters belong to other friction laws, or to none of these joints.
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
-        ripples = self._ripples_of(identified, there)
-        if (identified.has_presliding and not self._distances) or not np.array_equal(ripples, self.ripples):
-            self._start_filters(ripples, identified.has_presliding or not self._presliding_known)
+        terms, ripples = self.terms, self.terms.ripples_of(identified, there)
+        presliding = identified.has_presliding or terms.distances > 0
+        if presliding != (terms.distances > 0) or not np.array_equal(ripples, terms.ripples):
+            terms.choose(ripples, presliding)
+            self._start_filters()
             self.reset()
-        self.bank.restore(identified, here, there, self.laws.parameter_count, self.terms.added)
+        self.bank.restore(identified, here, there, self.laws.parameter_count, terms.laws.added)
         spread = identified.presliding_covariance
-        everywhere = self._distances and len(here) == len(self._motors.names)
+        everywhere = terms.distances and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():
             self._drop_presliding()
         self.bank.refresh_estimates()
         self._publish_law()
-
-    def _ripples_of(self, identified: IdentifiedParameters, there: list[int]) -> FloatArray:
-        """Ripples in a turn of the motors, (n,) or (0,): those in rows of saved parameters, else those of now.
-
-        Motors are alike: those that the parameters do not name have the ripples of the others.
-        """
-        if identified.ripples is None or not identified.ripples[there].any():
-            return self.ripples
-        return np.full(len(self._motors.names), identified.ripples[there].max())

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.changes import ChangeComparison
-from friction_estimator.estimation.kalman.limb_evidence import LimbEvidence
+from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbEvidence
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
 from friction_estimator.laws.joint_laws import JointLaws

@@ -12,7 +12,8 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
-from friction_estimator.estimation.kalman.stage import KalmanFriction, load_presliding_variance
+from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.estimation.kalman.term_selection import load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.joint_laws import JointLaws, MeanFriction, advance_strain, expected_friction
 from friction_estimator.laws.linear import PRESLIDING
@@ -138,7 +139,7 @@ def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_ther
     feed(estimator, with_presliding(motion, 2e-3, by_load=0.15))
     (stage,) = [part for part in vars(estimator.pipeline).values() if isinstance(part, KalmanFriction)]
     load = stage.bank.newest[0].effort
-    least = load_presliding_variance(stage.terms, stage.bank.estimates.parameters, load)
+    least = load_presliding_variance(stage.terms.laws, stage.bank.estimates.parameters, load)
     assert least.max() > 0.01 and (stage.unmodelled_variance > 0.9 * least).all()
 
 
