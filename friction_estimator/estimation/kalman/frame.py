@@ -39,7 +39,7 @@ from friction_estimator.estimation.observers.momentum import (
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.records import Blank, Record, allocate, pack, packed, record
+from friction_estimator.records import Blank, allocate, pack, packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -54,7 +54,6 @@ from friction_estimator.types import (
     Vector,
 )
 
-_ROWS = len(FrameFriction._fields)
 FRICTION_RATIO, SMALLEST_PUSH = 3.0, 1.0
 """A push exceeds SMALLEST_PUSH [N m] plus this many times the friction: smaller torques may be errors of the law."""
 LONGEST_PUSH = 0.5
@@ -397,18 +396,14 @@ class FrameEvaluation:
         estimated: FloatArray,
         settings: FrameSettings,
         sample: FloatArray,
-    ) -> tuple[FloatArray, BoolArray, BoolArray, float, int]:
-        """Use one frame; ``newest`` has all results.
+    ) -> tuple[float, int]:
+        """Use one frame; ``newest`` has all results but those of :func:`evaluate_frame`, which are returned.
 
         Parameters
         ----------
         laws : of the motors
         estimated : buffer of :class:`LimbEstimates`
         sample : row of the buffer of windows, written here
-
-        Returns
-        -------
-        Rows, measured and disturbed of :class:`FrameOutput`, and the results of :func:`evaluate_frame`
         """
         self._age += frame.dt
         if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
@@ -417,17 +412,13 @@ class FrameEvaluation:
                 variances.compute(frame, dynamics, _DIFFERENTIATED_PART * float((motion.velocity_std**2).mean()))
                 self._memory.variance[row] = variances.white
         if laws is not self._laws:
-            n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)
-            rows, regressor, wrenches = np.zeros((_ROWS, n)), np.zeros((n, laws.parameter_count)), frame.wrenches
             self._laws = laws
-            self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(wrenches), nothing, nothing))
-            self._flags = [self._blank.places[name] for name in ("measured", "disturbed")]
-            self._rows = self._blank.slots("rows")
-        self.newest = out = Record(self._blank.buffer.copy(), self._blank)
-        largest, lasting = evaluate_frame(
+            n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)
+            rows, regressor = np.zeros((len(FrameFriction._fields), n)), np.zeros((n, laws.parameter_count))
+            self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(frame.wrenches), nothing, nothing))
+        self.newest = out = self._blank.new()
+        result: tuple[float, int] = evaluate_frame(
             self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
         )  # fmt: skip
-        (shape, kind, at), (_, _, then) = self._flags
-        measured, disturbed = np.ndarray(shape, kind, out.buffer, at), np.ndarray(shape, kind, out.buffer, then)
-        return out.buffer[self._rows].reshape(_ROWS, -1), measured, disturbed, largest, lasting
+        return result

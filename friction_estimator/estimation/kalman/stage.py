@@ -152,7 +152,7 @@ class KalmanFriction:
         )
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        rows, measured, disturbed, largest, lasting = self._frames.step(
+        largest, lasting = self._frames.step(
             frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
@@ -161,13 +161,14 @@ class KalmanFriction:
             self._identify(window, motion)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
-        friction, sigma, model, model_sigma, external, external_sigma = rows[:6]
+        newest = self._frames.newest
+        friction, sigma, model, model_sigma, external, external_sigma = newest.rows[:6]
         if largest >= CORRECTION_THRESHOLD**2:
             friction, sigma = self._correct(frame, attitude, phase, dynamics, motion)
         estimates = self.bank.estimates
         return JointFriction(
-            friction, sigma, measured, model, model_sigma, external, external_sigma, estimates.nis,
-            estimates.calibration_torque, disturbed, self._law,
+            friction, sigma, newest.measured, model, model_sigma, external, external_sigma, estimates.nis,
+            estimates.calibration_torque, newest.disturbed, self._law,
         )  # fmt: skip
 
     def _select_terms(self, stamp_ns: int) -> None:
