@@ -107,8 +107,8 @@ def state_errors(estimator: Estimator, walk: Walk, sensors: SensorErrors) -> Ite
     bank = stage.bank
     robot, links = walk.robot, _link_errors(walk)
     rotation = estimator.pipeline.robot.rotation_imu_to_base
-    for limb, one in zip(bank.limbs, bank.filters, strict=True):
-        layout, joints, feet = one.layout, limb.joints, limb.feet
+    for one in bank.filters:
+        layout, joints, feet = one.layout, one.limb.joints, one.limb.feet
         places = np.arange(layout.first.links, layout.first.foot_bias).reshape(-1, 4)
         truth: dict[str, tuple[slice | IntArray, FloatArray]] = {
             "law": (layout["law"], _law(robot, layout["law"], joints)),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import SLIP_STD, Limb, LimbStateLayout, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.types import FloatArray, StateChange
 
@@ -145,7 +145,7 @@ class ChangeComparison:
 
     Parameters
     ----------
-    limbs, filters : of the robot
+    filters : of all limbs
     joint_names, foot_names : of the robot
 
     Attributes
@@ -155,12 +155,11 @@ class ChangeComparison:
 
     def __init__(
         self,
-        limbs: Sequence[Limb],
         filters: Sequence[LimbFilter],
         joint_names: Sequence[str],
         foot_names: Sequence[str],
     ) -> None:
-        self._limbs, self._filters = limbs, filters
+        self._filters = filters
         self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
         self._second = 0.0
         self._work: Iterator[None] = iter(())
@@ -212,9 +211,11 @@ class ChangeComparison:
         numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in balances)
         square = _DEGREES_OF_FREEDOM + sum(one.square for one in balances)
         for kind, (scope, std, multiple, words) in _CAUSES.items():
-            limbs = zip(self._limbs, self._filters, balances, strict=True)
+            limbs = zip(self._filters, balances, strict=True)
             shares = [
-                _share(*limb, kind, scope, std, multiple) for limb in limbs if scope != "foot" or limb[0].feet.size
+                _share(one, balance, kind, scope, std, multiple)
+                for one, balance in limbs
+                if scope != "foot" or one.limb.feet.size
             ]
             if not shares:
                 continue
@@ -232,10 +233,10 @@ class ChangeComparison:
 
 
 def _share(
-    limb: Limb, one: LimbFilter, balance: Balance, kind: str, scope: str, std: float, multiple: float
+    one: LimbFilter, balance: Balance, kind: str, scope: str, std: float, multiple: float
 ) -> tuple[FloatArray, ...]:
     """Joints or feet (c,), information (c, w, w) and product (c, w) of changes of a kind, and their scale (c, w)."""
-    places = {"joint": limb.joints, "foot": limb.feet, "robot": np.full(1, -1)}[scope]
+    places = {"joint": one.limb.joints, "foot": one.limb.feet, "robot": np.full(1, -1)}[scope]
     block = one.layout[kind]
     states = np.arange(block.start, block.stop).reshape(places.size, -1)
     scale = std + multiple * one.layout.prior_std[states]

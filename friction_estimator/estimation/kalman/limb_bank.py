@@ -68,7 +68,7 @@ class LimbBank:
 
     Attributes
     ----------
-    limbs, filters : joints that couple, and their filters
+    filters : of all limbs
     estimates, buffer : from all windows that all limbs have used, and the buffer behind them
     dynamics : robot model at the ends of the windows
     visited : velocities of the motors
@@ -88,19 +88,14 @@ class LimbBank:
         self.visited = VisitedVelocities(laws)
         bounds = law_bounds(laws)
         self._rippling = _coulomb_ripple(laws)
-        self.limbs = find_limbs(robot)
-        motors = [robot.motors.select(limb.joints) for limb in self.limbs]
-        places = [
-            LimbPlace(limb.joints, limb.feet, one.to_joints, one.group, one.weights)
-            for limb, one in zip(self.limbs, motors, strict=True)
-        ]
-        self._places = [pack(place) for place in places]
-        self.filters = []
-        for limb in self.limbs:
+        self.filters, self._places = list[LimbFilter](), list[tuple[FloatArray, LimbPlace]]()
+        for limb in find_limbs(robot):
+            motors = robot.motors.select(limb.joints)
+            self._places.append(pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)))
             layout = make_layout(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
-        self._changes = ChangeComparison(self.limbs, self.filters, self._names, robot.foot_names)
-        self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.limbs)
+        self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
+        self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -139,7 +134,7 @@ class LimbBank:
         self._begin_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
-        for limb in self.limbs:
+        for limb in (one.limb for one in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
 
     def evaluate_dynamics(self, window: Window) -> None:
@@ -157,7 +152,8 @@ class LimbBank:
         usable : False when the noise of the sensors is not known yet
         frozen : True keeps law and calibration as they are
         """
-        limb, limb_filter = self.limbs[index], self.filters[index]
+        limb_filter = self.filters[index]
+        limb = limb_filter.limb
         known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
         disturbed = window.disturbed[limb.joints[0]]
         if not known or not usable or disturbed:
@@ -182,7 +178,7 @@ class LimbBank:
         for index, limb_filter in enumerate(self.filters):
             measured_at = math.nan
             if index in used:
-                last = self._next.measured_at[self.limbs[index].joints[0]]
+                last = self._next.measured_at[limb_filter.limb.joints[0]]
                 measured_at = time if limb_filter.running else float(last)
             if mended := self._update_estimates(index, measured_at):
                 failed[index] = mended
@@ -199,14 +195,14 @@ class LimbBank:
         share_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
     def _joints_of(self, index: int) -> str:
-        return ", ".join(self._names[joint] for joint in self.limbs[index].joints)
+        return ", ".join(self._names[joint] for joint in self.filters[index].limb.joints)
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
         delay, gain = np.full((2, self._shape[2]), np.nan), np.full((2, self._shape[0]), np.nan)
         weight, weighted = np.zeros(3), np.zeros(3)
-        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            layout, variance = limb_filter.layout, np.diagonal(limb_filter.covariance)
+        for limb_filter in self.filters:
+            limb, layout, variance = limb_filter.limb, limb_filter.layout, np.diagonal(limb_filter.covariance)
             known = np.stack((limb_filter.state, np.sqrt(variance)))
             delay[:, limb.feet] = known[:, layout["wrench_delay"]]
             gain[:, limb.joints] = known[:, layout["effort_gain"]]
@@ -226,9 +222,9 @@ class LimbBank:
         """
         n, c = self._shape[0], len(CALIBRATION)
         values, covariance, windows = np.zeros((n, c)), np.zeros((n, c, c)), np.zeros(n)
-        for limb, one in zip(self.limbs, self.filters, strict=True):
-            windows[limb.joints] = one.windows
-            for row, joint in enumerate(limb.joints.tolist()):
+        for one in self.filters:
+            windows[one.limb.joints] = one.windows
+            for row, joint in enumerate(one.limb.joints.tolist()):
                 states = one.layout.calibration_of(row)
                 values[joint], covariance[joint] = one.state[states], one.covariance[np.ix_(states, states)]
         return values, covariance, windows
@@ -250,9 +246,9 @@ class LimbBank:
         added : columns of these terms
         """
         row_of, width = dict(zip(here, there, strict=True)), min(parameters, identified.values.shape[1])
-        for limb, one in zip(self.limbs, self.filters, strict=True):
+        for one in self.filters:
             states = one.layout.law_states
-            for row, joint in enumerate(limb.joints.tolist()):
+            for row, joint in enumerate(one.limb.joints.tolist()):
                 if (saved := row_of.get(joint)) is None:
                     continue
                 values, covariance = identified.values[saved], identified.covariance[saved]
@@ -308,8 +304,8 @@ class LimbBank:
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
         delay = np.zeros(self._shape[2])
-        for limb, limb_filter in zip(self.limbs, self.filters, strict=True):
-            delay[limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
+        for one in self.filters:
+            delay[one.limb.feet] = one.state[one.layout["wrench_delay"]]
         return delay
 
     def publish_estimates(self) -> None:
@@ -320,7 +316,7 @@ class LimbBank:
     def refresh_estimates(self) -> None:
         """Take over what has been changed in the filters from outside."""
         self._begin_estimates(self._next_buffer.copy())
-        for index in range(len(self.limbs)):
+        for index in range(len(self.filters)):
             self._update_estimates(index)
         self._share_offset()
         self.publish_estimates()
@@ -338,8 +334,8 @@ class LimbBank:
         return limb_window
 
     def _step_filter(self, index: int, window: Window, links: FloatArray, frozen: bool) -> bool:
-        limb, one = self.limbs[index], self.filters[index]
-        limb_window = self._evaluate_limb(index, links)
+        one = self.filters[index]
+        limb, limb_window = one.limb, self._evaluate_limb(index, links)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):

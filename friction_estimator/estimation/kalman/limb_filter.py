@@ -97,7 +97,7 @@ class LimbFilter:
 
     Attributes
     ----------
-    layout, table : of the state, and constants
+    limb, layout, table : joints and feet, layout of the state, and constants
     memory, now, window : what was learned, what the newest window shows, and this window
     buffers : of memory, now, table and window
     evidence : what the newest seconds show of law and calibration
@@ -117,7 +117,7 @@ class LimbFilter:
         rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
-        self.layout = layout
+        self.limb, self.layout = layout.limb, layout
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)

@@ -148,11 +148,13 @@ class LimbStateLayout:
 
     Attributes
     ----------
+    limb : whose state it is
     first : first state of each block
     blocks : states of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
+    limb: Limb
     first: BlockOffsets
     blocks: dict[str, slice]
     prior_std: FloatArray
@@ -254,7 +256,7 @@ def make_layout(
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
     blocks = {name: slice(end - block.size, end) for (name, block), end in zip(prior.items(), ends, strict=True)}
     first = BlockOffsets(**{name: block.start for name, block in blocks.items()})
-    return LimbStateLayout(first, blocks, np.concatenate([*prior.values()]))
+    return LimbStateLayout(limb, first, blocks, np.concatenate([*prior.values()]))
 
 
 @record

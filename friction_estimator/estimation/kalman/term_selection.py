@@ -142,8 +142,8 @@ class TermSelection:
         turns, (middle, width) = self.ripples - ripples, self._search.visited()
         angle, spread = turns * middle, np.abs(turns) * width / math.sqrt(12.0)
         columns = self.laws.added["ripple"]
-        for limb, one in zip(bank.limbs, bank.filters, strict=True):
-            for motor, rows in zip(limb.joints.tolist(), one.layout.law_states[:, columns], strict=True):
+        for one in bank.filters:
+            for motor, rows in zip(one.limb.joints.tolist(), one.layout.law_states[:, columns], strict=True):
                 c, s = math.cos(angle[motor]), math.sin(angle[motor])
                 turn = np.kron(np.eye(2), np.array([[c, -s], [s, c]]))
                 values, P = turn @ one.state[rows], one.covariance[np.ix_(rows, rows)]

@@ -29,7 +29,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
     """Comparison of a limb whose true state is changed after ten seconds, and every so many seconds from then on."""
     limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **NOISY)
-    comparison = ChangeComparison([Limb(np.arange(JOINTS), np.array([0]))], [limb_filter], *NAMES)
+    comparison = ChangeComparison([limb_filter], *NAMES)
     limb.begin(limb_filter)
     for change in (None, *changes):
         if change is not None:
@@ -96,7 +96,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
     layouts = [make_layout(limb, laws, config, NOISE, True, priors) for limb in limbs]
     bounds = np.zeros_like(law_bounds(laws))
     filters = [LimbFilter(layout, config, bounds[:JOINTS], laws.presliding[:JOINTS]) for layout in layouts]
-    comparison = ChangeComparison(limbs, filters, ("hip", "knee", "shoulder", "elbow"), ("sole",))
+    comparison = ChangeComparison(filters, ("hip", "knee", "shoulder", "elbow"), ("sole",))
     robot = [SyntheticLimb(layout, np.random.default_rng(4), **NOISY) for layout in layouts]
     for limb, limb_filter in zip(robot, filters, strict=True):
         limb.begin(limb_filter)
