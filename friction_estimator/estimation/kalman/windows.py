@@ -109,12 +109,47 @@ class _Span(NamedTuple):
     period: float
 
 
+class SampleColumns(NamedTuple):
+    """First column of each value in a row of the buffer, for n joints and k feet; column 0 is the time."""
+
+    position: int  # (n,)
+    velocity: int  # (n,)
+    angular_velocity: int  # (3,) of the base, base axes
+    angular_acceleration: int  # (3,) of the base, base axes
+    acceleration: int  # (n,) of the joints
+    effort: int  # (n,)
+    specific_force: int  # (3,)
+    wrenches: int  # (6 k,)
+    fresh: int  # (1 + k,) IMU and feet
+    disturbed: int  # (n,)
+    regressor_variance: int  # (n,)
+    regressor: int  # (n p,)
+
+
 @kernel
-def _put(row: FloatArray, at: int, values: FloatArray) -> int:
-    """Write values into a row from a column on; the next column."""
+def sample_columns(n: int, k: int) -> SampleColumns:
+    """Columns for n joints and k feet."""
+    effort = 7 + 3 * n
+    wrenches = effort + n + 3
+    disturbed = wrenches + 7 * k + 1
+    return SampleColumns(
+        1, 1 + n, 1 + 2 * n, 4 + 2 * n, 7 + 2 * n, effort, effort + n, wrenches, wrenches + 6 * k, disturbed,
+        disturbed + n, disturbed + 2 * n,
+    )  # fmt: skip
+
+
+@kernel
+def _put(row: FloatArray, at: int, values: FloatArray) -> None:
+    """Write values into a row from a column on."""
     for j in range(values.size):
         row[at + j] = values[j]
-    return at + values.size
+
+
+@kernel
+def _take(row: FloatArray, at: int, values: FloatArray) -> None:
+    """Read values from a row from a column on."""
+    for j in range(values.size):
+        values[j] = row[at + j]
 
 
 @kernel
@@ -128,29 +163,25 @@ def write_sample(
     regressor_variance: FloatArray,
     regressor: FloatArray,
 ) -> None:
-    """Write one sample into a row of the buffer from its second column on, see :class:`WindowBuffer`."""
-    n, v = motion.velocity.size, dynamics.velocity
-    base = v.size - n
-    at = _put(row, 1, dynamics.position)
-    at = _put(row, at, v[base:])
+    """Write one sample into a row of the buffer, all but its time, see :class:`SampleColumns`."""
+    (n, p), k, v = regressor.shape, inputs.wrench_fresh.size, dynamics.velocity
+    base, at = v.size - n, sample_columns(n, k)
+    _put(row, at.position, dynamics.position)
+    _put(row, at.velocity, v[base:])
     for axis in range(3):
-        row[at + axis] = v[3 + axis] if base else 0.0
-    at = _put(row, at + 3, angular_acceleration)
-    at = _put(row, at, motion.acceleration)
-    at = _put(row, at, inputs.effort)
-    at = _put(row, at, dynamics.specific_force)
-    for foot in range(len(inputs.wrenches)):
-        at = _put(row, at, inputs.wrenches[foot])
-    row[at] = inputs.imu_fresh
-    at += 1
-    for foot in range(inputs.wrench_fresh.size):
-        row[at + foot] = inputs.wrench_fresh[foot]
-    at += inputs.wrench_fresh.size
+        row[at.angular_velocity + axis] = v[3 + axis] if base else 0.0
+    _put(row, at.angular_acceleration, angular_acceleration)
+    _put(row, at.acceleration, motion.acceleration)
+    _put(row, at.effort, inputs.effort)
+    _put(row, at.specific_force, dynamics.specific_force)
+    row[at.fresh] = inputs.imu_fresh
+    for foot in range(k):
+        _put(row, at.wrenches + 6 * foot, inputs.wrenches[foot])
+        row[at.fresh + 1 + foot] = inputs.wrench_fresh[foot]
+    _put(row, at.regressor_variance, regressor_variance)
     for joint in range(n):
-        row[at + joint] = disturbed[joint]
-    at = _put(row, at + n, regressor_variance)
-    for joint in range(n):
-        at = _put(row, at, regressor[joint])
+        row[at.disturbed + joint] = disturbed[joint]
+        _put(row, at.regressor + p * joint, regressor[joint])
 
 
 @kernel
@@ -193,7 +224,7 @@ def _summarise_columns(
 def _summarise_window(
     rows: FloatArray,
     span: _Span,
-    columns: tuple[int, int, int],
+    columns: SampleColumns,
     wrench_delay: FloatArray,
     shift: FloatArray,
     means: FloatArray,
@@ -202,38 +233,30 @@ def _summarise_window(
 
     Parameters
     ----------
-    columns : first ones of the torques and the specific force, of the wrenches, and of the law
+    columns : of the buffer
     wrench_delay : (k,) of each foot's wrenches [s]: their summary is that of later rows; NaN counts as zero
     shift : (k,) output: how much later the rows are that the wrenches are taken from, in whole periods [s]
     means : (3, c) output: mean by held readings (or the trapezoid rule), variance about a smooth course, and rate; of
         the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     """
-    half, end, (first, wrenches, law) = span.half, span.end, columns
+    half, end, law = span.half, span.end, columns.regressor_variance
     N, inside = end - half + 1, rows[half : end + 1]
     weights, trapezoid = np.empty(N), np.empty(N)
     _fill_weights(weights, inside, span.held)
     _fill_weights(trapezoid, inside, False)
     means[:] = 0.0
     duration, period = max(rows[end, 0] - rows[half, 0], _MIN_DURATION), max(span.period, _MIN_DURATION)
-    _summarise_columns(rows, weights, half, first, wrenches, duration, means)
+    _summarise_columns(rows, weights, half, columns.effort, columns.wrenches, duration, means)
     for foot in range(shift.size):
         periods = wrench_delay[foot] / period
         late = int(round(min(max(periods, -half), half))) if math.isfinite(periods) else 0
         shift[foot] = span.period * late
-        start = wrenches + 6 * foot
+        start = columns.wrenches + 6 * foot
         _summarise_columns(rows, weights, half + late, start, start + 6, duration, means)
     for row in range(N):
         for j in range(law, rows.shape[1]):
             means[0, j] += trapezoid[row] * inside[row, j]
-
-
-@kernel
-def _take(row: FloatArray, at: int, values: FloatArray) -> int:
-    """Read values from a row from a column on; the next column."""
-    for j in range(values.size):
-        values[j] = row[at + j]
-    return at + values.size
 
 
 @kernel("M (_Span) V V V [Window]")
@@ -253,28 +276,29 @@ def close_window(
     Longest distance of samples [s], and whether the IMU was fresh in all of them
     """
     half, end, n, k = span.half, span.end, out.effort.size, out.wrench_shift.size
-    first, wrenches = 7 + 3 * n, 10 + 4 * n
-    fresh, disturbed, law = wrenches + 6 * k, wrenches + 7 * k + 1, wrenches + 7 * k + 1 + n
+    at, p = sample_columns(n, k), out.regressor.shape[1]
     means, used = np.empty((3, rows.shape[1])), end + half + 1
-    _summarise_window(rows, span, (first, wrenches, law), wrench_delay, out.wrench_shift, means)
+    _summarise_window(rows, span, at, wrench_delay, out.wrench_shift, means)
     fit_middle(rows[end - half : used], stds, out.end)
     fit_acceleration(rows[half : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
-    _take(rows[end], _take(rows[end], 4 + 2 * n, out.angular_acceleration), out.acceleration)
-    _take(means[0], _take(means[0], first, out.effort), out.specific_force)
-    _take(means[2], first, out.effort_rate)
-    _take(means[1], first + n, out.specific_force_roughness)
+    _take(rows[end], at.angular_acceleration, out.angular_acceleration)
+    _take(rows[end], at.acceleration, out.acceleration)
+    _take(means[0], at.effort, out.effort)
+    _take(means[2], at.effort, out.effort_rate)
+    _take(means[0], at.specific_force, out.specific_force)
+    _take(means[1], at.specific_force, out.specific_force_roughness)
     for foot in range(k):
-        at = wrenches + 6 * foot
-        _take(means[0], at, out.wrenches[foot])
-        _take(means[1], at, out.wrench_roughness[foot])
-        _take(means[2], at, out.wrench_rate[foot])
-        out.normal_force[0, foot] = out.normal_force[1, foot] = rows[half, at + 2]
+        first = at.wrenches + 6 * foot
+        _take(means[0], first, out.wrenches[foot])
+        _take(means[1], first, out.wrench_roughness[foot])
+        _take(means[2], first, out.wrench_rate[foot])
+        out.normal_force[0, foot] = out.normal_force[1, foot] = rows[half, first + 2]
         for row in range(half, end + 1):
-            out.normal_force[0, foot] = min(out.normal_force[0, foot], rows[row, at + 2])
-            out.normal_force[1, foot] = max(out.normal_force[1, foot], rows[row, at + 2])
-    at = _take(means[0], law, out.regressor_variance)
+            out.normal_force[0, foot] = min(out.normal_force[0, foot], rows[row, first + 2])
+            out.normal_force[1, foot] = max(out.normal_force[1, foot], rows[row, first + 2])
+    _take(means[0], at.regressor_variance, out.regressor_variance)
     for joint in range(n):
-        at = _take(means[0], at, out.regressor[joint])
+        _take(means[0], at.regressor + p * joint, out.regressor[joint])
     for sensor in range(1 + k):
         out.readings[sensor] = (end - half) * readings[sensor]
     out.wrench_fresh[:], out.disturbed[:] = True, False
@@ -282,20 +306,18 @@ def close_window(
     for row in range(used):
         if row > 0:
             longest = max(longest, rows[row, 0] - rows[row - 1, 0])
-        imu_fresh = imu_fresh and rows[row, fresh] > 0.0
+        imu_fresh = imu_fresh and rows[row, at.fresh] > 0.0
         for foot in range(k):
-            out.wrench_fresh[foot] = out.wrench_fresh[foot] and rows[row, fresh + 1 + foot] > 0.0
+            out.wrench_fresh[foot] = out.wrench_fresh[foot] and rows[row, at.fresh + 1 + foot] > 0.0
         for joint in range(n):
-            out.disturbed[joint] = out.disturbed[joint] or rows[row, disturbed + joint] > 0.0
+            out.disturbed[joint] = out.disturbed[joint] or rows[row, at.disturbed + joint] > 0.0
     return longest, imu_fresh
 
 
 class WindowBuffer:
     """Collects samples and hands out windows.
 
-    A row has time, positions (n), velocities (n), gyroscope (3), angular acceleration of the base (3), accelerations
-    (n), torques (n), specific force (3), wrenches (6 k), what of IMU (1) and feet (k) is fresh, what is disturbed (n),
-    variance of the regressor (n), and regressor (n p).
+    A row has the time and the values of :class:`SampleColumns`.
 
     Parameters
     ----------
@@ -335,7 +357,7 @@ class WindowBuffer:
             self.restart()
             return
         n, k, p = self._shape
-        other, regressor = np.split(self._rows, [self._law], axis=1)
+        other, regressor = np.split(self._rows, [sample_columns(n, k).regressor], axis=1)
         kept = regressor.reshape(-1, n, p)[:, :, columns].reshape(len(regressor), -1)
         self._shape = n, k, columns.size
         self._rows = np.concatenate((other, kept), axis=1)
@@ -382,17 +404,11 @@ class WindowBuffer:
         self._shape = n, k, p
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
-        rows = np.empty((max(64, 2 * len(self._rows)), self._law + n * p))
+        rows = np.empty((max(64, 2 * len(self._rows)), sample_columns(n, k).regressor + n * p))
         if self._size:
             rows[: self._size] = self._rows[: self._size]
         self._rows = rows
         self._lay_out()
-
-    @property
-    def _law(self) -> int:
-        """First column of the regressor."""
-        n, k, _ = self._shape
-        return 11 + 6 * n + 7 * k
 
     def _lay_out(self) -> None:
         n, k, p = self._shape
