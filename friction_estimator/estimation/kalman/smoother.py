@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
@@ -215,8 +216,7 @@ class SmoothedMotions:
         return self.motion
 
 
-@dataclass(frozen=True, slots=True)
-class _Sensed:
+class _Sensed(NamedTuple):
     """A frame and what was computed from it before the friction."""
 
     frame: SensorFrame
@@ -225,8 +225,7 @@ class _Sensed:
     dynamics: Dynamics
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(NamedTuple):
     """A frame that the first stage has used, and the second one has not."""
 
     time: float
@@ -299,7 +298,7 @@ class KalmanSmoother:
         ready, self._sensed = self._sensed[:count], self._sensed[count:]
         for sensed, motion in zip(ready, self._motion.smoothed(count), strict=True):
             self._given.motion = motion
-            self.stage.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics)
+            self.stage.step(*sensed)
             self._waiting.append(_Waiting(self.stage.time, sensed, motion))
         self._unsmoothed = sum(sensed.frame.dt for sensed in self._sensed)
 
@@ -308,7 +307,6 @@ class KalmanSmoother:
         self._evaluating.take_over(self.stage)
         finished = []
         while self._waiting and self._waiting[0].time <= until:
-            waiting = self._waiting.popleft()
-            sensed, self._given.motion = waiting.sensed, waiting.motion
-            finished.append(self._evaluating.step(sensed.frame, sensed.attitude, sensed.phase, sensed.dynamics))
+            _, sensed, self._given.motion = self._waiting.popleft()
+            finished.append(self._evaluating.step(*sensed))
         return finished
