@@ -118,7 +118,7 @@ def error_after_change(config: KalmanConfig) -> float:
 
 def test_changed_friction_is_believed_within_a_fifth_of_a_second(monkeypatch):
     error = error_after_change(KalmanConfig())
-    for name in ("_CHANGE_TIME", "_MAX_IMPACT_DURATION"):
+    for name in ("_MIN_CHANGE_DURATION", "_MAX_IMPACT_DURATION"):
         monkeypatch.setattr(limb_filter_module, name, 1e3)  # changes are never noticed
     assert error < 0.5
     assert error < 0.6 * error_after_change(KalmanConfig())

@@ -100,7 +100,7 @@ def test_sigma_holds_friction_that_differs_between_the_directions(urdf_xml, sway
 def test_the_motion_of_the_joints_is_left_as_it_is(urdf_xml, swaying, monkeypatch):
     """The smoother hands the same motion to two stages."""
     estimator, motions = fresh(urdf_xml), []
-    source = estimator._pipeline.friction._motion
+    source = estimator.pipeline.friction._motion
     step = source.step
 
     def recorded(*reading):
