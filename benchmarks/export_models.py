@@ -19,7 +19,7 @@ import pinocchio as pin
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.io.export import ExportedFriction, ExportRequest, export_friction, joint_frictions
-from friction_estimator.io.identification import identification_of_parameters
+from friction_estimator.io.identification_file import identification_of_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 
 TOLERANCE = 1e-6

@@ -23,7 +23,7 @@ from benchmarks.shared.pages import header, row
 from friction_estimator.api.identify import identify
 from friction_estimator.identification.joint_log import ExternalWrench
 from friction_estimator.identification.linear_problem import rms
-from friction_estimator.io.joint_log import joint_log_from_table
+from friction_estimator.io.table_files import joint_log_from_table
 from friction_estimator.types import FloatArray
 
 RECORDING, MODEL = "press_1khz.npz", "teststand.urdf"

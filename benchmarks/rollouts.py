@@ -27,8 +27,8 @@ from scipy.optimize import least_squares
 
 from benchmarks.shared.command import command, existing_path, make_parser
 from benchmarks.shared.pages import header, row
+from friction_estimator.api.experiments import load_recording
 from friction_estimator.api.identify import identify
-from friction_estimator.api.recordings import load_recording
 from friction_estimator.api.validate import validate
 from friction_estimator.identification.joint_log import COMMAND, JointLog
 from friction_estimator.io.robot import Robot, load_robot

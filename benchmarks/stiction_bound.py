@@ -27,8 +27,8 @@ from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.published import StribeckLoad
 from friction_estimator.learning.network import Model, limb_modules, load_model
-from friction_estimator.learning.recording import SignalReader, SignalRecording, predicted
 from friction_estimator.learning.signals import GAIN
+from friction_estimator.learning.training_data import SignalReader, SignalRecording, predicted
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray

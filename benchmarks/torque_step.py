@@ -29,8 +29,8 @@ from benchmarks.shared.random_walks import RandomWalks
 from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.learning.network import Model, RobotIdentity, load_model
-from friction_estimator.learning.recording import SignalReader, SignalRecording, load_signals, predicted
 from friction_estimator.learning.signals import GAIN
+from friction_estimator.learning.training_data import SignalReader, SignalRecording, load_signals, predicted
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation.footsteps import LEFT, plan_footsteps
 from friction_estimator.types import FloatArray

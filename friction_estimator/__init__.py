@@ -40,10 +40,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from friction_estimator.api.experiments import load_recording
     from friction_estimator.api.identify import identify, load_identification
     from friction_estimator.api.outputs import export, report
     from friction_estimator.api.plan import plan_excitation
-    from friction_estimator.api.recordings import load_recording
     from friction_estimator.api.replay import replay
     from friction_estimator.api.simulate import example, simulate
     from friction_estimator.api.validate import validate
@@ -92,7 +92,7 @@ _MODULES = {
     "export": "api.outputs",
     "identify": "api.identify",
     "load_identification": "api.identify",
-    "load_recording": "api.recordings",
+    "load_recording": "api.experiments",
     "load_robot": "io.robot",
     "plan_excitation": "api.plan",
     "replay": "api.replay",

@@ -218,8 +218,8 @@ def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:
             "from friction_estimator.metrics import rmse\nfrom friction_estimator.messages import x",
         ),
         ("ros.node", "import rclpy\nfrom friction_estimator.estimation.estimator import Estimator"),
-        ("reports.recording", "from friction_estimator.tables import number"),
-        ("cli.demo", "import friction_estimator.ros.node, friction_estimator.reports.recording"),
+        ("reports.recording_page", "from friction_estimator.tables import number"),
+        ("cli.demo", "import friction_estimator.ros.node, friction_estimator.reports.recording_page"),
     ],
 )
 def test_a_right_arrow_is_not(module: str, source: str) -> None:

@@ -28,8 +28,8 @@ from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import Fusion, Guard
 from friction_estimator.learning.network import Model
-from friction_estimator.learning.recording import friction_columns
 from friction_estimator.learning.signals import SignalStage
+from friction_estimator.learning.training_data import friction_columns
 from friction_estimator.reference.base_state import resting_base
 from friction_estimator.simulation import Push, Scenario
 from friction_estimator.simulation.scenario import collisions

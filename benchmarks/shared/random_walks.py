@@ -23,7 +23,7 @@ from friction_estimator import compiled
 from friction_estimator.errors import LearningError, SimulationError, choices
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.network import RobotIdentity
-from friction_estimator.learning.recording import SignalReader, SignalRecording
+from friction_estimator.learning.training_data import SignalReader, SignalRecording
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import (
     PERIOD_NS,

@@ -10,7 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from friction_estimator.api.recordings import Experiments, Path_, Progress, Recordings, Warn, is_table, read_experiments
+from friction_estimator.api.experiments import (
+    Experiments,
+    Path_,
+    Progress,
+    Recordings,
+    Warn,
+    is_table,
+    read_experiments,
+)
 from friction_estimator.api.replay import ESTIMATE, POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -31,8 +39,8 @@ from friction_estimator.identification.result import (
     Identification,
     velocity_ranges,
 )
-from friction_estimator.io.identification import load_identification as read_identification
-from friction_estimator.io.identification import save_identification
+from friction_estimator.io.identification_file import load_identification as read_identification
+from friction_estimator.io.identification_file import save_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.laws import linear_law_names
 from friction_estimator.laws.identified import parameters_sigma
@@ -67,7 +75,7 @@ class ScoredIdentification(Identification):
         ReportError
             When the file cannot be written.
         """
-        from friction_estimator.reports.identification import write_identification_report
+        from friction_estimator.reports.identification_page import write_identification_report
 
         write_identification_report(path, self, title)
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.api.recordings import Path_
+from friction_estimator.api.experiments import Path_
 from friction_estimator.errors import BagError, ConfigError
 from friction_estimator.identification.result import Identification
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import storage_files
-from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.exporter import unknown_ranges, unseen_joints
-from friction_estimator.io.identification import load_identification
+from friction_estimator.io.identification_file import load_identification
 from friction_estimator.io.robot import Robot, as_robot, load_coupling
 from friction_estimator.messages.recording import RunDescription
-from friction_estimator.reports.identification import write_identification_report
-from friction_estimator.reports.recording import write_report
+from friction_estimator.reports.identification_page import write_identification_report
+from friction_estimator.reports.recording_page import write_report
 from friction_estimator.robot.urdf import MAX_SIZE
 
 

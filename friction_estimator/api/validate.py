@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from friction_estimator.api.experiments import Path_, Recordings, Warn, read_experiments
 from friction_estimator.api.identify import (
     ScoredIdentification,
     Stage,
@@ -19,7 +20,6 @@ from friction_estimator.api.identify import (
     noting,
     silent,
 )
-from friction_estimator.api.recordings import Path_, Recordings, Warn, read_experiments
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -46,7 +46,7 @@ from friction_estimator.identification.prediction import (
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import VAGUE, Identification, ParameterTable
-from friction_estimator.io.identification import load_identification
+from friction_estimator.io.identification_file import load_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.linear_algebra import one_blas_thread
 from friction_estimator.robot.transmission import Transmission

@@ -27,11 +27,11 @@ from friction_estimator.cli.arguments import (
 from friction_estimator.cli.bags import add_view_arguments, opened_view
 from friction_estimator.cli.collisions import learn_thresholds, push_table
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
 from friction_estimator.io.robot import Robot, robot_file
 from friction_estimator.messages.recording import Recording, RunDescription
-from friction_estimator.reports.recording import write_report
+from friction_estimator.reports.recording_page import write_report
 from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState, StateView

@@ -21,7 +21,7 @@ from friction_estimator.cli.arguments import (
 )
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.network import Model, RobotIdentity, load_model
-from friction_estimator.learning.recording import (
+from friction_estimator.learning.training_data import (
     ExternalTorqueErrors,
     SignalRecording,
     evaluate,

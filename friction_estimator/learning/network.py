@@ -299,7 +299,7 @@ class Model:
     networks : one of each limb module
     input_range : (2, x) smallest and largest inputs of the training data
     friction : (n, p) friction model of the same data, for comparison
-        (:func:`~friction_estimator.learning.recording.friction_columns`)
+        (:func:`~friction_estimator.learning.training_data.friction_columns`)
     training : settings, data and errors of the training, for people
     """
 

@@ -36,7 +36,7 @@ from friction_estimator.learning.network import (
     read_tensors,
     weight_shapes,
 )
-from friction_estimator.learning.recording import Float32Array, SignalRecording, fit_friction
+from friction_estimator.learning.training_data import Float32Array, SignalRecording, fit_friction
 from friction_estimator.robot.model import RobotModel
 
 LIMB_HORIZON, BASE_HORIZON = 50, 100

@@ -10,7 +10,7 @@ import pytest
 
 import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.io.identification import load_identification
+from friction_estimator.io.identification_file import load_identification
 from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")

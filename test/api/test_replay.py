@@ -10,7 +10,7 @@ import pytest
 import friction_estimator as fe
 from friction_estimator.api.replay import ReplayResult
 from friction_estimator.api.simulate import Simulation
-from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.arrays import read_recording
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 pytest.importorskip("rosbags", reason="rosbags is not installed")

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.cli.main import main
 from friction_estimator.io.export import export_formats
-from friction_estimator.io.identification import save_identification
+from friction_estimator.io.identification_file import save_identification
 from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.robot import share_directory
 from test.known_identification import make_identification

@@ -14,12 +14,12 @@ from friction_estimator.cli.main import main
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
-from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.io.identification import load_identification
-from friction_estimator.io.joint_log import read_columns
+from friction_estimator.io.identification_file import load_identification
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_robot
+from friction_estimator.io.table_files import read_columns
 from friction_estimator.messages.topics import JOINT_STATE
 from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 from test.headers import make_header

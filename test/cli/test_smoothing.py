@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.io.bags.recording import read_recording
+from friction_estimator.io.bags.arrays import read_recording
 
 
 def test_a_smoothed_replay_is_nearer_to_the_truth_than_a_live_one(walk: Path, replayed: Path, tmp_path: Path) -> None:

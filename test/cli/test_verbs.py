@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.recording import read_recording
-from friction_estimator.io.identification import save_identification
+from friction_estimator.io.identification_file import save_identification
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from test.known_identification import make_identification
 

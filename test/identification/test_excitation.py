@@ -26,7 +26,7 @@ from friction_estimator.identification.excitation_trajectory import (
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.writer import TRAJECTORY, TRAJECTORY_TOPIC, write_trajectory_bag
-from friction_estimator.io.joint_log import joint_log_from_table, write_trajectory_csv
+from friction_estimator.io.table_files import joint_log_from_table, write_trajectory_csv
 
 JOINTS = ("shoulder", "elbow", "slide")
 OPTIONS = ExcitationOptions(duration=6.0, bandwidth=1.0, harmonics=4, seeds=2, iterations=15, seed=3)

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.io.export import ExportedFriction, ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.c_header import C_LAWS, identifiers
-from friction_estimator.io.identification import identification_of_parameters
+from friction_estimator.io.identification_file import identification_of_parameters
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from test.known_identification import make_identification

@@ -16,7 +16,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.result import DriveGain, Identification
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
-from friction_estimator.io.identification import save_identification
+from friction_estimator.io.identification_file import save_identification
 from friction_estimator.laws import make_law
 from test.io.test_export_c_header import COMPILERS, STRICT, friction_of
 from test.known_identification import make_identification

@@ -14,12 +14,12 @@ import pytest
 import friction_estimator as fe
 from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, InputError, RobotModelError
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.io.bags.recording import joint_log_from_bag
+from friction_estimator.io.bags.arrays import joint_log_from_bag
 from friction_estimator.io.documents import parse_value, read_yaml, yaml_text
-from friction_estimator.io.identification import load_identification, save_identification
-from friction_estimator.io.joint_log import joint_log_from_table
+from friction_estimator.io.identification_file import load_identification, save_identification
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_coupling, load_robot, read_urdf, share_directory
+from friction_estimator.io.table_files import joint_log_from_table
 from test.known_identification import make_identification
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -118,7 +118,7 @@ def test_a_hostile_npz_is_refused_before_it_is_unpacked(tmp_path: Path, members:
 def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("friction_estimator.io.joint_log._MAX_BYTES", 1_000_000)
+    monkeypatch.setattr("friction_estimator.io.table_files._MAX_BYTES", 1_000_000)
     np.savez_compressed(tmp_path / "bomb.npz", time=np.zeros(200_000))
     assert (tmp_path / "bomb.npz").stat().st_size < 10_000
     with pytest.raises(InputError, match="holds 1 arrays of 2 MB; at most 1000 of 1 MB are read"):

@@ -19,7 +19,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export.exporter import operating_range
-from friction_estimator.io.identification import (
+from friction_estimator.io.identification_file import (
     load_identification,
     save_identification,
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from friction_estimator.io.robot import Robot, load_robot
-from friction_estimator.learning.recording import SignalRecording
+from friction_estimator.learning.training_data import SignalRecording
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimator
 from friction_estimator.learning.network import Model, RobotIdentity, limb_modules
-from friction_estimator.learning.recording import SignalReader, evaluate
+from friction_estimator.learning.training_data import SignalReader, evaluate
 from friction_estimator.robot.model import RobotModel
 from test.hopper import HOPPER, PERIOD_NS, hopper_config, hopping
 from test.learning.golden import random_network

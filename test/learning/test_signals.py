@@ -5,8 +5,8 @@ import pytest
 
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.recording import SignalReader, read_bag
 from friction_estimator.learning.signals import GAIN, write_inputs
+from friction_estimator.learning.training_data import SignalReader, read_bag
 from friction_estimator.messages.sensors import SensorMessages
 from test.hopper import HOPPER, hopper_config, hopping
 from test.learning.conftest import recorded

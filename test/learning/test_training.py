@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.recording import SignalRecording, evaluate
+from friction_estimator.learning.training_data import SignalRecording, evaluate
 from test.hopper import HOPPER, hopper_config
 
 pytest.importorskip("safetensors", reason="safetensors is not installed (extra training): nothing can be trained")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.io.robot import Robot
-from friction_estimator.learning.recording import SignalRecording, training_doubts
+from friction_estimator.learning.training_data import SignalRecording, training_doubts
 from test.hopper import HOPPER, hopper_config
 
 ROBOT = Robot("hopper", hopper_config(), HOPPER, None)

@@ -7,7 +7,7 @@ import pytest
 
 from friction_estimator.cli.main import main
 from friction_estimator.learning.network import RobotIdentity
-from friction_estimator.learning.recording import SignalRecording
+from friction_estimator.learning.training_data import SignalRecording
 
 
 def test_without_jax_train_names_the_extra(tmp_path, capsys, monkeypatch):

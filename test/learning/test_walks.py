@@ -8,7 +8,7 @@ import pytest
 from friction_estimator.errors import LearningError
 from friction_estimator.io.robot import load_robot
 from friction_estimator.learning.network import RobotIdentity
-from friction_estimator.learning.recording import load_signals
+from friction_estimator.learning.training_data import load_signals
 from friction_estimator.robot.model import RobotModel
 
 walks = pytest.importorskip("benchmarks.shared.random_walks", reason="MuJoCo is not installed")

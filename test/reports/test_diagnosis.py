@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.recording import Recording, RunDescription, Series
-from friction_estimator.reports.recording import render
+from friction_estimator.reports.recording_page import render
 from friction_estimator.reports.recording_tables import diagnose_recording, diagnosis_table
 
 

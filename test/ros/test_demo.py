@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks.faults.live import TIME_OUT, NodeProcess
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp

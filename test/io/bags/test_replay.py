@@ -17,8 +17,8 @@ from friction_estimator.config import Config
 from friction_estimator.errors import BagError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import ReplaySummary, replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws.joint_laws import JointLaws

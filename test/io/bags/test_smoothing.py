@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import ConfigError
+from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.recording import read_recording
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.recording import RunDescription

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.io.joint_log import joint_log_from_table
+from friction_estimator.io.table_files import joint_log_from_table
 
 HEADER = "time,position/hip,position/knee,velocity/hip,velocity/knee,effort/hip,effort/knee"
 ROWS = np.arange(35.0).reshape(5, 7) / 8.0 - 1.0

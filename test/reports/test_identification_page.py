@@ -11,8 +11,8 @@ import pytest
 
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export import joint_frictions
-from friction_estimator.io.identification import load_identification, save_identification
-from friction_estimator.reports.identification import (
+from friction_estimator.io.identification_file import load_identification, save_identification
+from friction_estimator.reports.identification_page import (
     friction_over_load,
     friction_over_velocity,
     parameters_of_unit,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import BagError
-from friction_estimator.io.bags.recording import joint_log_from_bag
+from friction_estimator.io.bags.arrays import joint_log_from_bag
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.robot import Robot
 

@@ -13,10 +13,10 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import with_external_torque
 from friction_estimator.identification.joint_log import ExternalWrench, JointLog, Payload
 from friction_estimator.identification.recording.torque_checks import Gain, with_drive_torque
+from friction_estimator.io.bags.arrays import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.recording import JOINT_STATES, joint_log_from_bag
-from friction_estimator.io.joint_log import SUFFIXES, joint_log_from_table
 from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_couplings, load_robot, robot_names
+from friction_estimator.io.table_files import SUFFIXES, joint_log_from_table
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.robot.urdf import parse_urdf
 

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.page import ReportError, envelope_rows, even_rows
-from friction_estimator.reports.recording import friction_over_time, paper_figure, render, write_report
+from friction_estimator.reports.recording_page import friction_over_time, paper_figure, render, write_report
 from friction_estimator.reports.recording_tables import error_table, errors_by_part, parameter_table, phase_table
 from test.reports.browser import drawn_page, needs_browser
 
