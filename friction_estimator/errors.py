@@ -46,6 +46,23 @@ def located(place: object) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from None
 
 
+@contextmanager
+def file_errors(action: str, kind: type[FrictionEstimatorError] = ConfigError) -> Iterator[None]:
+    """Turn errors of a file into one of this package, e.g. ``cannot write the report x.html: No space left on device``.
+
+    Parameters
+    ----------
+    action : what cannot be done, e.g. ``write the report x.html``
+    kind : class of the error
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"cannot {action}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise kind(f"cannot {action}: it is not a UTF-8 text") from None
+
+
 _MOST_NAMES, _LONGEST_NAME = 60, 100
 """Names that a message lists at most, and characters of each: a topic may hold thousands, and diagnostics repeat it."""
 

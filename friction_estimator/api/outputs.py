@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from friction_estimator.api.experiments import Path_
-from friction_estimator.errors import BagError, ConfigError
+from friction_estimator.errors import BagError, ConfigError, file_errors
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import storage_files
@@ -75,7 +75,7 @@ def export(
     request = ExportRequest(
         joint_frictions(parameters, speed),
         (*origin, *_sources(parameters)),
-        "" if model is None else _read_model(Path(model)),
+        "" if model is None else _read_model(Path(model).expanduser()),
         None if coupling is None else load_coupling(Path(coupling)),
         parameters.bodies,
     )
@@ -86,10 +86,8 @@ def export(
             "the model has stays"
         )
         made = replace(made, warnings=(text, *made.warnings))
-    try:
+    with file_errors(f"write {path}"):
         write_atomically(output, made.text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
     if made.warnings and speed is None and (unknown := unknown_ranges(parameters)):
         return (
             f"the velocities at which the friction of {', '.join(unknown)} was identified are not known: +-1 rad/s is "
@@ -101,12 +99,8 @@ def export(
 
 def _read_model(path: Path) -> str:
     """Text of a model with its line ends as they are."""
-    try:
-        return read_bytes(path.expanduser(), MAX_SIZE).decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read the model {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"cannot read the model {path}: it is not a UTF-8 text") from None
+    with file_errors(f"read the model {path}"):
+        return read_bytes(path, MAX_SIZE).decode("utf-8")
 
 
 def _sources(identification: Identification) -> tuple[str, ...]:

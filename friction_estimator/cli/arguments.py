@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
 from friction_estimator.tables import Table, terminal_table
@@ -42,8 +43,8 @@ def add_robot_arguments(
     )
 
 
-OptionTable = Mapping[str, tuple[Any, str]]
-"""Kind and help of options by ``--name METAVAR``.
+OptionTable = Mapping[str, tuple[Any, str] | tuple[Any, str, Any]]
+"""Kind, help and default (else None) of options by ``--name METAVAR``, or ``-n --name METAVAR``.
 
 The kind is the type, a list with the type of an option that may be repeated, the choices, ``bool`` for an option with a
 ``--no-`` form, or True for a flag.
@@ -51,10 +52,12 @@ The kind is the type, a list with the type of an option that may be repeated, th
 
 
 def add_options(group: argparse._ActionsContainer, table: OptionTable) -> None:
-    """Add the options of a table; one that is not given is None."""
-    for words, (kind, text) in table.items():
-        name, _, metavar = words.partition(" ")
-        settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
+    """Add the options of a table."""
+    for words, (kind, text, *default) in table.items():
+        flags = [word for word in words.split() if word.startswith("-")]
+        settings: dict[str, Any] = {"default": default[0] if default else None}
+        if metavar := words.partition(flags[-1])[2].strip():
+            settings["metavar"] = metavar
         if kind is True:
             settings["action"] = "store_true"
         elif kind is bool:
@@ -64,24 +67,28 @@ def add_options(group: argparse._ActionsContainer, table: OptionTable) -> None:
             text = f"{text}; may be repeated"
         else:
             settings["type" if callable(kind) else "choices"] = kind
-        group.add_argument(name, default=None, help=text, **settings)
+        group.add_argument(*flags, help=text, **settings)
 
 
-_SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "namespace": (("--namespace",), {"default": "", "help": "namespace of the topics in bags"}),
-    "observer": (
-        ("--observer", "--method"),
-        {
-            "choices": tuple(OBSERVERS),
-            "help": "method that measures friction; when not given, that of the robot's YAML",
-        },
-    ),
-    "overwrite": (("--overwrite",), {"action": "store_true", "help": "replace an older output of that name"}),
-    "params": (("--params",), {"type": Path, "help": "parameter file with identified friction to start from"}),
-    "report": (
-        ("--report",),
-        {"type": Path, "metavar": "PAGE.html", "help": "page of figures and tables to write"},
-    ),
+_SHARED: dict[str, OptionTable] = {
+    "namespace": {"--namespace": (str, "namespace of the topics in bags", "")},
+    "observer": {
+        "--observer --method": (
+            tuple(OBSERVERS),
+            "method that measures friction; when not given, that of the robot's YAML",
+        )
+    },
+    "overwrite": {"--overwrite": (True, "replace an older output of that name", False)},
+    "params": {"--params": (Path, "parameter file with identified friction to start from")},
+    "report": {"--report PAGE.html": (Path, "page of figures and tables to write")},
+    "mob_net": {  # see :func:`mob_net_estimator`
+        "--mob-net MODEL": (Path, "model of `train`: the external torque is that of MOB-Net"),
+        "--fused": (
+            True,
+            "with --mob-net: the external torque is that of MOB-Net and the observer, weighted by their errors",
+            False,
+        ),
+    },
 }
 """Options of the same meaning in several verbs."""
 
@@ -89,20 +96,25 @@ _SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 def add_shared_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add some of :data:`_SHARED`."""
     for name in names:
-        flags, settings = _SHARED[name]
-        parser.add_argument(*flags, **settings)
+        add_options(parser, _SHARED[name])
 
 
-def add_mob_net_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--mob-net`` and ``--fused``, see :func:`mob_net_estimator`."""
+def add_smooth_option(parser: argparse.ArgumentParser) -> None:
+    """``--smooth [SECONDS]``."""
     parser.add_argument(
-        "--mob-net", type=Path, metavar="MODEL", help="model of `train`: the external torque is that of MOB-Net"
+        "--smooth",
+        type=look_ahead,
+        nargs="?",
+        const=SMOOTHING_LAG,
+        metavar="SECONDS",
+        help="fixed-lag smoothing: each estimate also uses this many seconds of later data, inf: all of it; "
+        f"{SMOOTHING_LAG:g} s when no number is given; only with the observer kalman",
     )
-    parser.add_argument(
-        "--fused",
-        action="store_true",
-        help="with --mob-net: the external torque is that of MOB-Net and the observer, weighted by their errors",
-    )
+
+
+def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """These arguments as keywords of a function."""
+    return {name: getattr(arguments, name) for name in names}
 
 
 def mob_net_estimator(arguments: argparse.Namespace, robot: Robot) -> MobNetEstimator | None:
@@ -127,15 +139,13 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
     """``--scenario``, ``--noise``, ``--duration`` with its default [s], and ``--seed``."""
     from friction_estimator.simulation import noise_names, scenario_names  # MuJoCo is needed here only
 
-    parser.add_argument("--scenario", choices=scenario_names(), default="walk", help="motion of the robot")
-    parser.add_argument("--noise", choices=noise_names(), default="paper_std", help="sensor noise level")
-    parser.add_argument("--duration", type=positive_seconds, default=duration, help="simulated time [s]")
-    parser.add_argument(
-        "--seed",
-        type=random_seed,
-        default=0,
-        help="random seed of the sensor noise; the same seed gives the same readings",
-    )
+    options: OptionTable = {
+        "--scenario": (scenario_names(), "motion of the robot", "walk"),
+        "--noise": (noise_names(), "sensor noise level", "paper_std"),
+        "--duration": (positive_seconds, "simulated time [s]", duration),
+        "--seed": (random_seed, "random seed of the sensor noise; the same seed gives the same readings", 0),
+    }
+    add_options(parser, options)
 
 
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
@@ -150,12 +160,12 @@ def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
     ConfigError
         When ``--set`` contradicts such an option, or the robot names no URDF.
     """
-    given = {name: value for name, value in overrides.items() if value is not None}
+    chosen = {name: value for name, value in overrides.items() if value is not None}
     settings = dict(arguments.settings)
-    for name, value in given.items():
+    for name, value in chosen.items():
         if settings.get(name, value) != value:
             raise ConfigError(f"--{name} {value} and --set {name}={settings[name]} contradict each other: give one")
-    return as_robot(load_robot(arguments.robot, {**given, **settings}))
+    return as_robot(load_robot(arguments.robot, {**chosen, **settings}))
 
 
 def output_console(width: int = 120) -> Console:

@@ -10,11 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from friction_estimator.cli.arguments import (
-    add_mob_net_arguments,
+    OptionTable,
+    add_options,
     add_robot_arguments,
     add_shared_options,
     add_simulation_arguments,
-    look_ahead,
+    add_smooth_option,
+    given,
     mob_net_estimator,
     progress_bar,
     robot_of,
@@ -22,13 +24,20 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.views.live_view import VIEWS, EstimateView, LiveView, make_display
 
-VIEW_PORT = 8765
+_VIEW: OptionTable = {
+    "--view": (tuple(VIEWS), "show the robot with its friction: web is a page for any browser and needs nothing else"),
+    "--view-port": (
+        whole_number(0, "a port: "),
+        "port of the view on this machine; over ssh, forward it with `ssh -L`; 0: a free one",
+        8765,
+    ),
+    "--view-file FILE.rrd": (Path, "with --view rerun: write a recording, open no port"),
+}
 
 
 def simulate_options(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +61,7 @@ def run_simulate(arguments: argparse.Namespace) -> None:
             robot,
             simulator.joint_names,
             source,
-            arguments.storage,
-            arguments.overwrite,
+            **given(arguments, "storage", "overwrite"),
         )
     print(f"{arguments.output}: {samples * PERIOD_NS * 1e-9:.3f} s, {messages} messages")
 
@@ -68,23 +76,15 @@ def replay_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``replay``."""
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     add_robot_arguments(parser)
-    parser.add_argument(
-        "--smooth",
-        type=look_ahead,
-        nargs="?",
-        const=SMOOTHING_LAG,
-        metavar="SECONDS",
-        help="fixed-lag smoothing: each estimate also uses this many seconds of later data, inf: all of it; "
-        f"{SMOOTHING_LAG:g} s when no number is given; only with the observer kalman",
-    )
-    add_mob_net_arguments(parser)
+    add_smooth_option(parser)
     add_view_arguments(parser)
-    add_shared_options(parser, "observer", "params", "namespace")
-    parser.add_argument(
-        "--save-params", type=Path, help="parameter file to write at the end, with the identified friction"
-    )
+    add_shared_options(parser, "mob_net", "observer", "params", "namespace")
+    options: OptionTable = {
+        "--save-params": (Path, "parameter file to write at the end, with the identified friction"),
+        "--copy-inputs": (True, "copy the sensor topics into the output too", False),
+    }
+    add_options(parser, options)
     _add_output_options(parser)
-    parser.add_argument("--copy-inputs", action="store_true", help="copy the sensor topics into the output too")
 
 
 def run_replay(arguments: argparse.Namespace) -> None:
@@ -101,15 +101,11 @@ def run_replay(arguments: argparse.Namespace) -> None:
             robot.config,
             robot.urdf_xml,
             start=start,
-            storage=arguments.storage,
-            copy_inputs=arguments.copy_inputs,
-            overwrite=arguments.overwrite,
-            namespace=arguments.namespace,
             robot=robot.name,
-            smooth=arguments.smooth,
             estimator=estimator,
             on_estimate=None if view is None else EstimateView(robot, view).show,
             progress=progress,
+            **given(arguments, "storage", "copy_inputs", "overwrite", "namespace", "smooth"),
         )
         if view is not None and view.display.keeps and arguments.view_file is None:
             print("the view stays open until Ctrl-C", file=sys.stderr, flush=True)
@@ -141,20 +137,7 @@ def run_view(arguments: argparse.Namespace) -> int:
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     """``--view``, ``--view-port`` and ``--view-file``, see :func:`opened_view`."""
-    parser.add_argument(
-        "--view",
-        choices=tuple(VIEWS),
-        help="show the robot with its friction: web is a page for any browser and needs nothing else",
-    )
-    parser.add_argument(
-        "--view-port",
-        type=whole_number(0, "a port: "),
-        default=VIEW_PORT,
-        help="port of the view on this machine; over ssh, forward it with `ssh -L`; 0: a free one",
-    )
-    parser.add_argument(
-        "--view-file", type=Path, metavar="FILE.rrd", help="with --view rerun: write a recording, open no port"
-    )
+    add_options(parser, _VIEW)
 
 
 @contextmanager

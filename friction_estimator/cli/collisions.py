@@ -12,7 +12,6 @@ import numpy as np
 
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
-    add_mob_net_arguments,
     add_robot_arguments,
     add_shared_options,
     mob_net_estimator,
@@ -73,8 +72,7 @@ def collisions_options(parser: argparse.ArgumentParser) -> None:
         "--learn", action="store_true", help="write the thresholds: the bags are normal walking without a collision"
     )
     add_robot_arguments(parser)
-    add_mob_net_arguments(parser)
-    add_shared_options(parser, "params", "namespace")
+    add_shared_options(parser, "mob_net", "params", "namespace")
 
 
 def run_collisions(arguments: argparse.Namespace) -> None:

@@ -16,9 +16,12 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
+    OptionTable,
+    add_options,
     add_robot_arguments,
     add_shared_options,
     add_simulation_arguments,
+    given,
     print_table,
     progress_bar,
     robot_of,
@@ -42,26 +45,25 @@ from friction_estimator.tables import Cell, Column, Table, make_table, terminal_
 
 COLLISIONS = "collisions"
 _SETTLED = 2.0
+"""The tables of the report leave this time at the start out [s]."""
+_OPTIONS: OptionTable = {
+    "-o --output": (Path, "folder for bag, report and logs; else demo_<time>"),
+    "--headless": (True, "plain lines instead of the live table"),
+    "--collisions": (
+        True,
+        "hit knees and ankles of the walking robot and detect it; the thresholds come from a walk before the run",
+    ),
+    "--react": (True, "with --collisions: the robot steps back after the first one, and stands"),
+}
 
 
 def demo_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``demo``."""
-    parser.add_argument(
-        "-o", "--output", type=Path, default=argparse.SUPPRESS, help="folder for bag, report and logs; else demo_<time>"
-    )
-    parser.add_argument("--headless", action="store_true", help="plain lines instead of the live table")
+    add_options(parser, _OPTIONS)
     add_robot_arguments(parser)
     add_view_arguments(parser)
     add_shared_options(parser, "observer", "overwrite")
     add_simulation_arguments(parser, duration=30.0)
-    parser.add_argument(
-        "--collisions",
-        action="store_true",
-        help="hit knees and ankles of the walking robot and detect it; the thresholds come from a walk before the run",
-    )
-    parser.add_argument(
-        "--react", action="store_true", help="with --collisions: the robot steps back after the first one, and stands"
-    )
 
 
 def run_demo(arguments: argparse.Namespace) -> None:
@@ -71,7 +73,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"the robot {arguments.robot!r} names no URDF to simulate; set robot.urdf in its YAML")
     if not robot.config.has_friction:
         raise ConfigError("the demo shows friction: leave out stages: base_state")
-    output = getattr(arguments, "output", None) or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
+    output = arguments.output or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
     if (output / "run").exists() and not arguments.overwrite:
         raise ConfigError(f"{output} holds a run already: choose another folder, or replace it (--overwrite)")
     try:
@@ -102,10 +104,7 @@ def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveR
     source = f"live simulation of {arguments.scenario!r}, sensors {arguments.noise!r}, seed {arguments.seed}"
     description = RunDescription.of(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
     simulation = {
-        "scenario": arguments.scenario,
-        "noise": arguments.noise,
-        "seed": arguments.seed,
-        "duration": arguments.duration,
+        **given(arguments, "scenario", "noise", "seed", "duration"),
         "wait_for_subscribers": 2,  # estimator and recorder
         "max_lead": MAX_LEAD,
     }

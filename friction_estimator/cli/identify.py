@@ -18,6 +18,7 @@ from friction_estimator.cli.arguments import (
     add_options,
     add_robot_arguments,
     add_shared_options,
+    given,
     names_of,
     output_console,
     positive,
@@ -233,11 +234,9 @@ def _recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     fixed = {} if arguments.base is None else {"robot.fixed_base": True, "observer": "momentum"}
     return {
+        **given(arguments, "coupling", "joints", "namespace"),
         "robot": None if arguments.robot is None else robot_of(arguments, **fixed),
-        "coupling": arguments.coupling,
         "payloads": _once("payload", arguments.payload),
-        "joints": arguments.joints,
-        "namespace": arguments.namespace,
         "kp": _once("kp", arguments.kp) or None,
         "kd": _once("kd", arguments.kd) or None,
         "wrenches": arguments.wrench or [],
@@ -273,17 +272,18 @@ def run_identify(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Print which parameters the motion can show."""
-    given = _recording_keywords(arguments)
-    robot = given.pop("robot")
+    keywords = _recording_keywords(arguments)
+    robot = keywords.pop("robot")
     if robot is None:
         raise ConfigError("--check simulates the robot: add --robot NAME_OR_FILE")
     unused = {
-        "--payload": given.pop("payloads"), "--coupling": given.pop("coupling"), "--namespace": given.pop("namespace"),
-        "--wrench": given.pop("wrenches"), "--method": arguments.method, "--report": arguments.report,
+        "--payload": keywords.pop("payloads"), "--coupling": keywords.pop("coupling"),
+        "--namespace": keywords.pop("namespace"), "--wrench": keywords.pop("wrenches"),
+        "--method": arguments.method, "--report": arguments.report,
     }  # fmt: skip
     if any(unused.values()):
         raise ConfigError(f"--check takes no {choices(name for name, value in unused.items() if value)}: leave it out")
-    checks = check_motion(arguments.data, robot, **given, **_laws(arguments.law), **_options(arguments))
+    checks = check_motion(arguments.data, robot, **keywords, **_laws(arguments.law), **_options(arguments))
     print_table(check_table(checks))
 
 
@@ -302,32 +302,32 @@ def _once(option: str, pairs: Sequence[tuple[str, Any]] | None) -> dict[str, Any
     return dict(pairs or ())
 
 
-def _laws(given: Sequence[str] | None) -> dict[str, Any]:
+def _laws(entries: Sequence[str] | None) -> dict[str, Any]:
     """Keywords of the laws that were given."""
-    laws = [entry for entry in given or () if "=" not in entry]
+    laws = [entry for entry in entries or () if "=" not in entry]
     if len(laws) > 1:
         raise ConfigError(f"--law names {choices(laws)} for all joints: one of them, others as JOINT=LAW")
-    return {"law": laws[0] if laws else None, "joint_laws": tuple(entry for entry in given or () if "=" in entry)}
+    return {"law": laws[0] if laws else None, "joint_laws": tuple(entry for entry in entries or () if "=" in entry)}
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Keywords of the methods that were given; the others keep the default of the method."""
     known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
-    given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
+    options = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     for name in ("inertia", "known_gain"):
-        if name in given:
-            given[name] = _once(name.replace("_", "-"), given[name])
-    if "free" in given:
-        if unknown := [str(path) for path in given["free"] if path not in arguments.data]:
+        if name in options:
+            options[name] = _once(name.replace("_", "-"), options[name])
+    if "free" in options:
+        if unknown := [str(path) for path in options["free"] if path not in arguments.data]:
             raise ConfigError(
                 f"--free names {choices(unknown)}, not among the recordings {choices(map(str, arguments.data))}"
             )
-        given["free"] = tuple(map(str, given["free"]))
-    if given.get("stribeck_velocity") == SEARCH:
-        given["stribeck_velocity"] = None
+        options["free"] = tuple(map(str, options["free"]))
+    if options.get("stribeck_velocity") == SEARCH:
+        options["stribeck_velocity"] = None
     if arguments.regressors is not None:
-        given |= arguments.regressors
-    return given
+        options |= arguments.regressors
+    return options
 
 
 def _print(result: IdentificationResult) -> None:
@@ -360,15 +360,14 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"
     )
-    parser.add_argument(
-        "--rollout", action="store_true", help="simulate the robot under the recorded commands, too, with MuJoCo"
-    )
-    parser.add_argument(
-        "--max-error",
-        type=positive,
-        metavar="PERCENT",
-        help=f"exit code {FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
-    )
+    options: OptionTable = {
+        "--rollout": (True, "simulate the robot under the recorded commands, too, with MuJoCo", False),
+        "--max-error PERCENT": (
+            positive,
+            f"exit code {FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
+        ),
+    }
+    add_options(parser, options)
     _add_recording_options(parser)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
+    OptionTable,
+    add_options,
     add_robot_arguments,
     add_shared_options,
     print_table,
@@ -31,21 +33,21 @@ from friction_estimator.learning.training_data import (
 )
 from friction_estimator.tables import Column, Table, make_table, number, percent
 
+_TRAIN: OptionTable = {
+    "--epochs": (whole_number(1), "passes over the data, at most"),
+    "--hidden": (whole_number(1), "hidden units of each limb's network"),
+    "--seed": (random_seed, "random seed of weights and order of the data", 0),
+    "--paper": (True, "sizes and settings of Lim et al. 2024: many hours without a GPU"),
+    "--onnx FILE": (Path, "write the networks as ONNX, too, for programs in other languages"),
+    "--restart": (True, "drop an interrupted training instead of continuing it"),
+}
+
 
 def train_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``train``."""
     _add_data_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
-    parser.add_argument("--epochs", type=whole_number(1), help="passes over the data, at most")
-    parser.add_argument("--hidden", type=whole_number(1), help="hidden units of each limb's network")
-    parser.add_argument("--seed", type=random_seed, default=0, help="random seed of weights and order of the data")
-    parser.add_argument(
-        "--paper", action="store_true", help="sizes and settings of Lim et al. 2024: many hours without a GPU"
-    )
-    parser.add_argument(
-        "--onnx", type=Path, metavar="FILE", help="write the networks as ONNX, too, for programs in other languages"
-    )
-    parser.add_argument("--restart", action="store_true", help="drop an interrupted training instead of continuing it")
+    add_options(parser, _TRAIN)
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:

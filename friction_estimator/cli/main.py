@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from types import ModuleType
+from typing import Any
 
 import friction_estimator
 from friction_estimator.errors import FrictionEstimatorError
@@ -65,11 +66,20 @@ _COMPLETION = "_ARGCOMPLETE"
 """Variable that argcomplete sets when the shell wants to complete a line."""
 
 
-class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Shows the default of an option where it has one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return action.help if action.default in (None, False, "", []) else super()._get_help_string(action)
+
+
+def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a verb, or an action of a verb, with what it does."""
+    description = f"{text[0].upper()}{text[1:]}."
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=description, formatter_class=_HelpFormatter
+    )
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,12 +119,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     typed = shlex.split(os.environ.get("COMP_LINE", ""))[1:] if _COMPLETION in os.environ else words
     chosen = next((word for word in typed if not word.startswith("-")), None)
     for name, description in VERBS.items():
-        verb = verbs.add_parser(
-            name,
-            help=description,
-            description=description[0].upper() + description[1:] + ".",
-            formatter_class=HelpFormatter,
-        )
+        verb = add_command(verbs, name, description)
         if name == chosen:
             module = _module(name)
             if hasattr(module, f"{name}_options"):

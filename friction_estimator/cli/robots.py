@@ -15,9 +15,12 @@ import numpy as np
 from friction_estimator import compiled
 from friction_estimator.api.plan import plan_excitation, plan_files, write_plan
 from friction_estimator.cli.arguments import (
+    OptionTable,
+    add_options,
     add_robot_arguments,
     add_shared_options,
     finite,
+    given,
     names_of,
     print_table,
     progress_bar,
@@ -48,17 +51,18 @@ _WALK = 12.0
 _DEFAULTS = ExcitationOptions()
 
 
+_INIT: OptionTable = {
+    "--bag": (Path, "rosbag2 of the robot: topics and frames are taken from it, and the YAML is checked"),
+    "-o --output ROBOT.yaml": (Path, "file to write; when not given, named like the URDF"),
+    "--yes": (True, "write the file without a question", False),
+}
+
+
 def init_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``init``."""
     parser.add_argument("urdf", type=Path, help="URDF of the robot")
-    parser.add_argument(
-        "--bag", type=Path, help="rosbag2 of the robot: topics and frames are taken from it, and the YAML is checked"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="ROBOT.yaml", help="file to write; when not given, named like the URDF"
-    )
+    add_options(parser, _INIT)
     add_shared_options(parser, "namespace", "overwrite")
-    parser.add_argument("--yes", action="store_true", help="write the file without a question")
 
 
 def run_init(arguments: argparse.Namespace) -> None:
@@ -181,6 +185,26 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     }
 
 
+_PLAN: OptionTable = {
+    "--joints NAME,...": (names_of, "joints that move; when not given, all that carry a noticeable mass"),
+    "--duration": (finite, "duration of the series [s]", _DEFAULTS.duration),
+    "--bandwidth": (finite, "highest frequency of the series [Hz]", _DEFAULTS.bandwidth),
+    "--harmonics": (int, "number of frequencies in the series", _DEFAULTS.harmonics),
+    "--starts": (int, "number of starts of the search", _DEFAULTS.seeds),
+    "--seed": (random_seed, "random seed of these starts", _DEFAULTS.seed),
+    "--margin": (finite, "fraction of every limit that is used", _DEFAULTS.margin),
+    "--max-velocity": (finite, "velocity limit of all joints, below those of the URDF [rad/s]"),
+    "--max-acceleration": (finite, "acceleration limit of all joints; a URDF has none [rad/s^2]"),
+    "--known-inertia": (True, "only friction will be identified", False),
+    "--topic": (str, "topic of the trajectory in the bag", TRAJECTORY_TOPIC),
+}
+_PLANNING = (
+    "joints", "max_velocity", "max_acceleration", "duration", "bandwidth", "harmonics", "seed", "margin",
+    "known_inertia",
+)  # fmt: skip
+"""Options of ``plan`` that are keywords of :func:`plan_excitation`."""
+
+
 def plan_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``plan``."""
     parser.add_argument("robot", help="URDF of something with a fixed base, or name or YAML of such a robot")
@@ -192,26 +216,7 @@ def plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="writes OUT.csv, and the bag OUT with a trajectory_msgs/JointTrajectory",
     )
-    parser.add_argument(
-        "--joints",
-        type=names_of,
-        metavar="NAME,...",
-        help="joints that move; when not given, all that carry a noticeable mass",
-    )
-    parser.add_argument("--duration", type=finite, default=_DEFAULTS.duration, help="duration of the series [s]")
-    parser.add_argument("--bandwidth", type=finite, default=_DEFAULTS.bandwidth, help="highest frequency of it [Hz]")
-    parser.add_argument("--harmonics", type=int, default=_DEFAULTS.harmonics, help="number of its frequencies")
-    parser.add_argument("--starts", type=int, default=_DEFAULTS.seeds, help="number of starts of the search")
-    parser.add_argument("--seed", type=random_seed, default=_DEFAULTS.seed, help="random seed of these starts")
-    parser.add_argument("--margin", type=finite, default=_DEFAULTS.margin, help="fraction of every limit that is used")
-    parser.add_argument(
-        "--max-velocity", type=finite, help="velocity limit of all joints, below those of the URDF [rad/s]"
-    )
-    parser.add_argument(
-        "--max-acceleration", type=finite, help="acceleration limit of all joints; a URDF has none [rad/s^2]"
-    )
-    parser.add_argument("--known-inertia", action="store_true", help="only friction will be identified")
-    parser.add_argument("--topic", default=TRAJECTORY_TOPIC, help="topic of the trajectory in the bag")
+    add_options(parser, _PLAN)
     add_shared_options(parser, "overwrite")
 
 
@@ -219,21 +224,9 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Plan, write, print."""
     bag, table = plan_files(arguments.output, arguments.overwrite)
     with progress_bar("planning") as progress:
-        plan = plan_excitation(
-            arguments.robot,
-            joints=arguments.joints,
-            max_velocity=arguments.max_velocity,
-            max_acceleration=arguments.max_acceleration,
-            progress=progress,
-            duration=arguments.duration,
-            bandwidth=arguments.bandwidth,
-            harmonics=arguments.harmonics,
-            seeds=arguments.starts,
-            seed=arguments.seed,
-            margin=arguments.margin,
-            known_inertia=arguments.known_inertia,
-        )
-    write_plan(arguments.output, plan, topic=arguments.topic, overwrite=arguments.overwrite)
+        keywords = given(arguments, *_PLANNING)
+        plan = plan_excitation(arguments.robot, seeds=arguments.starts, progress=progress, **keywords)
+    write_plan(arguments.output, plan, **given(arguments, "topic", "overwrite"))
     shrunk = np.exp(plan.planned.log_sigma - plan.random.log_sigma)
     print(f"- joints that move: {', '.join(plan.joint_names)}; --joints chooses others, and the rest stands at zero")
     for text in plan.choices:

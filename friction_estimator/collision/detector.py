@@ -27,7 +27,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.errors import ConfigError, LearningError
+from friction_estimator.errors import LearningError, file_errors
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
@@ -165,10 +165,8 @@ class Thresholds:
                 for name, values in zip(self.joint_names, of_state.T, strict=True)
             }
         document["joints"] = list(self.joint_names)
-        try:
+        with file_errors(f"write {path}"):
             write_atomically(path, yaml_text(document))
-        except OSError as error:
-            raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
 
 def load_thresholds(path: Path) -> Thresholds:
@@ -201,10 +199,8 @@ def torque_source(config: Config, model: str | os.PathLike[str] | None, fused: b
     if not model:
         return f"the observer {config.observer}"
     both = f"the observer {config.observer} and " if fused else ""
-    try:
+    with file_errors(f"read the model {model}", LearningError):
         return f"{both}the MOB-Net model {hashlib.sha256(Path(model).read_bytes()).hexdigest()[:16]}"
-    except OSError as error:
-        raise LearningError(f"there is no model at {model}: {error.strerror}") from None
 
 
 class ThresholdLearner:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from friction_estimator.errors import ConfigError
+from friction_estimator.errors import ConfigError, file_errors
 
 _MAX_BYTES = 32_000_000
 """Largest YAML file; an identification of 30 joints has 4 MB, nearly all of it in texts."""
@@ -111,10 +111,8 @@ def read_yaml(path: Path) -> Any:
         When the file cannot be read, is too large or is not YAML of numbers, texts, lists and mappings without
         aliases; the message names the line.
     """
-    try:
+    with file_errors(f"read {path}"):
         text = read_bytes(path, _MAX_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {_reason(error)}") from None
     try:
         return _load(text)
     except yaml.YAMLError as error:
@@ -179,10 +177,6 @@ def parse_value(text: str) -> Any:
         return _load(text)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise ConfigError(f"{_cut(text)!r} is not valid YAML: {_where(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is not a UTF-8 text"
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.config.validation import check_name
-from friction_estimator.errors import ConfigError, choices, located
+from friction_estimator.errors import ConfigError, choices, file_errors, located
 from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
@@ -75,10 +75,8 @@ class ParameterFile:
         self._written = ""
         target = Path(os.path.realpath(self.path))
         self._lock_path = target.with_name(f".{target.name}.lock")
-        try:
+        with _writing(self.path):
             self._lock = self._locked()
-        except OSError as error:
-            raise _cannot_write(self.path, error) from None
         self._worker = ThreadPoolExecutor(1, "save_parameters")
 
     def save(self, identified: IdentifiedParameters) -> None:
@@ -92,14 +90,12 @@ class ParameterFile:
             When :func:`load_parameters` would refuse the file, it cannot be written, or somebody has removed the lock
             file and another process has the file now. The old file stays.
         """
-        try:
+        with _writing(self.path):
             if not self._holds_lock():
                 lock = self._locked()
                 os.close(self._lock)
                 self._lock = lock
             self._keep_foreign_content()
-        except OSError as error:
-            raise _cannot_write(self.path, error) from None
         self._written = write_document(self.path, parameters_document(identified))
 
     def save_in_background(self, identified: IdentifiedParameters) -> Future[None]:
@@ -197,15 +193,13 @@ def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
     with located(f"{target} is not written, the parameters cannot be true"):
         _from_document(document)
     text = yaml_text(document)
-    try:
+    with _writing(target):
         write_atomically(target, text)
-    except OSError as error:
-        raise _cannot_write(target, error) from None
     return text
 
 
-def _cannot_write(target: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"cannot write the parameters to {target}: {error.strerror or error}")
+def _writing(target: Path) -> AbstractContextManager[None]:
+    return file_errors(f"write the parameters to {target}")
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ import numpy as np
 import friction_estimator
 from friction_estimator.config import Config, config_from_parameters
 from friction_estimator.config.robot import Coupling, combined, uncoupled
-from friction_estimator.errors import ConfigError, RobotModelError, choices, located
+from friction_estimator.errors import ConfigError, RobotModelError, choices, file_errors, located
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
@@ -165,12 +165,8 @@ def read_urdf(path: Path) -> str:
     RobotModelError
         When it cannot be read or is not a URDF; the message names file and line.
     """
-    try:
+    with file_errors(f"read the URDF {path}", RobotModelError):
         text = read_bytes(path, MAX_SIZE).decode("utf-8")
-    except OSError as error:
-        raise RobotModelError(f"cannot read the URDF {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise RobotModelError(f"cannot read the URDF {path}: it is not a UTF-8 text") from None
     parse_urdf(text, str(path))
     return text
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.errors import ConfigError, InputError, choices, located
+from friction_estimator.errors import InputError, choices, file_errors, located
 from friction_estimator.identification.joint_log import JointLog, JointTrajectory
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.types import FloatArray
@@ -254,10 +254,8 @@ def read_columns(path: str | os.PathLike[str]) -> Columns:
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{source}: files {choices([suffix])} cannot be read; give one of {choices(SUFFIXES)}")
-    try:
+    with file_errors(f"read {source}", InputError):
         content = read_bytes(source, _MAX_BYTES)
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
     with located(source):
         columns = _from_csv(content) if suffix == ".csv" else _from_npz(content)
     return Columns(source, columns, hashlib.sha256(content).hexdigest())
@@ -374,7 +372,5 @@ def write_trajectory_csv(path: str | os.PathLike[str], trajectory: JointTrajecto
     table = np.column_stack([trajectory.time, *(getattr(trajectory, kind) for kind in kinds)])
     np.savetxt(text, table, fmt="%.9g", delimiter=",", header=header, comments="")
     target = Path(path).expanduser()
-    try:
+    with file_errors(f"write the trajectory to {target}"):
         write_atomically(target, text.getvalue())
-    except OSError as error:
-        raise ConfigError(f"cannot write the trajectory to {target}: {error.strerror or error}") from None

@@ -21,7 +21,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 from plotly.utils import PlotlyJSONEncoder
 
-from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.errors import FrictionEstimatorError, file_errors
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.types import FloatArray, IntArray
 
@@ -292,10 +292,8 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         When the file cannot be written.
     """
     target = Path(path).expanduser()
-    try:
+    with file_errors(f"write the report {target}", ReportError):
         write_atomically(target, text)
-    except OSError as error:
-        raise ReportError(f"cannot write the report {target}: {error.strerror or error}") from None
 
 
 def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from friction_estimator.cli.main import main
-from friction_estimator.io.export import export_formats
+from friction_estimator.io.export import FORMATS
 from friction_estimator.io.identification_file import save_identification
 from friction_estimator.io.parameters import save_parameters
 from friction_estimator.io.robot import share_directory
 from test.known_identification import make_identification
 
-EXPORTER_NAMES = [one.name for one in export_formats()]
+EXPORTER_NAMES = list(FORMATS)
 URDF = share_directory() / "urdf" / "suralp.urdf"
 
 

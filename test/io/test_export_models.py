@@ -11,9 +11,9 @@ import pytest
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.export import (
+    FORMATS,
     ExportedFriction,
     ExportRequest,
-    export_formats,
     export_friction,
     joint_frictions,
 )
@@ -23,7 +23,7 @@ from test.identification.arm import URDF as ARM
 from test.known_identification import DRIVE_INERTIA, make_identification
 
 JOINTS = ("hip", "knee", "ankle")
-EXPORTER_NAMES = [one.name for one in export_formats()]
+EXPORTER_NAMES = list(FORMATS)
 URDF = """<?xml version="1.0" encoding="utf-8"?>\r
 <!-- damping="9" in a comment, and the joint 'hip' -->
 <robot name='leg'>

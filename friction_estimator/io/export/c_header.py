@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent, wrap
 
-from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, register_exporter
+from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult
 from friction_estimator.laws.linear import LinearFrictionLaw, Shape, Side, linear_law_names, make_linear_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
@@ -28,7 +28,6 @@ _USE = (
 _WIDTH = 116
 
 
-@register_exporter("c_header")
 def export_c_header(request: ExportRequest) -> ExportResult:
     """Header of one robot, without anything outside of ``<math.h>``."""
     reduced = [joint for joint in request.joints if joint.law.name not in C_LAWS]

@@ -1,12 +1,8 @@
-"""What an exporter works from and what it returns, and the registry of the formats.
-
-A new format is one file with a function decorated by :func:`register_exporter`, and one import in
-``export/__init__.py``.
-"""
+"""What an exporter works from, and what it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import wrap
 
@@ -236,91 +232,6 @@ class ExportResult:
 
     text: str
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOption:
-    """An option of one format.
-
-    Attributes
-    ----------
-    name : of the keyword argument of the exporter, and of the option ``--name`` of the verb `export`
-    description : one sentence
-    default : used when the option is not given
-    """
-
-    name: str
-    description: str
-    default: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFormat:
-    """One format.
-
-    Attributes
-    ----------
-    name : of the format
-    export : the exporter; it takes the request, and the options as keyword arguments
-    model : kind of model that the exporter changes, in words; empty when it needs none
-    options : of this format only
-    """
-
-    name: str
-    export: Callable[..., ExportResult]
-    model: str = ""
-    options: tuple[ExportOption, ...] = ()
-
-
-_FORMATS: dict[str, ExportFormat] = {}
-
-
-def register_exporter(
-    name: str, model: str = "", options: Sequence[ExportOption] = ()
-) -> Callable[[Callable[..., ExportResult]], Callable[..., ExportResult]]:
-    """Function decorator: make a format available under a name; the parameters are those of :class:`ExportFormat`."""
-
-    def register(export: Callable[..., ExportResult]) -> Callable[..., ExportResult]:
-        _FORMATS[name] = ExportFormat(name, export, model, tuple(options))
-        return export
-
-    return register
-
-
-def export_formats() -> tuple[ExportFormat, ...]:
-    """All formats, sorted by name."""
-    return tuple(_FORMATS[name] for name in sorted(_FORMATS))
-
-
-def export_friction(name: str, request: ExportRequest, **options: str) -> ExportResult:
-    """Write friction in one of the formats.
-
-    Parameters
-    ----------
-    name : of the format
-    request : friction, and the model that is changed where the format needs one
-    options : of this format, see :attr:`ExportFormat.options`
-
-    Raises
-    ------
-    ConfigError
-        When there is no such format, the model is missing or superfluous, or the format has no such option.
-    RobotModelError
-        When the model cannot be read or has none of the joints.
-    """
-    if name not in _FORMATS:
-        raise ConfigError(f"unknown format {name!r}; the formats are {choices(_FORMATS)}")
-    chosen = _FORMATS[name]
-    if chosen.model and not request.model:
-        raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} with --model")
-    if request.model and not chosen.model:
-        changing = choices(other for other, one in _FORMATS.items() if one.model)
-        raise ConfigError(f"the format {name!r} takes no model; the formats that change a model are {changing}")
-    known = {option.name: option.default for option in chosen.options}
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise ConfigError(f"the format {name!r} has no option {choices(unknown)}; its options are {choices(known)}")
-    return chosen.export(request, **{**known, **options})
 
 
 _WIDTH = 118

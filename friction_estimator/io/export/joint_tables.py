@@ -15,12 +15,10 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.io.documents import yaml_text
 from friction_estimator.io.export.exporter import (
     ExportedFriction,
-    ExportOption,
     ExportRequest,
     ExportResult,
     hash_comment,
     reductions,
-    register_exporter,
 )
 
 _EXPLANATION = (
@@ -36,13 +34,7 @@ _COUPLING = (
 )
 
 
-_CONTROLLER = ExportOption(
-    "controller", "Name of the controller, which is the name of its node.", "joint_trajectory_controller"
-)
-
-
-@register_exporter("ros2_control", options=(_CONTROLLER,))
-def export_ros2_control(request: ExportRequest, controller: str) -> ExportResult:
+def export_ros2_control(request: ExportRequest, controller: str = "joint_trajectory_controller") -> ExportResult:
     """YAML that ``--params-file`` takes, for the controller of that name."""
     parameters = {
         "joints": list(request.moved),
@@ -104,7 +96,6 @@ _ISAAC_LAB = (
 )
 
 
-@register_exporter("isaac_lab")
 def export_isaac_lab(request: ExportRequest) -> ExportResult:
     """A Python module with the dictionary ``IDENTIFIED``, which needs no import.
 

@@ -16,21 +16,15 @@ import numpy as np
 from friction_estimator.errors import ConfigError, RobotModelError, choices
 from friction_estimator.io.export.exporter import (
     ExportedFriction,
-    ExportOption,
     ExportRequest,
     ExportResult,
     reductions,
-    register_exporter,
 )
 from friction_estimator.robot.urdf import end_of, mass_and_inertia, parse_urdf
 
 _URDF, _IDENTIFIED = "urdf", "identified"
-_INERTIA = ExportOption(
-    "inertia", f"{_IDENTIFIED!r}: links are the real bodies nearest to the identified ones; {_URDF!r}: they stay", _URDF
-)
 
 
-@register_exporter("urdf", model="the URDF of the robot", options=(_INERTIA,))
 def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
     """The given URDF with other ``<dynamics>`` and, if wanted, ``<inertial>``; every other byte stays.
 
@@ -70,7 +64,6 @@ def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[_Pair], list[s
     return document, pairs, warnings
 
 
-@register_exporter("gazebo", model="the SDF, or the URDF, of the robot")
 def export_gazebo(request: ExportRequest) -> ExportResult:
     """The given SDF with other ``<dynamics>`` of the axes, or the URDF, of which Gazebo reads the same numbers.
 
@@ -109,7 +102,6 @@ def _without_armature(pairs: Sequence[_Pair], what: str) -> tuple[str, ...]:
     return (f"{what} has no place for the drive inertia of {', '.join(inertias)}: left out",) if inertias else ()
 
 
-@register_exporter("drake", model="the URDF of the robot")
 def export_drake(request: ExportRequest) -> ExportResult:
     """The given URDF with ``<dynamics>``, and ``drake:rotor_inertia`` of an actuator where armature was identified.
 
@@ -191,7 +183,6 @@ def _inertial(joint: str, bodies: Mapping[str, float]) -> str:
     return f'<inertial><origin xyz="{origin}"/><mass value="{mass!r}"/><inertia {entries}/></inertial>'
 
 
-@register_exporter("mjcf", model="an MJCF, or the URDF to make one from,")
 def export_mjcf(request: ExportRequest) -> ExportResult:
     """The given MJCF with other friction, every other byte as it was; or a new one from a URDF."""
     warnings: tuple[str, ...] = ()
