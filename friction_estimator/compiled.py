@@ -65,7 +65,7 @@ KERNELS: list[tuple[Any, str]] = []
 """Kernels that state their types, and these, in the order of their definition."""
 _prepared = 0
 
-_UNUSED = 28 * 24 * 3600.0
+_UNUSED_TIME = 28 * 24 * 3600.0
 """Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
 _LOG = logging.getLogger(__name__)
 _LOG_PERIOD = 5.0
@@ -322,7 +322,7 @@ def _remove_unused(parent: Path) -> None:
             unused = time.time() - folder.stat().st_mtime
         except OSError:  # another process has removed it
             continue
-        if unused > _UNUSED:
+        if unused > _UNUSED_TIME:
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -63,13 +63,13 @@ def file_errors(action: str, kind: type[FrictionEstimatorError] = ConfigError) -
         raise kind(f"cannot {action}: it is not a UTF-8 text") from None
 
 
-_MOST_NAMES, _LONGEST_NAME = 60, 100
+_MAX_NAMES, _MAX_NAME_LENGTH = 60, 100
 """Names that a message lists at most, and characters of each: a topic may hold thousands, and diagnostics repeat it."""
 
 
 def choices(names: Iterable[str]) -> str:
     """List names for an error message, sorted and quoted; of very many the first ones and the number of the others."""
     listed = sorted(names)
-    more = len(listed) - _MOST_NAMES
-    text = ", ".join(repr(name[:_LONGEST_NAME]) for name in listed[:_MOST_NAMES])
+    more = len(listed) - _MAX_NAMES
+    text = ", ".join(repr(name[:_MAX_NAME_LENGTH]) for name in listed[:_MAX_NAMES])
     return f"{text} and {more} more" if more > 0 else text or "(none)"

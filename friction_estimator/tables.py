@@ -18,7 +18,7 @@ _MINUS_SIGN = "\N{MINUS SIGN}"
 _MINUS = re.compile(r"(?<![\w)])-(?=[\d.\N{INFINITY}])")
 _SUBSCRIPT = re.compile(r"\b([A-Z])_(\w)\b")
 _TERMINAL_STYLES = {"good": "green", "fair": "yellow", "bad": "red"}
-_MOST_DECIMALS = 6
+_MAX_DECIMALS = 6
 _HEADING_WIDTH = 12
 """Width of a heading on the terminal [characters]."""
 _NAME_WIDTH = 24
@@ -152,12 +152,12 @@ def number(value: float, sigma: float = math.nan, *, digits: int = 3, signed: bo
     sign = "+" if signed else ""
     if math.isfinite(sigma) and sigma > 0.0:
         decimals = 1 - math.floor(math.log10(sigma))
-        if 0 <= decimals <= _MOST_DECIMALS:
+        if 0 <= decimals <= _MAX_DECIMALS:
             return f"{round(value, decimals) + 0.0:{sign}.{decimals}f}"  # + 0.0: no minus in front of zero
     magnitude = abs(float(f"{value:.{digits}g}"))
     if magnitude and not 1e-4 <= magnitude < 1e6:
         return f"{value:{sign}.{digits - 1}e}"
-    decimals = max(0, min(_MOST_DECIMALS, digits - 1 - math.floor(math.log10(magnitude)))) if magnitude else digits - 1
+    decimals = max(0, min(_MAX_DECIMALS, digits - 1 - math.floor(math.log10(magnitude)))) if magnitude else digits - 1
     return f"{float(f'{value:.{digits}g}'):{sign}.{decimals}f}"
 
 
@@ -169,7 +169,7 @@ def with_spread(value: float, spread: float) -> str:
         return f"{value:.4g}" + (" ± \N{INFINITY}" if spread > 0.0 else "")
     power = math.floor(math.log10(max(abs(value), spread)))
     shift = power if power < -3 or power > 5 else 0
-    decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MOST_DECIMALS)
+    decimals = min(max(1 - math.floor(math.log10(spread)) + shift, 0), _MAX_DECIMALS)
     rounded = round(value / 10.0**shift, decimals) + 0.0
     text = f"{rounded:.{decimals}f} ± {spread / 10.0**shift:.{decimals}f}"
     return f"({text})·10^{shift}" if shift else text

@@ -217,7 +217,7 @@ def _select(
 
 def _refuse_misspelt(recorded: Sequence[str], missing: Sequence[str]) -> None:
     """Refuse columns whose joint has nearly the name of one that was not recorded."""
-    pairs = {name: get_close_matches(name, missing, 1, _SIMILAR) for name in recorded}
+    pairs = {name: get_close_matches(name, missing, 1, _MISSPELT_LIKENESS) for name in recorded}
     likely = [f"{name!r} (is it {near[0]!r}?)" for name, near in pairs.items() if near]
     if likely:
         raise ConfigError(
@@ -226,7 +226,7 @@ def _refuse_misspelt(recorded: Sequence[str], missing: Sequence[str]) -> None:
         )
 
 
-_SIMILAR = 0.75
+_MISSPELT_LIKENESS = 0.75
 """Likeness of two names (`difflib`) above which one of them is misspelt."""
 
 

@@ -19,7 +19,7 @@ from friction_estimator.api.experiments import (
     is_table,
     read_experiments,
 )
-from friction_estimator.api.replay import ESTIMATE, POINTS, ReplayResult, chosen_joints, replay
+from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
@@ -134,8 +134,11 @@ class IdentificationResult(ScoredIdentification):
         axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
         for axis, name in zip(axes, names, strict=True):
             samples = self.samples[self.joint_names.index(name)]
-            rows = np.unique(np.linspace(0, samples.velocity.size - 1, POINTS).astype(int))
-            for values, colour, label in ((samples.friction, "#9aa5b1", "measured"), (samples.fitted, ESTIMATE, "law")):
+            rows = np.unique(np.linspace(0, samples.velocity.size - 1, MAX_CURVE_POINTS).astype(int))
+            for values, colour, label in (
+                (samples.friction, "#9aa5b1", "measured"),
+                (samples.fitted, ESTIMATE_COLOUR, "law"),
+            ):
                 axis.plot(samples.velocity[rows], values[rows], ".", color=colour, markersize=2, label=label)
             axis.set(ylabel=f"{name} [N m]")
         axes[0].legend(loc="upper left", fontsize="small")

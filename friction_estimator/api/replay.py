@@ -47,15 +47,15 @@ _OF_BASE = {
     "linear_velocity": (3,),
     "angular_velocity": (3,),
 }
-_STRIDE = 1000
-_SIGNALS = (
+_PROGRESS_STRIDE = 1000
+_FRAME_SIGNALS = (
     "position", "velocity", "effort", "friction", "sigma", "truth", "measured", "model", "external_torque", "coulomb",
     "viscous",
 )  # fmt: skip
 """Columns of a frame."""
-ESTIMATE, _TRUTH = "#1f5fbf", "#c92a2a"
+ESTIMATE_COLOUR, _TRUTH_COLOUR = "#1f5fbf", "#c92a2a"
 """Colours of figures."""
-POINTS = 3000
+MAX_CURVE_POINTS = 3000
 """Points of a curve at most: a figure has fewer pixels."""
 
 
@@ -131,7 +131,7 @@ class ReplayResult(Brief):
         """
         import pandas as pd
 
-        signals = {name: getattr(self, name) for name in _SIGNALS}
+        signals = {name: getattr(self, name) for name in _FRAME_SIGNALS}
         columns = {
             (name, joint): values[:, column]
             for name, values in signals.items()
@@ -158,18 +158,20 @@ class ReplayResult(Brief):
         names = chosen_joints(joints, self.joint_names)
         figure = Figure(figsize=(10.0, 1.9 * len(names)), layout="constrained")
         axes = figure.subplots(len(names), 2, squeeze=False, width_ratios=(2, 1), sharex="col")
-        rows = np.unique(np.linspace(0, self.time.size - 1, POINTS).astype(int))
+        rows = np.unique(np.linspace(0, self.time.size - 1, MAX_CURVE_POINTS).astype(int))
         for (over_time, over_velocity), name in zip(axes, names, strict=True):
             joint = self.joint_names.index(name)
             time, friction, spread = self.time[rows], self.friction[rows, joint], 2.0 * self.sigma[rows, joint]
-            over_time.fill_between(time, friction - spread, friction + spread, color=ESTIMATE, alpha=0.25, linewidth=0)
-            over_time.plot(time, friction, color=ESTIMATE, linewidth=1.0, label="estimate, 2 sigma")
-            over_velocity.plot(self.velocity[rows, joint], friction, ".", color=ESTIMATE, markersize=2.0)
+            over_time.fill_between(
+                time, friction - spread, friction + spread, color=ESTIMATE_COLOUR, alpha=0.25, linewidth=0
+            )
+            over_time.plot(time, friction, color=ESTIMATE_COLOUR, linewidth=1.0, label="estimate, 2 sigma")
+            over_velocity.plot(self.velocity[rows, joint], friction, ".", color=ESTIMATE_COLOUR, markersize=2.0)
             shown = friction
             if self.truth is not None:
                 shown = truth = self.truth[rows, joint]
-                over_time.plot(time, truth, color=_TRUTH, linewidth=0.8, linestyle="--", label="truth")
-                over_velocity.plot(self.velocity[rows, joint], truth, ".", color=_TRUTH, markersize=1.0)
+                over_time.plot(time, truth, color=_TRUTH_COLOUR, linewidth=0.8, linestyle="--", label="truth")
+                over_velocity.plot(self.velocity[rows, joint], truth, ".", color=_TRUTH_COLOUR, markersize=1.0)
             limit = 1.3 * max(float(np.nanmax(np.abs(shown))), 1e-3)  # sigma is large before the first motion
             over_time.set(ylim=(-limit, limit), ylabel=f"{name} [N m]")
             over_velocity.set(ylim=(-limit, limit))
@@ -304,7 +306,7 @@ def _feed(
     if start is not None:
         estimator.restore(start)
     for done, sample in enumerate(source.samples):
-        if progress is not None and done % _STRIDE == 0:
+        if progress is not None and done % _PROGRESS_STRIDE == 0:
             progress(done, len(source.samples))
         for reading in sample.readings:
             try:

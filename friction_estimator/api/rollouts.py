@@ -157,15 +157,15 @@ def _known(found: Identification) -> dict[str, float]:
 ROLLOUT = "rollout"
 FITS = "torque", ROLLOUT
 """What a fit makes small: errors of the torque, or of the positions of the simulated robot."""
-_STARTS = (1.0, 0.5, 2.0)
+_START_FACTORS = (1.0, 0.5, 2.0)
 """Sizes of friction and armature that a fit starts from, in those of the linear result."""
-_SCALE = (0.1, 0.1, 0.01, 0.1)
+_USUAL_SIZES = (0.1, 0.1, 0.01, 0.1)
 """Usual friction loss [N m], damping [N m s/rad], armature [kg m^2] and offset [N m]."""
-_CHANGE = 1e-2
+_GRADIENT_STEP = 1e-2
 """Step of the numerical gradient, in usual sizes."""
-_EVALUATIONS, _CONVERGED = 15, 1e-4
+_MAX_EVALUATIONS, _CONVERGED_CHANGE = 15, 1e-4
 """Evaluations of a fit at most, and relative change of error and parameters at which it has converged."""
-_RUN_AWAY = 3.0
+_UNSTABLE_ERROR = 3.0
 """Error [rad] of joints whose drives are not stable."""
 
 
@@ -184,7 +184,7 @@ class _Limb:
     @property
     def scale(self) -> FloatArray:
         """(4 n + 1,) usual sizes, in SI units."""
-        return np.append(np.repeat(_SCALE, self.coulomb.size), USUAL_DELAY)
+        return np.append(np.repeat(_USUAL_SIZES, self.coulomb.size), USUAL_DELAY)
 
     @property
     def start(self) -> FloatArray:
@@ -213,30 +213,30 @@ class _Limb:
                 found = rollout(self.urdf_xml, drives, log.time, log.inputs[COMMAND], log.position[0])
                 errors.append(found - log.position)
             except SimulationError:
-                errors.append(np.full(log.position.shape, _RUN_AWAY))
+                errors.append(np.full(log.position.shape, _UNSTABLE_ERROR))
         return np.concatenate(errors)
 
     def gradient(self, values: FloatArray) -> FloatArray:
         """Derivatives (R n, 4 n + 1) of the errors."""
-        ahead = [self.errors(values + _CHANGE * axis).ravel() for axis in np.eye(values.size)]
-        return (np.column_stack(ahead) - self.errors(values).reshape(-1, 1)) / _CHANGE
+        ahead = [self.errors(values + _GRADIENT_STEP * axis).ravel() for axis in np.eye(values.size)]
+        return (np.column_stack(ahead) - self.errors(values).reshape(-1, 1)) / _GRADIENT_STEP
 
     def fitted(self) -> FloatArray:
         """Parameters (4 n + 1,) of the best of several least-squares fits."""
         n, weight = self.coulomb.size, 1.0 / np.sqrt(sum(log.position.size for log in self.logs))
         lower = np.where(np.arange(4 * n + 1) // n == 3, -np.inf, 0.0)
         fits = []
-        for size in _STARTS:
+        for size in _START_FACTORS:
             start = self.start * np.append(np.repeat((size, size, size, 1.0), n), 1.0)
             fits.append(
                 least_squares(
                     lambda values: weight * self.errors(values).ravel(),
-                    np.maximum(start, lower + _CHANGE),
+                    np.maximum(start, lower + _GRADIENT_STEP),
                     lambda values: weight * self.gradient(values),
                     bounds=(lower, np.inf),
-                    ftol=_CONVERGED,
-                    xtol=_CONVERGED,
-                    max_nfev=_EVALUATIONS,
+                    ftol=_CONVERGED_CHANGE,
+                    xtol=_CONVERGED_CHANGE,
+                    max_nfev=_MAX_EVALUATIONS,
                 )
             )
         return np.asarray(min(fits, key=lambda one: float(one.cost)).x)

@@ -204,17 +204,17 @@ class ParameterCheck:
     @property
     def verdict(self) -> str:
         """Whether the motion shows the parameter."""
-        if self.inside < _INSIDE:
+        if self.inside < _LEAST_COVERAGE:
             return "wrong: sigma is too small"
         return "shown" if self.sigma < VAGUE * abs(self.truth) else "not shown"
 
 
-_INSIDE = 0.5
+_LEAST_COVERAGE = 0.5
 """Share of the values that must lie within two standard deviations."""
-_FRICTION, _ARMATURE, _SPREAD = 0.1, 0.1, 1.5
+_FRICTION_SHARE, _ARMATURE_SHARE, _LARGEST_FACTOR = 0.1, 0.1, 1.5
 """Simulated Coulomb friction, and viscous friction at 1 rad/s, in RMS torques of the rigid body; armature in inertias
 of the joint; and the factor by which each differs at most."""
-_TORQUE_NOISE, _POSITION_NOISE, _LATEST = 0.02, 1e-4, 0.01
+_TORQUE_NOISE, _POSITION_NOISE, _LARGEST_DELAY = 0.02, 1e-4, 0.01
 """Noise of torques in RMS torques, noise of positions [rad], and largest delay of drives [s]."""
 
 
@@ -283,16 +283,16 @@ def _simulated(
     rigid, still = model.torque(q, v, a), np.zeros((1, n))
     size = np.sqrt(np.mean(rigid**2, axis=0))
     inertia = [model.torque(q[:1], still, axis) - model.torque(q[:1], still, still) for axis in np.eye(n)[:, None]]
-    coulomb, viscous, armature = _SPREAD ** random.uniform(-1.0, 1.0, (3, n))
-    coulomb, viscous = coulomb * _FRICTION * size, viscous * _FRICTION * size
-    armature *= _ARMATURE * np.diagonal(np.concatenate(inertia))
+    coulomb, viscous, armature = _LARGEST_FACTOR ** random.uniform(-1.0, 1.0, (3, n))
+    coulomb, viscous = coulomb * _FRICTION_SHARE * size, viscous * _FRICTION_SHARE * size
+    armature *= _ARMATURE_SHARE * np.diagonal(np.concatenate(inertia))
     truth = dict(zip(model.standard_names, model.urdf_parameters.tolist(), strict=True))
     for kind, values in (("{}/coulomb", coulomb), ("{}/viscous", viscous), ("Ia {}", armature)):
         truth |= {kind.format(name): value for name, value in zip(names, values.tolist(), strict=True)}
     if COMMANDED in log.inputs:
         from friction_estimator.simulation.simulator import Drives, rollout  # MuJoCo is needed here only
 
-        late = float(random.uniform(0.0, _LATEST))
+        late = float(random.uniform(0.0, _LARGEST_DELAY))
         truth |= {f"{name}/delay": late for name in names} | {f"{name}/encoder_offset": 0.0 for name in names}
         drives = Drives(
             names, log.inputs[KP], log.inputs[KD], lambda _: coulomb, viscous, armature, np.zeros(n), np.full(n, late),

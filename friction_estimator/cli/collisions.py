@@ -41,7 +41,7 @@ from friction_estimator.types import FloatArray, FrictionEstimate
 if TYPE_CHECKING:
     from friction_estimator.simulation import Scenario
 
-_NORMAL_WALK, _IDENTIFYING = 40.0, 20.0
+_NORMAL_WALK_DURATION, _IDENTIFICATION_TIME = 40.0, 20.0
 """Length of the walk that shows the thresholds, and of its part in which the friction is identified [s]."""
 _DETECTED_WITHIN = 0.1
 """A detection this long after the end of a push belongs to it [s]."""
@@ -166,15 +166,15 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
     from friction_estimator.api.simulate import make_simulator, simulated
 
     config = robot.config
-    simulator, _ = make_simulator(robot, "walk", _NORMAL_WALK, noise, seed)
+    simulator, _ = make_simulator(robot, "walk", _NORMAL_WALK_DURATION, noise, seed)
     estimator = Estimator(config, robot.urdf_xml)
     learner = ThresholdLearner(RobotModel(config, robot.urdf_xml))
     with progress_bar("walking normally, for the thresholds") as progress:
         compiled.prepare()
-        for sample in simulated(simulator, _NORMAL_WALK, progress):
+        for sample in simulated(simulator, _NORMAL_WALK_DURATION, progress):
             for reading in sample.readings:
                 for estimate in estimator.add(reading):
-                    if simulator.time > _IDENTIFYING:
+                    if simulator.time > _IDENTIFICATION_TIME:
                         learner.step(estimate)
     thresholds, friction = folder / "collision_thresholds.yaml", folder / "friction.yaml"
     learner.thresholds(torque_source(config, None), with_sigma=False).save(thresholds)

@@ -44,7 +44,7 @@ from friction_estimator.simulation import Scenario, make_scenario
 from friction_estimator.tables import Cell, Column, Table, make_table, terminal_table
 
 COLLISIONS = "collisions"
-_SETTLED = 2.0
+_SETTLING_TIME = 2.0
 """The tables of the report leave this time at the start out [s]."""
 _OPTIONS: OptionTable = {
     "-o --output": (Path, "folder for bag, report and logs; else demo_<time>"),
@@ -92,7 +92,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
     with progress_bar("reading") as progress:
         recording = read_recording(bag, progress=progress)
     with progress_bar("drawing"):
-        write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLED)
+        write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLING_TIME)
     _summary(state, recording, make_scenario(arguments.scenario, arguments.duration))
     print(f"bag     {bag}\nreport  {page}")
 
@@ -155,13 +155,13 @@ def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None
     print(_load(state))
     if lost:
         warn(f"{lost} joint states were lost")
-    if state.behind >= _LATE:
+    if state.behind >= _SHOWN_DELAY:
         warn(
             f"the simulation fell {state.behind:.1f} s behind real time, {state.waited:.1f} s of this while it waited "
             f"for the estimator: end other programs, or choose a cheaper observer; the load average is "
             f"{load_average():.1f} on {core_count()} cores"
         )
-    for table in (error_table(recording, _SETTLED), push_table(recording, scenario) if scenario.pushes else None):
+    for table in (error_table(recording, _SETTLING_TIME), push_table(recording, scenario) if scenario.pushes else None):
         if table is not None:
             print_table(table)
 
@@ -170,7 +170,7 @@ _LINE_PERIOD = 2.0
 _SHOWN_COLLISIONS = 3
 """Newest collisions below the live table."""
 
-_LATE = 0.1
+_SHOWN_DELAY = 0.1
 """From this delay on a view shows that the simulation is behind real time [s]."""
 
 
@@ -257,7 +257,7 @@ class TableView:
     def _footer(self, state: LiveState) -> str:
         parts = [f"{state.joint_samples} joint states, {state.estimates} estimates"]
         parts += [f"latency {state.latency}"] if state.latency else []
-        parts += [f"{state.behind:.1f} s behind real time"] if state.behind >= _LATE else []
+        parts += [f"{state.behind:.1f} s behind real time"] if state.behind >= _SHOWN_DELAY else []
         return "; ".join(parts)
 
 

@@ -31,8 +31,8 @@ from friction_estimator.tables import make_table, percent, terminal_table
 
 WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
-_WIDTH = 160
-_ROWS = 40
+_LINE_WIDTH = 160
+_MAX_ROWS = 40
 """Joints in the table on the terminal, the worst ones."""
 
 
@@ -93,8 +93,8 @@ def run_fleet(arguments: argparse.Namespace) -> int:
 def _drift(arguments: argparse.Namespace) -> int:
     """Print verdicts and table, and write the page."""
     found = fleet.drift(arguments.tables, since=arguments.since, threshold=arguments.threshold, page=arguments.output)
-    console = output_console(_WIDTH)
-    console.print(terminal_table(drift_table(found.joints[:_ROWS])))
+    console = output_console(_LINE_WIDTH)
+    console.print(terminal_table(drift_table(found.joints[:_MAX_ROWS])))
     for joint in found.joints:
         if joint.state in (WORN, LOWER):
             console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
@@ -122,7 +122,7 @@ def _run_bags(arguments: argparse.Namespace) -> int:
         done = work(arguments.bags, arguments.robots, progress=partial(_show, bar), announce=announce, **options)
     if done.failed:
         table = make_table("Bags that failed", ("bag", "reason"), ((one.bag, one.reason) for one in done.failed))
-        Console(stderr=True, width=None if sys.stderr.isatty() else _WIDTH).print(terminal_table(table))
+        Console(stderr=True, width=None if sys.stderr.isatty() else _LINE_WIDTH).print(terminal_table(table))
     print(
         f"{done.output}/{arguments.action}: {len(done.finished)} bags finished, {len(done.skipped)} were finished "
         f"before, {len(done.failed)} failed"

@@ -47,7 +47,7 @@ from friction_estimator.reports.identification_tables import (
 from friction_estimator.tables import number
 
 SEARCH = "search"
-_POINT, _BODY = 4, 10
+_POINT_NUMBERS, _BODY_NUMBERS = 4, 10
 """Numbers of a payload: mass and centre of mass; with the inertia."""
 FAILED_CODE = 3
 """Exit code of ``validate`` when an error is too large: 1 and 2 mean that there is no result."""
@@ -61,18 +61,18 @@ def _payload(text: str) -> tuple[str, Payload]:
         values = [float(number) for number in numbers.split(",")]
     except ValueError:
         values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (_POINT, _BODY):
+    if not (equals and experiment and colon and frame) or len(values) not in (_POINT_NUMBERS, _BODY_NUMBERS):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
             "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
         )
     if not np.isfinite(values).all() or values[0] < 0.0:
         raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
-    xx, yy, zz, xy, xz, yz = values[_POINT:] or [0.0] * (_BODY - _POINT)
+    xx, yy, zz, xy, xz, yz = values[_POINT_NUMBERS:] or [0.0] * (_BODY_NUMBERS - _POINT_NUMBERS)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if np.linalg.eigvalsh(inertia).min() < 0.0:
         raise argparse.ArgumentTypeError(f"{text!r}: no body has such an inertia, it must be positive semidefinite")
-    return experiment, Payload(frame, values[0], np.array(values[1:_POINT]), inertia)
+    return experiment, Payload(frame, values[0], np.array(values[1:_POINT_NUMBERS]), inertia)
 
 
 def _wrench(text: str) -> ExternalWrench:

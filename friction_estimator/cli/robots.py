@@ -42,11 +42,11 @@ from friction_estimator.robot.model import RobotModel
 from friction_estimator.tables import Column, make_table, number
 from friction_estimator.types import FrictionEstimate
 
-_CHECKED = 10.0
+_CHECKED_TIME = 10.0
 """Length of the part of the bag that is estimated to check the YAML [s]."""
-_WARM_UP = 2.0
+_UNTIMED = 2.0
 """First part of a bag, whose messages are used without a pause and are not timed [s]."""
-_WALK = 12.0
+_WALK_DURATION = 12.0
 """Duration of the simulated walk [s]."""
 _DEFAULTS = ExcitationOptions()
 
@@ -71,7 +71,7 @@ def run_init(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output or Path(f"{urdf.stem}.yaml")
     if output.exists() and not arguments.overwrite:
         raise ConfigError(f"{output} exists already: choose another name, or replace it (--overwrite)")
-    bag = None if arguments.bag is None else BagReader(arguments.bag, arguments.namespace, _CHECKED)
+    bag = None if arguments.bag is None else BagReader(arguments.bag, arguments.namespace, _CHECKED_TIME)
     name = urdf.name if urdf.parent == output.resolve().parent else str(urdf)
     text = guess_robot(read_urdf(urdf), name, bag).yaml(output.stem)
     print(text)
@@ -95,7 +95,7 @@ def _check(robot: Robot, bag: BagReader) -> None:
     def keep(estimate: FrictionEstimate) -> None:
         newest[:] = [estimate]
 
-    with progress_bar(f"estimating the first {_CHECKED:g} s") as progress:
+    with progress_bar(f"estimating the first {_CHECKED_TIME:g} s") as progress:
         summary = replay(
             bag, None, robot.config, robot.urdf_xml, on_estimate=keep, namespace=bag.namespace, progress=progress
         )
@@ -126,7 +126,7 @@ def run_benchmark(arguments: argparse.Namespace) -> None:
         if bag is None:
             bag = Path(folder) / "walk"
             with progress_bar("simulating") as progress:
-                simulate(robot, duration=_WALK, progress=progress).save(bag)
+                simulate(robot, duration=_WALK_DURATION, progress=progress).save(bag)
         estimator = Estimator(robot.config, robot.urdf_xml)
         figures = _measure(estimator, BagReader(bag, arguments.namespace))
     if arguments.json:
@@ -157,7 +157,7 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     estimates: list[FrictionEstimate] = []
     costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0
     for message in reader.messages(readers):
-        at = 1e-9 * (message.time_ns - reader.start_ns) - _WARM_UP
+        at = 1e-9 * (message.time_ns - reader.start_ns) - _UNTIMED
         if at >= 0.0:
             begun = begun or time.perf_counter() - at
             time.sleep(max(0.0, begun + at - time.perf_counter()))
@@ -172,7 +172,7 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
             delays.append(time.perf_counter() - begun - at)
             cost, last = 0.0, at
     if not costs:
-        raise BagError(f"{reader.path} gives no estimate later than {_WARM_UP:g} s: give a longer bag of walking")
+        raise BagError(f"{reader.path} gives no estimate later than {_UNTIMED:g} s: give a longer bag of walking")
     rate = len(costs) / max(last, 1e-9)
     return {
         "joint states [Hz]": rate,

@@ -35,15 +35,15 @@ from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, In
 
 FREE, IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
-CONTINUITY = 0.005
+LEAST_DURATION = 0.005
 """A signal must be above its threshold for this time (section 5.3) [s]."""
-SETTLING = 0.15
+SETTLING_TIME = 0.15
 """Nothing is compared for this time after a foot has left or touched the ground: load and friction of the joints change
 then, and stuck joints break away late. After 0.1 s, 10 to 19 N m are left at a hip in three of about 1,000 swings of
 the study; after 0.12 s, at most 3 N m in all of them [s]."""
-WARM_UP = 1.0
+WARM_UP_TIME = 1.0
 """Nothing is compared for this time after the start or a gap: gravity filter and residual begin anew [s]."""
-LONGEST_STEP = 0.1
+LONGEST_PERIOD = 0.1
 """Joint states that are further apart begin anew [s]."""
 _NOT_COMPARED = -1
 
@@ -72,7 +72,7 @@ def find_states(
         state[joint] = FREE if known and warm else _NOT_COMPARED
         for foot in range(contact.size):
             if carries[foot, joint] and state[joint] != _NOT_COMPARED:
-                if not since[foot] >= SETTLING:
+                if not since[foot] >= SETTLING_TIME:
                     state[joint] = _NOT_COMPARED
                 elif contact[foot]:
                     state[joint] = IN_CONTACT
@@ -100,21 +100,21 @@ class JointStates:
         """Use one estimate; return the time since the one before, 0 after the start or a gap [s]."""
         dt = 0.0 if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         self._stamp_ns = estimate.stamp_ns
-        if not 0.0 < dt <= LONGEST_STEP:
+        if not 0.0 < dt <= LONGEST_PERIOD:
             dt = self._running_for = 0.0
         self._running_for += dt
         torque, sigma, phase = estimate.external_torque, estimate.external_torque_sigma, estimate.phase
-        warm = self._running_for >= WARM_UP
+        warm = self._running_for >= WARM_UP_TIME
         find_states(torque, sigma, phase.contact, phase.since, self._carries, warm, self.state)
         return dt
 
 
 STATES = ("free", "in_contact")
 SIGNALS = ("external torque", "sigma")
-FACTORS = (1.1, 2.0)
+THRESHOLD_FACTORS = (1.1, 2.0)
 """Threshold as a multiple of the highest level of normal walking, by state. In the air it is that of section 5.3. The
 paper does not compare standing legs; there the highest levels of 8 minutes and of 8 other ones differ by up to 1.7."""
-LEAST = 0.01
+LEAST_EFFORT_SHARE = 0.01
 """Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
 all errors of motor torque and model."""
 _FORMAT = "friction_estimator/collision_thresholds"
@@ -225,7 +225,7 @@ class ThresholdLearner:
         signals = np.abs((estimate.external_torque, estimate.external_torque_sigma))
         of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, IN_CONTACT)]
         recent.append((estimate.stamp_ns, np.stack(of_states)))
-        before = estimate.stamp_ns - round(1e9 * CONTINUITY)
+        before = estimate.stamp_ns - round(1e9 * LEAST_DURATION)
         while len(recent) > 1 and recent[1][0] <= before:
             recent.popleft()
         if recent[0][0] <= before:
@@ -248,15 +248,15 @@ class ThresholdLearner:
         seen = np.isfinite(self._largest)
         if not seen.any():
             raise LearningError("no sample has an external torque: nothing can be learned for collisions")
-        values = np.where(seen, np.reshape(FACTORS, (2, 1, 1)) * self._largest, np.inf)
+        values = np.where(seen, np.reshape(THRESHOLD_FACTORS, (2, 1, 1)) * self._largest, np.inf)
         limited = np.isfinite(self._effort_limit)
-        values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST * self._effort_limit[limited])
+        values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST_EFFORT_SHARE * self._effort_limit[limited])
         if not with_sigma:
             values[:, 1] = np.inf
         return Thresholds(self._joint_names, values, source)
 
 
-PAUSE = 0.3
+COLLISION_PAUSE = 0.3
 """A limb has collided once until it has been below all thresholds for this time [s]."""
 
 
@@ -359,10 +359,10 @@ class CollisionDetector:
             self._collided_until_ns = [0] * len(self._limbs)
         signals = estimate.external_torque, estimate.external_torque_sigma
         compare(*signals, self._states.state, self._thresholds, dt, self._ratio, self._above_for)
-        if self._above_for.max() < CONTINUITY - 1e-9:
+        if self._above_for.max() < LEAST_DURATION - 1e-9:
             self.hit = ()
             return ()
-        ratio = np.where(self._above_for < CONTINUITY - 1e-9, 0.0, self._ratio)
+        ratio = np.where(self._above_for < LEAST_DURATION - 1e-9, 0.0, self._ratio)
         found, hit = [], []
         for number, (name, joints) in enumerate(self._limbs):
             row, worst = np.unravel_index(np.argmax(ratio[:, joints]), (2, joints.size))
@@ -370,7 +370,7 @@ class CollisionDetector:
                 hit.append(self._feet[number])
                 if estimate.stamp_ns > self._collided_until_ns[number]:
                     found.append(self._collision(estimate, name, int(joints[worst]), int(row)))
-                self._collided_until_ns[number] = estimate.stamp_ns + round(1e9 * PAUSE)
+                self._collided_until_ns[number] = estimate.stamp_ns + round(1e9 * COLLISION_PAUSE)
         self.hit = tuple(hit)
         return tuple(found)
 

@@ -21,11 +21,11 @@ from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate
 
 _SMALLEST_FORCE = 5.0
 """Horizontal forces below this have no direction: noise of the identified wrench [N]."""
-_FOOTPRINTS = 6
+_KEPT_FOOTPRINTS = 6
 """Footprints that are kept, and the largest number of footsteps back."""
-_REACH = 2.0
+_STEPS_IN_A_SWING = 2.0
 """A swinging foot passes two step lengths in one step; it goes no faster after a collision."""
-_NOTHING = np.zeros(3)
+_NO_MOTION = np.zeros(3)
 
 
 class Placement(NamedTuple):
@@ -78,7 +78,7 @@ class FootstepPlanner:
         self._contact: tuple[bool, ...] = ()
         self._since = (0.0, 0.0)
         self._swing_duration = 0.0
-        self._prints: deque[Footprint] = deque(maxlen=_FOOTPRINTS)
+        self._prints: deque[Footprint] = deque(maxlen=_KEPT_FOOTPRINTS)
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate: keep where a foot lands, seen from the other one."""
@@ -107,7 +107,7 @@ class FootstepPlanner:
         self._prints.append(Footprint(newest, _other_sole(self._dynamics(estimate), 1 - newest)))
 
     def _dynamics(self, estimate: FrictionEstimate) -> Dynamics:
-        return self._robot.dynamics(estimate.position, estimate.velocity, _NOTHING, _NOTHING)
+        return self._robot.dynamics(estimate.position, estimate.velocity, _NO_MOTION, _NO_MOTION)
 
     def _standing(self) -> int | None:
         """The foot that stands; of two that stand, the one that has landed last."""
@@ -121,7 +121,7 @@ class FootstepPlanner:
         if not swings or self._swing_duration <= 0.0:
             return goal
         left = max(1.0 - self._since[1 - standing] / self._swing_duration, 0.0)
-        return now + way * min(_REACH * self._length * left / max(float(np.hypot(*way)), 1e-9), 1.0)
+        return now + way * min(_STEPS_IN_A_SWING * self._length * left / max(float(np.hypot(*way)), 1e-9), 1.0)
 
     def compliant(self, estimate: FrictionEstimate, force: FloatArray) -> Footsteps | None:
         """Three footsteps along the horizontal part of a force (3,) on the base, base axes; None where no foot stands.

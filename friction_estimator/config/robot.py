@@ -372,15 +372,15 @@ class SensorNoise(Validated):
 
     def without_velocity(self) -> SensorNoise:
         """The same sensors where nothing measures the joint velocities."""
-        return replace(self, velocity_cutoff=self.velocity_cutoff or _DIFFERENTIATED)
+        return replace(self, velocity_cutoff=self.velocity_cutoff or _UNMEASURED_CUTOFF)
 
 
-_DIFFERENTIATED = 1000.0
+_UNMEASURED_CUTOFF = 1000.0
 """Cutoff that stands for velocities that no sensor measures [Hz]; that there is one makes filters ignore them."""
 
 SIGMA_RATE = 50.0
 """Rate at which observers propagate the sensor errors to the standard deviation of the friction [Hz]."""
-SURE_SIGN = 3.0
+SURE_SIGN_SIGMAS = 3.0
 """The sign of a measured velocity is sure above this many standard deviations of its noise."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import CompensationConfig
-from friction_estimator.config.robot import SURE_SIGN
+from friction_estimator.config.robot import SURE_SIGN_SIGMAS
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.transmission import Transmission
@@ -127,7 +127,7 @@ class FrictionCompensation:
         self._measured = config.velocity == "measured"
         self._slew_rate = config.slew_rate
         self._timeout = config.timeout
-        noise = SURE_SIGN * velocity_std if self._measured else 0.0
+        noise = SURE_SIGN_SIGMAS * velocity_std if self._measured else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
         self._commands: deque[CommandSample] = deque(maxlen=_QUEUE)
         self.gain = config.gain

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.special import chdtri
 
-from friction_estimator.config.robot import SURE_SIGN
+from friction_estimator.config.robot import SURE_SIGN_SIGMAS
 from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEARNED, DiagnosisFigures
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
@@ -190,7 +190,7 @@ class DiagnosisMonitor:
         self._period, self._memory = period, memory
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
-        self._slowest = max(_SLOWEST, SURE_SIGN * velocity_std)
+        self._slowest = max(_SLOWEST, SURE_SIGN_SIGMAS * velocity_std)
         self._joints = len(laws.law_names)
         self.set_start()
 

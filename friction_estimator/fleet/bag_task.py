@@ -171,10 +171,10 @@ FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
 _TEMPERATURE = "sensor_msgs/msg/Temperature"
 _RMS_STRIDE = 10  # friction changes slowly against the sample rate: every tenth sample gives the same RMS
-_VOID = frozenset({"excitation", "identification", "passivity"})
+_VOIDING_PROBLEMS = frozenset({"excitation", "identification", "passivity"})
 """Problems with which F_c and F_v are not those of the joint."""
 _LINE_POINTS = 20  # speeds at which a line is fitted to a law
-_LINE = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance"
+_LINE_COLUMNS = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ def _replayed(
         "friction_rms": np.broadcast_to(tally.rms, len(summary.joint_names)),
         "samples": summary.estimates,
         "rejected": sum(count for count, _ in summary.refused.values()),
-        "usable": [not (health.sensors_wrong or _VOID & set(one.kinds)) for one in summary.diagnoses],
+        "usable": [not (health.sensors_wrong or _VOIDING_PROBLEMS & set(one.kinds)) for one in summary.diagnoses],
         "diagnosis": ["; ".join(map(str, (one, *general))) for one in summary.diagnoses],
     }
 
@@ -384,7 +384,7 @@ def _identified(reader: BagReader, owner: FleetRobot, settings: Settings, thermo
     return {
         "joint": friction.joint_names,
         "law": friction.law_names,
-        **dict(zip(_LINE, lines.T, strict=True)),
+        **dict(zip(_LINE_COLUMNS, lines.T, strict=True)),
         "slow": ranges[:, 0],
         "fast": ranges[:, 1],
         "friction_rms": size,
@@ -395,9 +395,9 @@ def _identified(reader: BagReader, owner: FleetRobot, settings: Settings, thermo
 
 
 def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fast: float) -> FloatArray:
-    """Values (5,) of :data:`_LINE`: the least-squares line through a law between two speeds; NaN where unknown."""
+    """Values of :data:`_LINE_COLUMNS`: least-squares line through a law between two speeds; NaN where unknown."""
     if not (np.isfinite([slow, fast]).all() and np.isfinite(values).all()):
-        return np.full(len(_LINE), np.nan)
+        return np.full(len(_LINE_COLUMNS), np.nan)
     speeds = np.linspace(slow, fast, _LINE_POINTS)
     no_load = np.zeros(_LINE_POINTS)
     to_line = np.linalg.pinv(np.column_stack((np.ones(_LINE_POINTS), speeds)))

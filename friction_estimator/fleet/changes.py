@@ -20,16 +20,16 @@ from scipy.special import expit, ndtr
 from friction_estimator.fleet.series import DaySeries
 from friction_estimator.types import FloatArray, IntArray
 
-_RATE = 1e-3  # prior probability that a change of one form begins on a day
-_SIZE = 0.2  # prior standard deviation of the size of a change
-_LENGTHS = 7.0, 14.0, 28.0, 56.0  # of ramps [d]
-_LASTING = 3  # days on each side of a step; a ramp has one more
-_MOST = 5  # changes of one series
-_KEPT = 24  # most probable models of each number of changes
-_NEGLIGIBLE = 1e-3  # the search ends where models with one change more have this probability
-_CONSTANT = 10.0  # prior standard deviation of the constant
-_INTERVAL = 0.9
-_SAME = 1e-9
+_CHANGE_PROBABILITY = 1e-3  # prior probability that a change of one form begins on a day
+_SIZE_PRIOR = 0.2  # prior standard deviation of the size of a change
+_RAMP_LENGTHS = 7.0, 14.0, 28.0, 56.0  # of ramps [d]
+_LEAST_DAYS = 3  # days on each side of a step; a ramp has one more
+_MAX_CHANGES = 5  # changes of one series
+_KEPT_MODELS = 24  # most probable models of each number of changes
+_NEGLIGIBLE_PROBABILITY = 1e-3  # the search ends where models with one change more have this probability
+_CONSTANT_PRIOR = 10.0  # prior standard deviation of the constant
+_INTERVAL_PROBABILITY = 0.9
+_LEVEL_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,17 @@ class ChangeModel:
 class _Forms:
     """All changes that one series can have, and the probability of models with some of them.
 
-    A model is a row of ``_MOST + 1`` numbers of columns: 0 is the constant, and the last column, which is zero, fills
-    the places without a change. Columns are scaled with the prior standard deviation of their size.
+    A model is a row of ``_MAX_CHANGES + 1`` numbers of columns: 0 is the constant, and the last column, which is zero,
+    fills the places without a change. Columns are scaled with the prior standard deviation of their size.
     """
 
     def __init__(self, days: DaySeries) -> None:
         n, day = days.day.size, days.day
-        steps, ramps = np.arange(_LASTING, n - _LASTING + 1), np.arange(max(n - _LASTING - 1, 1))
-        rising = [np.clip((day[:, None] - day[ramps]) / length, 0.0, 1.0) for length in _LENGTHS]
-        constant = np.full((n, 1), _CONSTANT / _SIZE)
-        self.columns = _SIZE * np.hstack((constant, day[:, None] >= day[steps], *rising, np.zeros((n, 1))))
-        self.begin = np.concatenate(([0], steps, *len(_LENGTHS) * [ramps], [0]))
+        steps, ramps = np.arange(_LEAST_DAYS, n - _LEAST_DAYS + 1), np.arange(max(n - _LEAST_DAYS - 1, 1))
+        rising = [np.clip((day[:, None] - day[ramps]) / length, 0.0, 1.0) for length in _RAMP_LENGTHS]
+        constant = np.full((n, 1), _CONSTANT_PRIOR / _SIZE_PRIOR)
+        self.columns = _SIZE_PRIOR * np.hstack((constant, day[:, None] >= day[steps], *rising, np.zeros((n, 1))))
+        self.begin = np.concatenate(([0], steps, *len(_RAMP_LENGTHS) * [ramps], [0]))
         self.steps, self.nothing = steps.size, self.begin.size - 1
         factor = cholesky(days.error_covariance(), lower=True)
         white = solve_triangular(factor, np.column_stack((days.value, self.columns)), lower=True)
@@ -129,7 +129,7 @@ class _Forms:
         solved = np.linalg.solve(self._precision(models), products)
         rest = 1.0 + (self._white**2).sum(axis=0) - np.einsum("kpc,kpc->kc", products, solved)
         score = self._explained - np.einsum("kp,kpc->kc", self._explained[models], solved)
-        odds = np.log(_RATE) - 0.5 * np.log(rest) + 0.5 * score**2 / rest
+        odds = np.log(_CHANGE_PROBABILITY) - 0.5 * np.log(rest) + 0.5 * score**2 / rest
         np.put_along_axis(odds, models, -np.inf, axis=1)
         odds[:, self.nothing] = -np.inf
         return np.asarray(odds)
@@ -145,20 +145,20 @@ class _Forms:
 
     def likely(self) -> tuple[IntArray, FloatArray]:
         """The most probable models (k, p) with no, one, two ... changes, and their probabilities (k,)."""
-        models, weight = np.full((1, _MOST + 1), self.nothing), np.zeros(1)
+        models, weight = np.full((1, _MAX_CHANGES + 1), self.nothing), np.zeros(1)
         models[0, 0] = 0
         found, weights, total = [models], [weight], 0.0
-        for place in range(1, _MOST + 1):
+        for place in range(1, _MAX_CHANGES + 1):
             odds = (weight[:, None] + self.log_odds(models)).ravel()
-            best = np.argsort(-odds)[: _MOST * _KEPT]  # a model is found once from each of its changes
+            best = np.argsort(-odds)[: _MAX_CHANGES * _KEPT_MODELS]  # a model is found once from each of its changes
             parent, added = np.divmod(best[np.isfinite(odds[best])], self.begin.size)
             larger = models[parent]
             larger[:, place] = added
             first = np.unique(np.sort(larger, axis=1), axis=0, return_index=True)[1]
-            kept = np.sort(first)[:_KEPT]
+            kept = np.sort(first)[:_KEPT_MODELS]
             models, weight = larger[kept], odds[best[kept]]
             total = np.logaddexp(total, np.logaddexp.reduce(weight))
-            if np.logaddexp.reduce(weight) < total + np.log(_NEGLIGIBLE):
+            if np.logaddexp.reduce(weight) < total + np.log(_NEGLIGIBLE_PROBABILITY):
                 break
             found.append(models)
             weights.append(weight)
@@ -177,7 +177,7 @@ def find_changes(days: DaySeries) -> ChangeModel:
 
     def since_lowest(sign: float) -> Difference:
         height = sign * level
-        lowest = height <= height.min(axis=1)[:, None] + _SAME
+        lowest = height <= height.min(axis=1)[:, None] + _LEVEL_TOLERANCE
         since = height.shape[1] - 1 - np.argmax(lowest[:, ::-1], axis=1)
         change = columns[:, -1] - columns[np.arange(since.size), since]
         size = np.einsum("kp,kp->k", change, sizes)
@@ -201,7 +201,9 @@ def _change(forms: _Forms, model: IntArray, k: int, size: float, day: FloatArray
     others = model.copy()
     others[k] = forms.nothing
     odds = forms.log_odds(others[None])[0]
-    tails = np.searchsorted(np.cumsum(_shares(odds)[order]), (0.5 - 0.5 * _INTERVAL, 0.5 + 0.5 * _INTERVAL))
+    tails = np.searchsorted(
+        np.cumsum(_shares(odds)[order]), (0.5 - 0.5 * _INTERVAL_PROBABILITY, 0.5 + 0.5 * _INTERVAL_PROBABILITY)
+    )
     earliest, latest = day[forms.begin[order[tails]]].tolist()
     return Change(
         "step" if place <= forms.steps else "ramp",

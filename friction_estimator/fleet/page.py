@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from friction_estimator.fleet.wear import (
-    CERTAIN,
+    LEAST_PROBABILITY,
     LOWER,
     STEADY,
     UNKNOWN,
@@ -37,9 +37,9 @@ from friction_estimator.reports.page import (
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
 from friction_estimator.types import FloatArray
 
-_PANELS, _COLUMNS = 24, 3
+_MAX_PANELS, _PANEL_COLUMNS = 24, 3
 """Joints in the figures, the worst ones."""
-_ROWS = 500
+_MAX_ROWS = 500
 _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
@@ -89,7 +89,7 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
     joints = drift.joints
     first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
     count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, UNKNOWN)}
-    shown = [joint for joint in joints if joint.model is not None][:_PANELS]
+    shown = [joint for joint in joints if joint.model is not None][:_MAX_PANELS]
     page = Page(
         "drift of a fleet",
         f"{len({joint.days.series.serial for joint in joints})} robots, {len(joints)} joints",
@@ -120,9 +120,9 @@ def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
             Section(
                 "joints",
                 "All joints",
-                f"At most the {_ROWS} worst. The reference is the lowest level so far; for a joint that is lower, it "
-                "is the highest one. The probability is that of a change above the threshold.",
-                html_table(drift_table(joints[:_ROWS])),
+                f"At most the {_MAX_ROWS} worst. The reference is the lowest level so far; for a joint that is lower, "
+                "it is the highest one. The probability is that of a change above the threshold.",
+                html_table(drift_table(joints[:_MAX_ROWS])),
             ),
         ),
     )
@@ -142,14 +142,14 @@ def _bag_count(joints: Sequence[JointDrift]) -> int:
 def _verdict_text(drift: FleetDrift) -> str:
     return (
         f"{len(drift.worn)} of {len(drift.joints)} joints are worn: their friction has grown by more than "
-        f"{escape(percent(drift.threshold))}, with a probability of at least {percent(CERTAIN)}. Figures behind ± are "
-        "two standard deviations."
+        f"{escape(percent(drift.threshold))}, with a probability of at least {percent(LEAST_PROBABILITY)}. Figures "
+        "behind ± are two standard deviations."
     )
 
 
 def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str]) -> str:
     items = []
-    for joint in joints[:_ROWS]:
+    for joint in joints[:_MAX_ROWS]:
         if joint.state in (WORN, LOWER):
             link = _link(joint.days.series.report, path)
             items.append(f"<li><b>{escape(joint.name)}</b>: {escape(joint.verdict)}{link}</li>")
@@ -169,7 +169,7 @@ def _link(report: str, path: str | os.PathLike[str]) -> str:
 
 def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> object:
     grid = PanelGrid(
-        [joint.name for joint in joints], _COLUMNS, f"days since {date_of(first):%Y-%m-%d}", "friction [%]"
+        [joint.name for joint in joints], _PANEL_COLUMNS, f"days since {date_of(first):%Y-%m-%d}", "friction [%]"
     )
     for panel, joint in enumerate(joints):
         model, days = joint.model, joint.days
@@ -192,7 +192,9 @@ def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> 
 
 
 def _over_temperature(joints: Sequence[JointDrift]) -> object:
-    grid = PanelGrid([joint.name for joint in joints], _COLUMNS, "temperature [°C]", "friction [%]", shared_x=False)
+    grid = PanelGrid(
+        [joint.name for joint in joints], _PANEL_COLUMNS, "temperature [°C]", "friction [%]", shared_x=False
+    )
     for panel, joint in enumerate(joints):
         model, days, series = joint.model, joint.days, joint.days.series
         if model is None:

@@ -38,10 +38,10 @@ Progress = Callable[[BagResult, int, int], None]
 
 AnyPath = str | os.PathLike[str]
 
-_FIRST_WORKER = 60.0  # time in which a scheduler must have a worker [s]
-_CONNECTION = 10.0  # time in which a scheduler must answer [s]
-_REVIVE = 5.0  # interval at which missing workers of this machine are started [s]
-_LOCAL = {
+_WORKER_TIMEOUT = 60.0  # time in which a scheduler must have a worker [s]
+_ANSWER_TIMEOUT = 10.0  # time in which a scheduler must answer [s]
+_REVIVE_PERIOD = 5.0  # interval at which missing workers of this machine are started [s]
+_LOCAL_DASK_SETTINGS = {
     "distributed.worker.multiprocessing-method": "forkserver",  # workers share one import of the estimator
     "distributed.worker.profile.enabled": False,  # keeps 0.4 MB a second, for an hour
     "distributed.admin.tick.interval": "1s",  # 20 ms and 100 ms would take 3 % of a core here and 2 % in every worker
@@ -50,7 +50,7 @@ _LOCAL = {
 """How Dask starts workers on this machine, and how often its processes look after themselves."""
 _PRELOAD = ["distributed", "friction_estimator.fleet.preload"]
 """Imported by the process from which workers are forked."""
-_LOST = (CancelledError, TimeoutError, OSError)
+_CONNECTION_ERRORS = (CancelledError, TimeoutError, OSError)
 
 
 class FleetError(FrictionEstimatorError):
@@ -131,7 +131,7 @@ def run_bags(
                 bag = futures.pop(future)
                 try:
                     result = _result(client, future, bag)
-                except _LOST:
+                except _CONNECTION_ERRORS:
                     raise FleetError(
                         f"the connection to the scheduler was lost after {len(results)} of {len(bags)} bags, whose "
                         "rows are kept: start the scheduler and run the same command again, which does only what is "
@@ -173,9 +173,9 @@ def _result(client: distributed.Client, future: distributed.Future, bag: Bag) ->
     """
     while True:
         try:
-            error = future.exception(timeout=_CONNECTION)
+            error = future.exception(timeout=_ANSWER_TIMEOUT)
             if error is None:
-                result: BagResult = future.result(timeout=_CONNECTION)
+                result: BagResult = future.result(timeout=_ANSWER_TIMEOUT)
                 return result
             break
         except TimeoutError:  # the worker that held the result has died, and another one looks for the rows
@@ -191,7 +191,7 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
     """Client of a scheduler, or of a cluster on this machine that ends with the context."""
     if scheduler is None:
         count = workers or CPU_COUNT
-        with _without_interrupts(), dask.config.set(_LOCAL):
+        with _without_interrupts(), dask.config.set(_LOCAL_DASK_SETTINGS):
             distributed.utils.get_mp_context().set_forkserver_preload(_PRELOAD)
             cluster = distributed.LocalCluster(
                 n_workers=count,
@@ -202,7 +202,7 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
                 silence_logs=logging.CRITICAL,
             )
         # Dask replaces a worker that dies, but gives it up where that takes long or where it dies at its start
-        revive = PeriodicCallback(lambda: cluster.scale(count) and None, 1000.0 * _REVIVE)
+        revive = PeriodicCallback(lambda: cluster.scale(count) and None, 1000.0 * _REVIVE_PERIOD)
         with cluster, distributed.Client(cluster) as client:
             cluster.loop.add_callback(revive.start)
             try:
@@ -211,7 +211,7 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
                 cluster.loop.add_callback(revive.stop)
         return
     try:
-        client = distributed.Client(scheduler, timeout=_CONNECTION)
+        client = distributed.Client(scheduler, timeout=_ANSWER_TIMEOUT)
     except (OSError, ValueError, TimeoutError) as error:
         raise FleetError(f"there is no Dask scheduler at {scheduler}: {error}") from None
     with client:
@@ -240,7 +240,7 @@ def _without_interrupts() -> Iterator[None]:
 
 def _check_workers(client: distributed.Client) -> None:
     try:
-        client.wait_for_workers(1, timeout=_FIRST_WORKER)
+        client.wait_for_workers(1, timeout=_WORKER_TIMEOUT)
     except TimeoutError:
         raise FleetError(f"the scheduler {client.scheduler.address} has no workers: start some") from None
     try:

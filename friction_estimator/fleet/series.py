@@ -23,17 +23,17 @@ from friction_estimator.types import BoolArray, FloatArray
 WEEK = 7.0  # [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction are left out
 _CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
-_HUBER = 2.0  # residuals beyond this many sigma count less
-_ITERATIONS = 3
-_SHARED = 15.0  # observations that the fleet's noise counts for against the joint's own
+_HUBER_LIMIT = 2.0  # residuals beyond this many sigma count less
+_HUBER_ITERATIONS = 3
+_FLEET_OBSERVATIONS = 15.0  # observations that the fleet's noise counts for against the joint's own
 _SMALLEST_DAY_SIGMA = 0.005
 _FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to this part a kelvin
 _FACTOR_SPREAD = 0.002  # difference between equal joints [1/K]
-_FEW = 5
+_FEWEST_OBSERVATIONS = 5
 _WORN_PART = 0.2  # of the joints, those that change most, are left out when the noise is estimated
-_NEAR = 3  # days
-_OUTLIER = 3.0  # residuals larger than this many sigma get less weight: variance times (residual / limit)^4
-_STEPS = 1, 2, 3, 5, 7, 10, 14, 20, 28, 40  # days with bags, over which changes show the day effects
+_MEDIAN_DAYS = 3  # days
+_OUTLIER_LIMIT = 3.0  # residuals larger than this many sigma get less weight: variance times (residual / limit)^4
+_DAY_LAGS = 1, 2, 3, 5, 7, 10, 14, 20, 28, 40  # days with bags, over which changes show the day effects
 CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 """Time constants of the correlated parts of the day effects [d]."""
 
@@ -98,7 +98,7 @@ class DaySeries:
     def error_covariance(self) -> FloatArray:
         """Covariance (n, n) of the errors of the days, increased where a day is far from those about it."""
         rest = np.abs(self.value - _running_median(self.value)) / np.sqrt(self.variance)
-        independent = np.diag(self.variance * np.maximum(1.0, rest / _OUTLIER) ** 4)
+        independent = np.diag(self.variance * np.maximum(1.0, rest / _OUTLIER_LIMIT) ** 4)
         elapsed = np.abs(self.day[:, None] - self.day)
         slow = np.exp(-elapsed[:, :, None] / CORRELATION_TIMES) @ self.slow
         return np.asarray(independent + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth))
@@ -160,7 +160,7 @@ def _temperature_factor(one: JointSeries) -> tuple[float, float]:
     """Change of the logarithm of the friction a kelvin, from differences within a week, and its variance."""
     known = np.isfinite(one.temperature)
     time, value, warmth = one.time[known], one.value[known], one.temperature[known]
-    if time.size < _FEW or np.ptp(warmth) == 0.0:
+    if time.size < _FEWEST_OBSERVATIONS or np.ptp(warmth) == 0.0:
         return 0.0, np.inf
     weight = 1.0 / (one.sigma[known] ** 2 + _SMALLEST_DAY_SIGMA**2)
     low, high = np.searchsorted(time, time - 0.5 * WEEK), np.searchsorted(time, time + 0.5 * WEEK)
@@ -171,12 +171,12 @@ def _temperature_factor(one: JointSeries) -> tuple[float, float]:
 
     x, y = local(warmth), local(value)
     robust = weight
-    for _ in range(_ITERATIONS):
+    for _ in range(_HUBER_ITERATIONS):
         information = float((robust * x * x).sum())
         factor = float((robust * x * y).sum()) / information
         rest = y - factor * x
         scale = np.sqrt(np.median(rest**2) / _CHI_SQUARE_MEDIAN) or 1.0
-        robust = weight * np.minimum(1.0, _HUBER * scale / np.maximum(np.abs(rest), 1e-12))
+        robust = weight * np.minimum(1.0, _HUBER_LIMIT * scale / np.maximum(np.abs(rest), 1e-12))
     # bags of one day share the day effect: the scatter of the sums over days is what counts
     score = np.bincount(np.unique(np.floor(time), return_inverse=True)[1], weights=robust * x * rest)
     used = max(int((score != 0.0).sum()), 2)
@@ -204,14 +204,14 @@ def _day_means(one: JointSeries, factor: float, factor_sigma: float) -> DaySerie
         variance = variance + np.where(known, 0.0, (factor * float(np.std(one.temperature[known]))) ** 2)
     days, day = np.unique(np.floor(one.time), return_inverse=True)
     weight = robust = 1.0 / variance
-    for _ in range(_ITERATIONS + 1):
+    for _ in range(_HUBER_ITERATIONS + 1):
         total = np.bincount(day, weights=robust)
         mean = np.bincount(day, weights=robust * value) / total
         warm = np.bincount(day, weights=robust * warmth) / total
         squares = weight * (value - mean[day]) ** 2
-        robust = weight * np.minimum(1.0, _HUBER / np.sqrt(np.maximum(squares, 1e-12)))
+        robust = weight * np.minimum(1.0, _HUBER_LIMIT / np.sqrt(np.maximum(squares, 1e-12)))
     free, excess = 1.0 - days.size / day.size, 1.0  # part of the bags that their day means leave
-    if free * day.size >= _FEW:
+    if free * day.size >= _FEWEST_OBSERVATIONS:
         excess = max(1.0, float(np.median(squares)) / (_CHI_SQUARE_MEDIAN * free))
     return DaySeries(one, days, mean, excess / total, warm, factor, factor_sigma, reference)
 
@@ -221,8 +221,10 @@ def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
     spread = [np.median(np.abs(np.diff(one.value, append=one.value[-1]))) for one in days]
     ranges = [np.ptp(_running_median(one.value)) / max(size, 1e-9) for one, size in zip(days, spread, strict=True)]
     calm = [one for one, size in zip(days, ranges, strict=True) if size <= np.quantile(ranges, 1.0 - _WORN_PART)]
-    shown = [_day_effects(calm, step) for step in _STEPS]
-    lags, effects, whole, counts = np.array([one for one in shown if one[-1] >= _FEW] or [(1.0, 0.0, 1.0, 1)]).T
+    shown = [_day_effects(calm, step) for step in _DAY_LAGS]
+    lags, effects, whole, counts = np.array(
+        [one for one in shown if one[-1] >= _FEWEST_OBSERVATIONS] or [(1.0, 0.0, 1.0, 1)]
+    ).T
     weight = np.sqrt(counts) / whole
     design = np.column_stack((np.ones(lags.size), 1.0 - np.exp(-lags[:, None] / CORRELATION_TIMES)))
     parts = 0.5 * nnls(weight[:, None] * design, weight * effects)[0]
@@ -230,16 +232,16 @@ def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
     usual = 2.0 * float(design[0] @ parts)  # variance of a change over the shortest lag
     made = []
     for one in days:
-        _, effect, _, count = _day_effects([one], _STEPS[0])
-        own = parts * (count * max(effect, 0.0) / usual + _SHARED) / (count + _SHARED)
+        _, effect, _, count = _day_effects([one], _DAY_LAGS[0])
+        own = parts * (count * max(effect, 0.0) / usual + _FLEET_OBSERVATIONS) / (count + _FLEET_OBSERVATIONS)
         made.append(replace(one, variance=one.variance + own[0], slow=own[1:]))
     return made
 
 
 def _running_median(value: FloatArray) -> FloatArray:
     """Median (n,) of each value, the three before it and the three after it."""
-    padded = np.pad(value, _NEAR, constant_values=np.nan)
-    return np.asarray(np.nanmedian(sliding_window_view(padded, 2 * _NEAR + 1), axis=1))
+    padded = np.pad(value, _MEDIAN_DAYS, constant_values=np.nan)
+    return np.asarray(np.nanmedian(sliding_window_view(padded, 2 * _MEDIAN_DAYS + 1), axis=1))
 
 
 def _day_effects(days: Sequence[DaySeries], step: int) -> tuple[float, float, float, int]:
@@ -249,7 +251,7 @@ def _day_effects(days: Sequence[DaySeries], step: int) -> tuple[float, float, fl
     median ignores those that do.
     """
     lag = np.concatenate([one.day[step:] - one.day[:-step] for one in days])
-    if lag.size < _FEW:
+    if lag.size < _FEWEST_OBSERVATIONS:
         return 0.0, 0.0, 1.0, 0
     known = np.concatenate([one.variance[step:] + one.variance[:-step] for one in days])
     change = np.concatenate([one.value[step:] - one.value[:-step] for one in days])

@@ -28,7 +28,7 @@ from friction_estimator.io.documents import write_atomically
 
 _STORAGE = (".mcap", ".db3")
 _METADATA = "metadata.yaml"
-_BLOCK = 1 << 20
+_READ_BYTES = 1 << 20
 _CHECKSUMS = ("md5Hash", "content_md5", "checksum", "ETag", "etag")
 """Names under which object stores keep a checksum of a file; those of the content alone first."""
 
@@ -119,7 +119,7 @@ def content_hash(url: str) -> str:
             digest.update(known.encode())
             continue
         with fs.open(name, "rb") as stream:
-            while block := stream.read(_BLOCK):
+            while block := stream.read(_READ_BYTES):
                 digest.update(block)
     return digest.hexdigest()
 

@@ -17,15 +17,15 @@ from friction_estimator.types import FloatArray
 
 WORN, LOWER, STEADY, UNKNOWN = "worn", "lower", "steady", "too few days"
 """States of a joint."""
-CERTAIN = 0.8
+LEAST_PROBABILITY = 0.8
 """Probability that the friction has grown by more than the threshold, from which on a joint is worn."""
 FEWEST_DAYS = 10
 """Days with bags that a verdict needs."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_KNOWN = (np.nan, np.nan)
-_SMALLEST = 1e-6  # standard deviation of a parameter [N m, N m s/rad]
-_SAME_LEVEL = 0.1  # part of a change by which days before it may differ
-_NOTABLE = 0.5  # part of the whole change that makes a step the reason for it
+_SMALLEST_SIGMA = 1e-6  # standard deviation of a parameter [N m, N m s/rad]
+_SAME_LEVEL_SHARE = 0.1  # part of a change by which days before it may differ
+_MAIN_STEP_SHARE = 0.5  # part of the whole change that makes a step the reason for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
         return JointDrift(days, None, UNKNOWN, verdict=text)
     model = find_changes(days)
     grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
-    state = WORN if grown >= CERTAIN else LOWER if fallen >= CERTAIN else STEADY
+    state = WORN if grown >= LEAST_PROBABILITY else LOWER if fallen >= LEAST_PROBABILITY else STEADY
     change = model.drop if state == LOWER else model.growth
     then, now = (days.warmth[np.abs(days.day - day) <= 0.5 * WEEK].mean() for day in days.day[[change.since, -1]])
     growth, growth_sigma = _relative(model.growth)
@@ -173,12 +173,12 @@ def _change_of(parameter: FloatArray, days: DaySeries, level: FloatArray, change
     """
     day, warmth = np.searchsorted(days.day, np.floor(days.series.time)), days.series.temperature - days.reference
     value, sigma = (parameter * np.exp(-days.factor * np.nan_to_num(warmth))[:, None]).T
-    weight = 1.0 / np.maximum(sigma, _SMALLEST) ** 2
+    weight = 1.0 / np.maximum(sigma, _SMALLEST_SIGMA) ** 2
     total = np.bincount(day, weights=weight)
     value = np.bincount(day, weights=weight * value) / total
     height = np.expm1(level - level[change.since])
     shape = height / height[-1]
-    elsewhere = np.flatnonzero(np.abs(shape[: change.since]) > _SAME_LEVEL)
+    elsewhere = np.flatnonzero(np.abs(shape[: change.since]) > _SAME_LEVEL_SHARE)
     used = np.arange(elsewhere[-1] + 1 if elsewhere.size else 0, total.size)
     value, line = value[used], np.column_stack((shape[used], np.ones(used.size)))
     errors = np.diag(1.0 / total) + np.median(value) ** 2 * days.error_covariance()
@@ -218,7 +218,7 @@ def _main_step(joint: JointDrift) -> Change | None:
     total = np.log1p(joint.change[0])
     for change in joint.changes:
         dated = change.kind == "step" and change.latest - change.earliest <= WEEK
-        if dated and change.size / total > _NOTABLE:
+        if dated and change.size / total > _MAIN_STEP_SHARE:
             return change
     return None
 

@@ -21,7 +21,7 @@ _MAX_BYTES = 32_000_000
 _MAX_NODES = 500_000
 """Values and keys of a YAML file: reading takes a few seconds then."""
 _MAX_DEPTH = 50
-_INT64 = 2**63
+_INT64_LIMIT = 2**63
 """Whole numbers of ROS parameters are smaller."""
 _TAG = "tag:yaml.org,2002:"
 _TAGS = frozenset(_TAG + name for name in ("str", "bool", "int", "float", "null", "seq", "map"))
@@ -45,7 +45,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             value = getattr(self, f"construct_yaml_{kind}")(node)
         except (ValueError, KeyError, IndexError, OverflowError):
             value = None
-        if value is None or (kind == "int" and not -_INT64 <= value < _INT64):
+        if value is None or (kind == "int" and not -_INT64_LIMIT <= value < _INT64_LIMIT):
             wanted = {"int": "a whole number of 64 bits", "float": "a number", "bool": "true or false"}[kind]
             raise yaml.constructor.ConstructorError(
                 None, None, f"{_cut(node.value)!r} is not {wanted}", node.start_mark

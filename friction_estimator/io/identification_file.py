@@ -35,7 +35,7 @@ from friction_estimator.io.parameters import (
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 
-_MOST_SAMPLES = 400
+_MAX_SAMPLES = 400
 """Samples of all joints together in a file: figures need no more, and the file stays small."""
 _COLUMNS = {
     "name": "names", "unit": "units", "value": "values", "sigma": "sigma", "reference": "reference",
@@ -100,7 +100,7 @@ def identification_of_parameters(friction: IdentifiedParameters) -> Identificati
 
 
 def _section(identification: Identification) -> dict[str, Any]:
-    provenance, share = identification.provenance, _MOST_SAMPLES // max(len(identification.samples), 1)
+    provenance, share = identification.provenance, _MAX_SAMPLES // max(len(identification.samples), 1)
     return {
         "method": provenance.method,
         "command": provenance.command,

@@ -27,9 +27,9 @@ _OTHER_WORDS = re.compile(r"hand|finger|thumb|wrist|arm(?!a)|gripper|head|camera
 _LEFT, _RIGHT = {"left", "l", "lf", "fl", "lh", "hl", "rl", "bl"}, {"right", "r", "rf", "fr", "rh", "hr", "rr", "br"}
 _FRONT = {"front", "lf", "fl", "rf", "fr"}
 """Words of names, as they are usual for sides and ends: ``rl`` is the rear left leg, ``rh`` the right hind leg."""
-_LOW = 0.15
+_FOOT_HEIGHT_SHARE = 0.15
 """Part of the robot's height in which links without a telling name are feet."""
-_TURNING_JOINTS = 5
+_LEAST_SURFACE_JOINTS = 5
 """A leg with fewer joints cannot choose how its foot lies on the ground: a point contact."""
 _MOVING = ("revolute", "continuous", "prismatic")
 _JOINT_STATE, _IMU, _WRENCH = (f"{kind}/msg/{name}" for kind, name in (
@@ -164,10 +164,12 @@ def _lowest(tree: _Tree, bodies: Mapping[str, Sequence[str]]) -> list[str]:
     """Joints of the lowest links, when these hang well below the root."""
     height = {link: float(position[2]) for link, position in tree.position.items()}
     low, high = min(height.values()), max(height.values())
-    if height[tree.root] < low + 2.0 * _LOW * (high - low):
+    if height[tree.root] < low + 2.0 * _FOOT_HEIGHT_SHARE * (high - low):
         return []
     found = [
-        joint for joint, links in bodies.items() if min(map(height.__getitem__, links)) < low + _LOW * (high - low)
+        joint
+        for joint, links in bodies.items()
+        if min(map(height.__getitem__, links)) < low + _FOOT_HEIGHT_SHARE * (high - low)
     ]
     inner = {joint for end in found for joint in tree.chain[bodies[end][0]][1:]}
     ends = [joint for joint in found if joint not in inner]
@@ -262,7 +264,7 @@ def _foot(tree: _Tree, name: str, frame: str, recorded: Mapping[str, Any], robot
     _other_name(tree, prefix, wrenches.get(topic), robot)
     if name in ("l_foot", "r_foot"):
         robot.parameters[f"{prefix}.phase"] = "left_support" if name == "l_foot" else "right_support"
-    if len(chain) < _TURNING_JOINTS:
+    if len(chain) < _LEAST_SURFACE_JOINTS:
         robot.parameters[f"{prefix}.contact"] = "point"
     if wrenches and not by_frame:
         robot.reasons.append(

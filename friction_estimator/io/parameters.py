@@ -21,7 +21,13 @@ from friction_estimator.errors import ConfigError, choices, file_errors, located
 from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
-from friction_estimator.laws.identified import CALIBRATION, LARGEST, SCALARS, IdentifiedParameters, check_identified
+from friction_estimator.laws.identified import (
+    CALIBRATION,
+    LARGEST_VALUE,
+    SCALARS,
+    IdentifiedParameters,
+    check_identified,
+)
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.types import FloatArray
 
@@ -43,7 +49,7 @@ _KEYS = frozenset(
 """Entries of a joint."""
 _ROBOT = "robot"
 """Optional: an offline identification has none."""
-_ROUNDING = 1e-6
+_SIGMA_TOLERANCE = 1e-6
 """Relative difference between a standard deviation and its covariance."""
 
 
@@ -346,13 +352,13 @@ def _check_units(joint: str, entry: Mapping[str, Any], law: FrictionLaw, covaria
         raise ConfigError(f"'units' of the joint {joint!r} are {entry.get('units')}; they must be {units}")
     sigma = _values(joint, entry, law.parameter_names, "sigma")
     expected = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    if not np.allclose(sigma, expected, rtol=_ROUNDING, atol=0.0):
+    if not np.allclose(sigma, expected, rtol=_SIGMA_TOLERANCE, atol=0.0):
         raise ConfigError(f"'sigma' of the joint {joint!r} is not the root of the diagonal of its 'covariance'")
 
 
 def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:
     ends = _numbers(joint, entry, _VELOCITY_RANGE, (2,))
-    if not 0.0 < ends[0] < ends[1] <= LARGEST:
+    if not 0.0 < ends[0] < ends[1] <= LARGEST_VALUE:
         raise ConfigError(
             f"{_VELOCITY_RANGE!r} of the joint {joint!r} is {ends.tolist()}: two speeds, the smaller one first"
         )

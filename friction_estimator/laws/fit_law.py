@@ -12,19 +12,19 @@ from friction_estimator.laws.law import FrictionLaw, make_law, torque_gradient
 from friction_estimator.laws.linear import COULOMB_VISCOUS, LinearFrictionLaw, make_linear_law
 from friction_estimator.types import BoolArray, FloatArray
 
-_ZERO = 1e-9
+_ZERO_SHARE = 1e-9
 """Nonnegative parameters below this share of the largest one, in units of their prior, are zero."""
 _SAMPLE_FLOOR, _CURVE_FLOOR = 1e-4, 1e-3
 """Smallest error of samples and of a curve, as a share of the friction."""
-_INDEPENDENT = 20.0
+_INDEPENDENT_SAMPLES = 20.0
 """Number of samples that all count as for the error of a law's shape, which lasts a stretch of the motion."""
 _SPEEDS = np.geomspace(1e-3, 10.0, 40)
 _VELOCITY = np.concatenate((-_SPEEDS[::-1], _SPEEDS))
-_LOADS = (0.0, -30.0, -10.0, 10.0, 30.0)
+_COMPARED_LOADS = (0.0, -30.0, -10.0, 10.0, 30.0)
 """Loads at which a law that depends on them is compared [N m]."""
-_WORTH_NAMING, _LOST = 0.05, 0.01
+_NAMED_OFFSET_SHARE, _LOST_SHARE = 0.05, 0.01
 """Shares of the friction: an offset that a note names, and a part that an export reports as lost."""
-_EXACT = 1e-12
+_EXACT_SHARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SampleNoise:
     def __init__(self, friction: FloatArray, weight: FloatArray | float = 1.0) -> None:
         self._root = np.sqrt(np.broadcast_to(weight, friction.shape))
         self._floor = _SAMPLE_FLOOR * self.rms(friction) or 1.0
-        self.inflation = float(np.sqrt(max(friction.size / _INDEPENDENT, 1.0)))
+        self.inflation = float(np.sqrt(max(friction.size / _INDEPENDENT_SAMPLES, 1.0)))
 
     def whiten(self, rows: FloatArray, misfit: float) -> FloatArray:
         """Rows (N, ...) in standard deviations, when the law has the error ``misfit`` [N m]; a symmetric operator."""
@@ -153,7 +153,7 @@ def fit_law(
 def _bounded(rows: FloatArray, right: FloatArray, nonnegative: BoolArray) -> FloatArray:
     """Least squares (p,); no value below zero that must not be."""
     values = np.linalg.lstsq(rows, right, rcond=None)[0]
-    small = _ZERO * np.abs(values).max(initial=0.0)
+    small = _ZERO_SHARE * np.abs(values).max(initial=0.0)
     if (nonnegative & (values < -small)).any():
         from scipy.optimize import lsq_linear  # takes 0.05 s, and a node that starts with no saved law does without
 
@@ -176,7 +176,7 @@ def fit_law_to_curve(
     law, values, covariance : the curve, parameters (q,) and their covariance (q, q)
     residual_variance : of what the curve itself does not explain [(N m)^2]
     """
-    loads = _LOADS if law.depends_on_load else _LOADS[:1]
+    loads = _COMPARED_LOADS if law.depends_on_load else _COMPARED_LOADS[:1]
     velocity, load = (grid.ravel() for grid in np.meshgrid(_VELOCITY, loads))
     curve, slopes = law.torque(values[None, :], velocity, load), torque_gradient(law, values, velocity, load)
     noise = CurveNoise(curve, slopes @ covariance @ slopes.T, residual_variance, len(target.parameters))
@@ -230,7 +230,7 @@ def with_linear_laws(
 
 def _note(joint: str, saved: str, target: str, found: LawFit) -> str:
     text = f"{joint}: the curve of {saved} was fitted by {target} with an error of {found.misfit:.2g} N m RMS"
-    if abs(found.offset) > _WORTH_NAMING * max(np.hypot(found.misfit, found.offset), _CURVE_FLOOR):
+    if abs(found.offset) > _NAMED_OFFSET_SHARE * max(np.hypot(found.misfit, found.offset), _CURVE_FLOOR):
         text += f", without its offset of {found.offset:.2g} N m"
     return text
 
@@ -263,7 +263,7 @@ class CoulombViscousFit:
     @property
     def lost(self) -> tuple[str, ...]:
         """Parts of the law that F_c and F_v cannot represent, each with its size; empty when they are negligible."""
-        limit = _LOST * self.torque_rms
+        limit = _LOST_SHARE * self.torque_rms
         shape = "the dependence on load and velocity" if self.depends_on_load else "the shape over velocity (Stribeck)"
         parts = (
             (f"{shape}, up to", self.shape),
@@ -292,7 +292,7 @@ def fit_coulomb_viscous(
     both = bool(velocity.min() < 0.0 < velocity.max())
     basis = np.column_stack((np.sign(velocity), velocity, np.ones(velocity.size)))
     chi = _own_parameters(law, parameters)
-    if chi is None or _largest(basis @ chi - torque) > _EXACT * _largest(torque):
+    if chi is None or _largest(basis @ chi - torque) > _EXACT_SHARE * _largest(torque):
         found = fit_law(COULOMB_VISCOUS, velocity, load, torque, with_prior=False, free_offset=both)
         chi = np.append(found.values, found.offset)
     rest = torque - basis @ chi

@@ -11,7 +11,7 @@ import numpy as np
 from friction_estimator.errors import ConfigError
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.law import FrictionLaw, make_law
-from friction_estimator.laws.linear import ADDED_TERMS, MOST_RIPPLES, LinearFrictionLaw
+from friction_estimator.laws.linear import ADDED_TERMS, MAX_RIPPLES, LinearFrictionLaw
 from friction_estimator.types import Brief, FloatArray
 
 SCALARS = ("residual_variance", "measurement_variance", "samples")
@@ -21,12 +21,12 @@ CALIBRATION = (
     "torque_gain", "torque_offset", "rotor_inertia", "compliance",
 )  # fmt: skip
 """Errors of model and torque sensor of a joint: relative, [m], relative, [N m], [kg m^2], [rad/(N m)]."""
-LARGEST = 1e9
+LARGEST_VALUE = 1e9
 """Largest size of a parameter or standard deviation in SI units: no machine comes near it."""
-_SIGMAS, _SLACK = 10.0, 1.0
+_BOUND_SIGMAS, _BOUND_SLACK = 10.0, 1.0
 """A value may be outside of the law's bounds by this many standard deviations, or by this number: least squares without
 bounds give slightly negative parameters."""
-_ROUNDING, _NEGLIGIBLE = 1e-4, 1e-9
+_CORRELATION_TOLERANCE, _SMALLEST_UNIT = 1e-4, 1e-9
 """Largest rounding error of a covariance in units of the standard deviations; the smallest unit per largest one."""
 
 
@@ -117,18 +117,20 @@ def check_identified(identified: IdentifiedParameters) -> None:
             if not np.isfinite(numbers).all():
                 raise ConfigError(f"{key!r} of the joint {joint!r} must be finite, not {np.asarray(numbers).tolist()}")
         for key, number in scalars.items():
-            if not 0.0 <= number <= LARGEST**2:
-                raise ConfigError(f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST**2:g}")
+            if not 0.0 <= number <= LARGEST_VALUE**2:
+                raise ConfigError(
+                    f"{key!r} of the joint {joint!r} is {number:g}; it is between 0 and {LARGEST_VALUE**2:g}"
+                )
         _check_covariance(joint, covariance)
         _check_bounds(joint, law, values, covariance)
         for kind in (*ADDED_TERMS, "calibration"):
             if (numbers := identified.added(kind, row)) is not None:
                 _check_covariance(joint, numbers[1])
-                if not (np.abs(numbers[0]) <= LARGEST).all():
+                if not (np.abs(numbers[0]) <= LARGEST_VALUE).all():
                     raise ConfigError(f"{kind!r} of the joint {joint!r} is {numbers[0].tolist()}")
-        if identified.ripples is not None and not 0.0 <= identified.ripples[row] <= MOST_RIPPLES:
+        if identified.ripples is not None and not 0.0 <= identified.ripples[row] <= MAX_RIPPLES:
             number = identified.ripples[row]
-            raise ConfigError(f"'ripples' of the joint {joint!r} is {number:g}; it is between 0 and {MOST_RIPPLES}")
+            raise ConfigError(f"'ripples' of the joint {joint!r} is {number:g}; it is between 0 and {MAX_RIPPLES}")
 
 
 def check_effort(identified: IdentifiedParameters, limits: Sequence[float]) -> None:
@@ -171,9 +173,9 @@ def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: 
         spread = float(np.sqrt(max(float(weights @ covariance @ weights), 0.0)))
         rows.append((f"the Coulomb friction ({' + '.join(terms)})", weights @ values, spread, "N m", (0.0, np.inf)))
     for name, value, spread, unit, bounds in rows:
-        low, high = (float(np.clip(bound, -LARGEST, LARGEST)) for bound in bounds)
-        slack = max(_SIGMAS * spread, _SLACK)
-        if not low - slack <= value <= high + slack or (low > 0.0 >= value) or abs(value) > LARGEST:
+        low, high = (float(np.clip(bound, -LARGEST_VALUE, LARGEST_VALUE)) for bound in bounds)
+        slack = max(_BOUND_SIGMAS * spread, _BOUND_SLACK)
+        if not low - slack <= value <= high + slack or (low > 0.0 >= value) or abs(value) > LARGEST_VALUE:
             raise ConfigError(
                 f"{name} of the joint {joint!r} is {value:g} {unit}, which the law {law.name!r} does not allow: "
                 f"it is between {low:g} and {high:g}"
@@ -184,14 +186,16 @@ def _check_covariance(joint: str, covariance: FloatArray) -> None:
     variance = np.diagonal(covariance)
     if variance.min() < 0.0:
         raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
-    if (largest := np.abs(covariance).max()) > LARGEST**2:
-        raise ConfigError(f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {LARGEST**2:g}")
+    if (largest := np.abs(covariance).max()) > LARGEST_VALUE**2:
+        raise ConfigError(
+            f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {LARGEST_VALUE**2:g}"
+        )
     sigma = np.sqrt(variance)
-    scale = np.maximum(sigma, _NEGLIGIBLE * sigma.max() or 1.0)
+    scale = np.maximum(sigma, _SMALLEST_UNIT * sigma.max() or 1.0)
     correlation = covariance / scale / scale[:, None]
-    if np.abs(correlation - correlation.T).max() > _ROUNDING:
+    if np.abs(correlation - correlation.T).max() > _CORRELATION_TOLERANCE:
         raise ConfigError(f"'covariance' of the joint {joint!r} is not symmetric")
-    if np.linalg.eigvalsh(correlation)[0] < -_ROUNDING:
+    if np.linalg.eigvalsh(correlation)[0] < -_CORRELATION_TOLERANCE:
         raise ConfigError(f"'covariance' of the joint {joint!r} is not positive semidefinite: no errors have it")
 
 

@@ -31,7 +31,7 @@ _WEIGHTS /= _WEIGHTS.sum()
 """Gauss-Hermite quadrature over a standard normal variable."""
 _FEW_NODES, _FEW_WEIGHTS = hermegauss(3)
 _FEW_WEIGHTS /= _FEW_WEIGHTS.sum()
-_SMOOTH = 0.1
+_SMOOTH_SHARE = 0.1
 """Where the standard deviation of the velocity is below this part of the finest scale of the law, three nodes have an
 error below 1e-6 of the friction."""
 
@@ -141,7 +141,7 @@ def expected_friction(
     n, p = laws.scales.shape
     phi, torque, codes, scales = np.empty(p), np.empty(_NODES.size), laws.codes, laws.scales
     for joint in range(n):
-        few = velocity_std[joint] <= _SMOOTH * max(laws.finest[joint], abs(velocity[joint]))
+        few = velocity_std[joint] <= _SMOOTH_SHARE * max(laws.finest[joint], abs(velocity[joint]))
         nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_NODES, _WEIGHTS)
         out.regressor[joint], mean, variance = 0.0, 0.0, 0.0
         sliding, held = presliding_of_load(codes[joint], parameters[joint], strain[joint])

@@ -14,7 +14,7 @@ import numpy as np
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.types import FloatArray
 
-_STEP, _SMALL = 1e-5, 1e-2
+_RELATIVE_STEP, _SMALL_VALUE = 1e-5, 1e-2
 """Relative step of the differences, and the value below which it is no longer relative."""
 
 
@@ -170,7 +170,7 @@ def torque_gradient(law: FrictionLaw, values: FloatArray, velocity: FloatArray, 
     columns = np.empty((velocity.size, values.size))
     for k, value in enumerate(values):
         step = np.zeros(values.size)
-        step[k] = _STEP * max(abs(value), _SMALL)
+        step[k] = _RELATIVE_STEP * max(abs(value), _SMALL_VALUE)
         above, below = (law.torque((values + sign * step)[None, :], velocity, load) for sign in (1.0, -1.0))
         columns[:, k] = (above - below) / (2.0 * step[k])
     return columns
@@ -190,6 +190,6 @@ def load_slope(law: FrictionLaw, values: FloatArray, velocity: FloatArray, load:
     -------
     (N,)
     """
-    above, below = (law.torque(values[None, :], velocity, (1.0 + sign * _STEP) * load) for sign in (1.0, -1.0))
-    step = 2.0 * _STEP * load
+    above, below = (law.torque(values[None, :], velocity, (1.0 + sign * _RELATIVE_STEP) * load) for sign in (1.0, -1.0))
+    step = 2.0 * _RELATIVE_STEP * load
     return np.divide(above - below, step, out=np.zeros_like(load), where=load != 0.0)

@@ -64,7 +64,7 @@ class Factor(IntEnum):
     """``cos(k q)``"""
 
 
-STEEPEST = 0.002
+STEEPEST_SCALE = 0.002
 """Scale of the steepest tangent: a sign to any encoder [rad/s]."""
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
 """Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
@@ -73,7 +73,7 @@ _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _, _STRAIN = (int(shape) for shape in
 _NO_FACTOR = int(Factor.NONE)
 _BOTH, _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in Side)
 _ROLES = {Shape.LINEAR: Role.VISCOUS, Shape.CONSTANT: Role.OFFSET, Shape.FADING: Role.STRIBECK}
-_SATURATED = 20.0
+_SATURATED_ARGUMENT = 20.0
 """The hyperbolic tangent is one to the last bit beyond this argument."""
 
 
@@ -113,7 +113,7 @@ class Term:
     def finest(self) -> float:
         """Velocity over which the term changes, zero where it jumps, infinite where it is a straight line [rad/s]."""
         if self.shape == Shape.STRAIN:
-            return STEEPEST
+            return STEEPEST_SCALE
         if self.side != Side.BOTH or self.shape not in (Shape.TANH, Shape.LINEAR, Shape.CONSTANT):
             return 0.0
         return self.scale if self.shape == Shape.TANH else math.inf
@@ -213,7 +213,7 @@ def make_linear_law(name: str) -> LinearFrictionLaw:
     return law
 
 
-_STEEP = Term("sign", Shape.TANH, STEEPEST)
+_STEEP = Term("sign", Shape.TANH, STEEPEST_SCALE)
 
 
 def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
@@ -301,14 +301,14 @@ def fill_regressor(
         if shape == _STRAIN:
             phi[j] = 0.0
             if strain.size > 0:
-                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / STEEPEST))
+                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / STEEPEST_SCALE))
                 strains += 1
             continue
         if same < j:
             value = phi[same]
         elif shape == _TANH:
             x = velocity / scales[j]
-            value = direction if abs(x) >= _SATURATED else 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
+            value = direction if abs(x) >= _SATURATED_ARGUMENT else 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
         elif shape == _SIGN:
             value = direction
         elif shape == _LINEAR:
@@ -373,7 +373,7 @@ def tanh_slopes(
         for key, scale in slopes.items()
     ]
     load = [
-        Term(f"load_{kind}", Shape.TANH, STEEPEST, power, unit=unit, prior_std=std)
+        Term(f"load_{kind}", Shape.TANH, STEEPEST_SCALE, power, unit=unit, prior_std=std)
         for kind, power, unit, std in zip(
             ("linear", "quadratic"), (1, 2), ("", "1/(N m)"), load_std or (), strict=False
         )
@@ -429,9 +429,9 @@ PRESLIDING_TERMS = tuple(
 those of a law, which then is the friction of a motor that slides on.
 """
 
-MOST_RIPPLES = 300
+MAX_RIPPLES = 300
 """Largest number of ripples in a turn: harmonic drives have two in a turn of the motor."""
-_RIPPLING = ("coulomb", Shape.TANH, STEEPEST, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
+_RIPPLING = ("coulomb", Shape.TANH, STEEPEST_SCALE, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
 RIPPLE_TERMS = tuple(
     Term(
         f"ripple_{name}_{factor.name.lower()}", shape, scale, unit=unit, prior_std=3.0, nonnegative=False, factor=factor

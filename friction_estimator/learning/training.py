@@ -41,13 +41,13 @@ from friction_estimator.robot.model import RobotModel
 
 LIMB_HORIZON, BASE_HORIZON = 50, 100
 """Horizons of truncated back-propagation, Table 1 [samples]."""
-SEGMENT = 10
+SEGMENT_HORIZONS = 10
 """Horizons of a segment: that many steps of the optimizer are one call."""
-VALIDATION = 0.1
+VALIDATION_SHARE = 0.1
 """Part of the data for validation (section 4.3)."""
 LARGEST_GRADIENT = 1.0
 """Norm to which gradients are clipped: the likelihood of a sample far outside of sigma is steep."""
-_CONSTANT = 1e-6
+_CONSTANT_STD = 1e-6
 """Inputs that vary less than this are constant, and not scaled up."""
 
 Parameters = dict[str, Any]
@@ -182,10 +182,10 @@ class _ModuleTrainer:
     ) -> None:
         self._module, self._number, self._settings = module, number, settings
         self._horizon = BASE_HORIZON if module.is_base else LIMB_HORIZON
-        length = SEGMENT * self._horizon
+        length = SEGMENT_HORIZONS * self._horizon
         pieces = [(one.inputs[p][:, module.inputs], one.target[p][:, module.outputs]) for one in recordings
                   for p in one.pieces()]  # fmt: skip
-        cuts = [round((1.0 - VALIDATION) * len(x)) for x, _ in pieces]
+        cuts = [round((1.0 - VALIDATION_SHARE) * len(x)) for x, _ in pieces]
         inputs = np.concatenate([x[:cut] for (x, _), cut in zip(pieces, cuts, strict=True)])
         targets = np.concatenate([y[:cut] for (_, y), cut in zip(pieces, cuts, strict=True)])
         self._statistics = {
@@ -200,13 +200,13 @@ class _ModuleTrainer:
         self._validation = _segments(validation, length)
         if not self._training or not len(self._validation[0]):
             raise LearningError(
-                f"too few samples: {module.name} needs stretches of {length / VALIDATION:.0f} samples without a gap"
+                f"too few samples: {module.name} needs {length / VALIDATION_SHARE:.0f} of them in a row without a gap"
             )
         hidden = settings.leg_hidden if module.has_torque else settings.other_hidden
         rng = np.random.default_rng([settings.seed, number])
         self._parameters = initial_parameters(module.inputs.size, hidden, module.outputs.size, rng)
         batches = max(sum(len(x) for x, _ in self._training) // (length * settings.batch), 1)
-        updates = round(settings.decay * settings.epochs * batches * SEGMENT)
+        updates = round(settings.decay * settings.epochs * batches * SEGMENT_HORIZONS)
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(LARGEST_GRADIENT),
             optax.adam(optax.linear_schedule(settings.first_rate, settings.last_rate, updates)),
@@ -254,7 +254,7 @@ class _ModuleTrainer:
     def _epoch(self, epoch: int) -> float:
         """One pass over the data: pieces in random order, one long sequence from a random sample on, as streams."""
         rng = np.random.default_rng([self._settings.seed, self._number, epoch, 1])
-        order, length = rng.permutation(len(self._training)), SEGMENT * self._horizon
+        order, length = rng.permutation(len(self._training)), SEGMENT_HORIZONS * self._horizon
         samples = sum(len(x) for x, _ in self._training)
         streams = min(self._settings.batch, samples // length)
         segments, first = samples // (streams * length), int(rng.integers(samples))
@@ -357,7 +357,7 @@ def _segments(pieces: Sequence[tuple[Float32Array, ...]], length: int) -> tuple[
 def _scale(values: Float32Array) -> np.ndarray:
     """Standard deviation of each column, one where it is constant."""
     std = values.std(axis=0, dtype=float)
-    return np.where(std > _CONSTANT, std, 1.0)
+    return np.where(std > _CONSTANT_STD, std, 1.0)
 
 
 def _digest(recordings: Sequence[SignalRecording]) -> str:

@@ -37,11 +37,11 @@ from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, 
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
-_SHORT = 300.0
+_LEAST_DURATION = 300.0
 """Data for a training below this are few: a network of six minutes has a third more error than one of an hour [s]."""
-_CONTACT, _SELDOM = 0.1, 0.005
+_CONTACT_FORCE_SHARE, _LANDING_TIME_SHARE = 0.1, 0.005
 """Change of the force on the base, over the weight, that is a contact; part of the time in which landings make one."""
-_STILL = 0.01
+_LEAST_RMS_VELOCITY = 0.01
 """Root mean square velocity below which a joint hardly moves [rad/s]."""
 
 
@@ -120,22 +120,24 @@ def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tupl
     names, period = model.joint_names, recordings[0].period
     seconds = sum(len(one) * one.period for one in recordings)
     found = []
-    if seconds < _SHORT:
-        found.append(f"{seconds:.0f} s of data are few: use {_SHORT:g} s or more, with all commands of the robot")
+    if seconds < _LEAST_DURATION:
+        found.append(
+            f"{seconds:.0f} s of data are few: use {_LEAST_DURATION:g} s or more, with all commands of the robot"
+        )
     if model.base_dofs:
         force = [one.target[:, :3] - np.median(one.target[:, :3], axis=0) for one in recordings]
-        touched = [np.linalg.norm(one, axis=1) > _CONTACT * model.weight for one in force]
-        if (share := np.concatenate(touched).mean()) > _SELDOM:
+        touched = [np.linalg.norm(one, axis=1) > _CONTACT_FORCE_SHARE * model.weight for one in force]
+        if (share := np.concatenate(touched).mean()) > _LANDING_TIME_SHARE:
             number = int(np.argmax([one.mean() for one in touched]))
             first = float(np.argmax(touched[number])) * period
             found.append(
-                f"for {share:.0%} of the time a force on the base changes by more than {_CONTACT:.0%} of the "
-                f"weight, and no foot sensor measures it (first {first:.1f} s into recording {number + 1}): leave out "
-                "what was recorded while the robot was held, hoisted or hit, or check the foot sensors"
+                f"for {share:.0%} of the time a force on the base changes by more than {_CONTACT_FORCE_SHARE:.0%} of "
+                f"the weight, and no foot sensor measures it (first {first:.1f} s into recording {number + 1}): leave "
+                "out what was recorded while the robot was held, hoisted or hit, or check the foot sensors"
             )
     n = len(names)
     power = np.mean([np.mean(one.inputs[:, n : 2 * n] ** 2, axis=0, dtype=float) for one in recordings], axis=0)
-    if still := [name for name, value in zip(names, power.tolist(), strict=True) if value < _STILL**2]:
+    if still := [name for name, value in zip(names, power.tolist(), strict=True) if value < _LEAST_RMS_VELOCITY**2]:
         found.append(f"these joints hardly move, so nothing is learned about their motion: {', '.join(still)}")
     return tuple(found)
 
@@ -248,7 +250,7 @@ def read_bag(
 FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
 """Columns of :func:`friction_columns`."""
 _WITHOUT_SIGMA = ("MOB", "MOB-fric")
-_SHARPNESS, _STRIBECK = 0.02, 0.5
+_SIGN_VELOCITY, _STRIBECK_VELOCITY = 0.02, 0.5
 """Velocities over which dry friction changes its sign, and static friction falls to Coulomb friction [rad/s]."""
 
 
@@ -279,8 +281,8 @@ class ExternalTorqueErrors:
 
 def friction_columns(velocity: FloatArray, effort: FloatArray) -> FloatArray:
     """Regressors of a joint's friction (m, p): Coulomb, static, viscous, and terms of the motor torque."""
-    direction = np.tanh(velocity / _SHARPNESS)
-    static = direction * np.exp(-np.abs(velocity) / _STRIBECK)
+    direction = np.tanh(velocity / _SIGN_VELOCITY)
+    static = direction * np.exp(-np.abs(velocity) / _STRIBECK_VELOCITY)
     return np.stack((direction, static, velocity, direction * np.abs(effort), direction * effort**2), axis=-1)
 
 

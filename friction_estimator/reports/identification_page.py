@@ -179,12 +179,12 @@ _QUADRANT_STYLES = {
     (1, -1): (MODELLED, "circle"),
     (-1, 1): (MODELLED, "circle-open"),
 }
-_DOTS = 1500
-_CURVE = 500
-_LABEL = 28
-_FEW_HEIGHT = 260
+_MAX_DOTS = 1500
+_CURVE_POINTS = 500
+_LABEL_LENGTH = 28
+_FEW_PANELS_HEIGHT = 260
 _VELOCITY, _LOAD, _FRICTION, _RESIDUAL = "velocity [rad/s]", "load [N m]", "friction [N m]", "residual [N m]"
-_MOST_TURNS = 6.0
+_LARGEST_CURVE_LENGTH = 6.0
 
 
 def friction_over_velocity(identification: Identification) -> go.Figure:
@@ -226,7 +226,7 @@ def friction_over_load(identification: Identification) -> go.Figure | None:
     for panel, joint in enumerate(fits):
         for fit in joint:
             color, symbol = _QUADRANT_STYLES[fit.quadrant]
-            rows = even_rows(fit.load.size, _DOTS // 4)
+            rows = even_rows(fit.load.size, _MAX_DOTS // 4)
             trace = dots(fit.load[rows], fit.friction[rows], QUADRANT_NAMES[fit.quadrant], color)
             trace.update(marker={"symbol": symbol})
             grid.add(panel, trace)
@@ -275,7 +275,7 @@ def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
     figure.update_xaxes(
         title_text=f"[{unit}]" if unit else "without unit", gridcolor="#e6eaef", zerolinecolor="#9aa5b1"
     )
-    labels = [name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…" for name in names]
+    labels = [name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…" for name in names]
     figure.update_yaxes(
         categoryorder="array",
         categoryarray=names[::-1],
@@ -288,14 +288,14 @@ def _style_bars(figure: go.Figure, names: list[str], unit: str) -> None:
 
 def _joint_grid(joints: Sequence[str], x_title: str, y_title: str) -> PanelGrid:
     columns = max(min(len(joints), 2 if len(joints) < 9 else 3), 1)
-    height = _FEW_HEIGHT if len(joints) <= 2 * columns else PANEL_HEIGHT
+    height = _FEW_PANELS_HEIGHT if len(joints) <= 2 * columns else PANEL_HEIGHT
     return PanelGrid([escape(joint) for joint in joints], columns, x_title, y_title, False, height)
 
 
 def _add_dots(grid: PanelGrid, panel: int, samples: FrictionSamples, y: FloatArray) -> None:
     for name, color, where in (("left out of the fit", LEFT_OUT, ~samples.used), ("used", ESTIMATE, samples.used)):
         rows = np.flatnonzero(where)
-        rows = rows[even_rows(rows.size, _DOTS)]
+        rows = rows[even_rows(rows.size, _MAX_DOTS)]
         grid.add(panel, dots(samples.velocity[rows], y[rows], name, color))
 
 
@@ -304,16 +304,16 @@ def _add_fit(grid: PanelGrid, panel: int, samples: FrictionSamples, loaded: bool
     order = np.argsort(samples.velocity)
     velocity, fitted, sigma = samples.velocity[order], samples.fitted[order], samples.sigma[order]
     if loaded or not _is_curve(fitted):
-        rows = even_rows(velocity.size, _DOTS)
+        rows = even_rows(velocity.size, _MAX_DOTS)
         grid.add(panel, dots(velocity[rows], fitted[rows], "law, at the load of each sample", MODELLED))
         return
     for half in (velocity < 0.0, velocity > 0.0):
         if half.any():
-            rows = np.flatnonzero(half)[even_rows(int(half.sum()), _CURVE)]
+            rows = np.flatnonzero(half)[even_rows(int(half.sum()), _CURVE_POINTS)]
             grid.add(panel, band(velocity[rows], fitted[rows], 2.0 * sigma[rows], MODELLED_BAND))
             grid.add(panel, line(velocity[rows], fitted[rows], "law", MODELLED, width=2.0))
 
 
 def _is_curve(fitted: FloatArray) -> bool:
     """Whether values in the order of velocity draw one line: friction of position or temperature goes up and down."""
-    return fitted.size < 3 or float(np.abs(np.diff(fitted)).sum()) <= _MOST_TURNS * float(np.ptp(fitted))
+    return fitted.size < 3 or float(np.abs(np.diff(fitted)).sum()) <= _LARGEST_CURVE_LENGTH * float(np.ptp(fitted))

@@ -23,7 +23,7 @@ from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, make_table, number, percent, with_spread
 from friction_estimator.types import FloatArray
 
-SIGNIFICANT = 2.0
+SIGNIFICANT_SIGMAS = 2.0
 """A parameter is significant when its value is more than this many standard deviations from zero."""
 QUADRANT_NAMES = {
     (1, 1): "drives, forward",
@@ -32,7 +32,7 @@ QUADRANT_NAMES = {
     (-1, 1): "driven, backward",
 }
 """Quadrants by the signs of velocity and load (Hamon et al. 2010, figure 2)."""
-_CURVE = 60
+_CURVE_POINTS = 60
 
 
 def score_table(scores: tuple[JointScore, ...]) -> Table:
@@ -140,7 +140,7 @@ def parameter_table(table: ParameterTable) -> Table:
 def is_significant(table: ParameterTable, row: int) -> bool:
     """Whether a parameter is identifiable and its value is clearly not zero."""
     shown = table.identifiable is None or bool(table.identifiable[row])
-    return shown and abs(float(table.values[row])) > SIGNIFICANT * float(table.sigma[row])
+    return shown and abs(float(table.values[row])) > SIGNIFICANT_SIGMAS * float(table.sigma[row])
 
 
 def quadrant_table(identification: Identification) -> Table | None:
@@ -225,7 +225,7 @@ def _fits(samples: FrictionSamples, law: JointLaw) -> Iterator[QuadrantFit]:
         load, residual = samples.load[where], samples.friction[where] - samples.fitted[where]
         speed = float(np.median(np.abs(samples.velocity[where])))
         velocity = quadrant[0] * speed
-        curve_load = np.linspace(load.min(), load.max(), _CURVE)
+        curve_load = np.linspace(load.min(), load.max(), _CURVE_POINTS)
         yield QuadrantFit(
             joint=samples.joint,
             quadrant=quadrant,
@@ -234,7 +234,7 @@ def _fits(samples: FrictionSamples, law: JointLaw) -> Iterator[QuadrantFit]:
             friction=law.torque(np.full(load.size, velocity), load) + residual,
             residual=residual,
             curve_load=curve_load,
-            curve=law.torque(np.full(_CURVE, velocity), curve_load),
+            curve=law.torque(np.full(_CURVE_POINTS, velocity), curve_load),
         )
 
 

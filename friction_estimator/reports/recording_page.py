@@ -43,10 +43,10 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
 
-_POINTS = 800
+_CURVE_POINTS = 800
 _WINDOW_POINTS = 1400
 _SMOOTH_POINTS = 600
-_DOTS = 700
+_MAX_DOTS = 700
 _DIVIDED_HEIGHT = 250
 _TIME, _FRICTION, _VELOCITY, _ERROR = "time [s]", "friction [N m]", "velocity [rad/s]", "error [N m]"
 
@@ -120,7 +120,7 @@ def paper_figure(recording: Recording) -> go.Figure:
 def friction_over_velocity(recording: Recording) -> go.Figure:
     """Friction against joint velocity: estimates, truth, and the law with the last parameters."""
     grid, panels = _joint_grid(recording, _VELOCITY, _FRICTION, shared_x=False)
-    rows = even_rows(recording.time.size, 2 * _DOTS)
+    rows = even_rows(recording.time.size, 2 * _MAX_DOTS)
     for panel, _, joint in panels:
         velocity, estimate = recording.velocity[rows, joint], recording.friction[rows, joint]
         measured = recording.measured[rows, joint]
@@ -181,7 +181,7 @@ def _opened(figure: go.Figure, recording: Recording) -> go.Figure:
 
 def _rows(recording: Recording, values: FloatArray, fineness: float = 1.0) -> IntArray:
     """Rows to draw over time: the whole recording coarsely, the window on which it opens finely."""
-    rows = envelope_rows(values, round(fineness * _POINTS))
+    rows = envelope_rows(values, round(fineness * _CURVE_POINTS))
     if not is_long(recording):
         return rows
     start = int(np.searchsorted(recording.time, recording.time[-1] - WINDOW))

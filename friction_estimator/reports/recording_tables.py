@@ -17,10 +17,10 @@ from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, make_table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEstimate
 
-GOOD, USEFUL = 0.3, 1.0
+GOOD_ERROR, USEFUL_ERROR = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
-_CONSISTENT = (0.3, 3.0)
-_MOST_EVALUATIONS = 5_000
+_CONSISTENT_NEES = (0.3, 3.0)
+_MAX_EVALUATIONS = 5_000
 _SHORTEST_PERIOD = 0.01  # between the estimates that are used [s]
 
 
@@ -121,7 +121,7 @@ def grade(relative: float) -> Style:
     """Style of an error that is relative to the error of predicting zero."""
     if math.isnan(relative):
         return ""
-    return "good" if relative < GOOD else "fair" if relative < USEFUL else "bad"
+    return "good" if relative < GOOD_ERROR else "fair" if relative < USEFUL_ERROR else "bad"
 
 
 def _errors(recording: Recording, where: BoolArray) -> JointErrors:
@@ -132,11 +132,12 @@ def _errors(recording: Recording, where: BoolArray) -> JointErrors:
 
 def _error_cells(errors: JointErrors, row: int) -> tuple[str | Cell, ...]:
     relative, nees = float(errors.relative_rmse[row]), float(errors.nees[row])
+    low, high = _CONSISTENT_NEES
     return (
         number(errors.rmse[row]),
         Cell(number(relative), grade(relative)),
         number(errors.bias[row], errors.rmse[row], signed=True),
-        Cell(number(nees), "" if math.isnan(nees) else "good" if _CONSISTENT[0] <= nees <= _CONSISTENT[1] else "fair"),
+        Cell(number(nees), "" if math.isnan(nees) else "good" if low <= nees <= high else "fair"),
     )
 
 
@@ -159,7 +160,7 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
     after : samples before this time are left out [s]
     """
     duration = max(float(recording.time[-1]), 1e-3)
-    period, memory = max(_SHORTEST_PERIOD, duration / _MOST_EVALUATIONS), 1e3 * duration + 1.0
+    period, memory = max(_SHORTEST_PERIOD, duration / _MAX_EVALUATIONS), 1e3 * duration + 1.0
     n = len(recording.joint_names)
     laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
     unknown = np.full((n, laws.parameter_count), np.nan)

@@ -14,10 +14,10 @@ from friction_estimator.laws.law import Role
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
 
-_SMALL_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
+_SLOPE_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
 _SMALLEST_SPEED = 1e-6  # at which laws are evaluated for joints at rest [rad/s]
-_SLOW = 0.1  # speed at which a joint has most of its dry friction [rad/s]
-_DRY = (Role.COULOMB, Role.STRIBECK, Role.LOAD)
+_SLIDING_SPEED = 0.1  # speed at which a joint has most of its dry friction [rad/s]
+_DRY_ROLES = (Role.COULOMB, Role.STRIBECK, Role.LOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class _Table:
         """Size of the other terms at these speeds, at rest their limit from above (n,) [N m]."""
         speed = np.maximum(np.abs(velocity), _SMALLEST_SPEED)
         direction = np.where(velocity < 0.0, -1.0, 1.0)
-        return np.maximum(direction * self._sum(direction * speed, load, _DRY), 0.0)
+        return np.maximum(direction * self._sum(direction * speed, load, _DRY_ROLES), 0.0)
 
     def ripple(self, position: FloatArray) -> FloatArray | float:
         """Factor of the torque at these positions (n,)."""
@@ -237,10 +237,10 @@ class _Table:
 
     def slope(self) -> FloatArray:
         """Rise of the torque over the velocity near rest (n,) [N m s/rad]."""
-        velocity, load, setting = np.full(self._size, _SMALL_VELOCITY), np.zeros(self._size), self.setting
+        velocity, load, setting = np.full(self._size, _SLOPE_VELOCITY), np.zeros(self._size), self.setting
         held = setting.sticks or setting.presliding > 0.0
         torque = self.viscous(velocity, load) if held else self.torque(velocity, load)
-        return torque / _SMALL_VELOCITY + setting.bristle_damping
+        return torque / _SLOPE_VELOCITY + setting.bristle_damping
 
     def _sum(self, velocity: FloatArray, load: FloatArray, roles: Sequence[Role]) -> FloatArray:
         """Torque of the terms with these roles; shapes always count."""
@@ -253,7 +253,7 @@ class _Table:
     def _check_jump(self) -> None:
         """Raise SimulationError for a law without dry friction at rest."""
         still, load = np.zeros(self._size), np.ones(self._size)
-        smooth = self.dry(still, load) < 0.01 * self.dry(still + _SLOW, load)
+        smooth = self.dry(still, load) < 0.01 * self.dry(still + _SLIDING_SPEED, load)
         for group in self._groups:
             if smooth[group.members].any():
                 raise SimulationError(f"the law {group.law.name!r} has no dry friction at rest, so no joint can stick")

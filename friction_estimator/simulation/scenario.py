@@ -18,8 +18,8 @@ from friction_estimator.types import FloatArray
 LEG_TARGETS = ("knee", "ankle", "foot")
 """Parts of a leg that a push acts on: knee joint, ankle pitch joint, origin of the sole frame."""
 PUSH_TARGETS = ("base", *(f"{side}_{part}" for side in ("left", "right") for part in LEG_TARGETS))
-_CYCLE = 3.0  # two steps of the default gait [s]
-_LONGEST = 36_000.0  # ten hours: the plan is kept in memory [s]
+_GAIT_CYCLE = 3.0  # two steps of the default gait [s]
+_MAX_DURATION = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
 _COLLISION_FORCE = (100.0, 200.0)  # [N]
@@ -83,15 +83,15 @@ class Scenario:
     ground: Ground = Ground()
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.duration <= _LONGEST:
-            raise SimulationError(f"a scenario lasts more than 0 and at most {_LONGEST:g} s, got {self.duration} s")
+        if not 0.0 < self.duration <= _MAX_DURATION:
+            raise SimulationError(f"a scenario lasts more than 0 and up to {_MAX_DURATION:g} s, got {self.duration} s")
 
 
 def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:
     """80 ms pushes, two walking cycles apart, in all four directions in turn."""
-    count = int(max(0.0, duration - first) / (2.0 * _CYCLE)) + 1
+    count = int(max(0.0, duration - first) / (2.0 * _GAIT_CYCLE)) + 1
     forces = [_PUSH_FORCES[k % len(_PUSH_FORCES)] for k in range(count)]
-    return tuple(Push(first + 2.0 * _CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
+    return tuple(Push(first + 2.0 * _GAIT_CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
 
 
 def collisions(

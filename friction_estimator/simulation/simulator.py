@@ -30,9 +30,9 @@ from friction_estimator.types import FloatArray, GroundTruth, ImuSample, IntArra
 
 PERIOD_NS = 1_000_000  # control period [ns]
 _PERIOD = PERIOD_NS * 1e-9
-_SUBSTEPS = (2, 4)  # smallest and largest number of integration steps in a control period
+_SUBSTEP_RANGE = (2, 4)  # smallest and largest number of integration steps in a control period
 _MAX_DECAY = 1.5  # part of a free joint's velocity that friction may take in one integration step; 2 is unstable
-_BLOCK = 200  # control periods whose references are computed at once
+_BLOCK_PERIODS = 200  # control periods whose references are computed at once
 _SETTLING_PERIODS = 300  # control periods at rest before time starts
 _CHECKED_TIME = 12.0  # length of the walk whose poses are checked before it starts [s]
 _FALLEN_DEPTH = 0.5  # the robot has fallen when its base is this part of its height too low,
@@ -138,7 +138,7 @@ class Simulator:
         self._no_torque: FloatArray = np.zeros(len(self._biped.joint_names))
         self._sensors = SensorModel(noise, len(self.joint_names), len(config.feet), _PERIOD, seed)
         self._count = 0
-        self._block = self._references.block(0, _BLOCK)
+        self._block = self._references.block(0, _BLOCK_PERIODS)
         self._settle()
 
     @property
@@ -166,9 +166,9 @@ class Simulator:
         """
         if self.time >= self.duration:
             raise SimulationError(f"the scenario {self._scenario.name!r} is over after {self.duration:g} s")
-        row = self._count % _BLOCK
+        row = self._count % _BLOCK_PERIODS
         if row == 0:
-            self._block = self._references.block(self._count, _BLOCK)
+            self._block = self._references.block(self._count, _BLOCK_PERIODS)
         self._friction.advance(self.time)
         self._lay_ground()
         self._push()
@@ -200,14 +200,14 @@ class Simulator:
         references = ReferenceGenerator(self._biped, plan, _PERIOD)
         references.check_reach(self.time, min(self.time + _CHECKED_TIME, self.duration))
         self._plan, self._references = plan, references
-        self._block = references.block(self._count - self._count % _BLOCK, _BLOCK)
+        self._block = references.block(self._count - self._count % _BLOCK_PERIODS, _BLOCK_PERIODS)
         self._floors = FloorSchedule(self._scenario.ground, plan.footsteps, step)
 
     def _needed_substeps(self) -> int:
         """Integration steps per control period, enough to keep a resting joint with steep friction from chattering."""
         _, free = self._biped.joint_inertia()
         needed = np.max(self._friction.slope() * _PERIOD / (_MAX_DECAY * free))
-        return int(np.clip(np.ceil(needed), *_SUBSTEPS))
+        return int(np.clip(np.ceil(needed), *_SUBSTEP_RANGE))
 
     def _settle(self) -> None:
         """Let the robot come to rest on its feet, in the pose where the plan begins, before time starts."""

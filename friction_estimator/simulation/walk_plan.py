@@ -29,9 +29,9 @@ from friction_estimator.types import FloatArray
 _KNOT_PERIOD = 0.01  # of the centre-of-mass trajectory [s]
 _LOOK_AHEAD = 3.0  # planned beyond the duration, because the pendulum depends on the steps to come [s]
 _SINUSOIDS = 3  # of the random motion of a joint
-_FREQUENCIES = (0.2, 0.6)  # lowest and highest of these [Hz]
+_FREQUENCY_RANGE = (0.2, 0.6)  # lowest and highest of these [Hz]
 _POSTURE_EASE = 2.0  # time in which that motion gets its full size [s]
-_LEVEL = Ground()
+_LEVEL_GROUND = Ground()
 
 
 def minimum_jerk(s: FloatArray) -> FloatArray:
@@ -104,7 +104,7 @@ class PostureMotion:
         """Motion of a gait around a posture (m,), as far as it goes toward the limits (2, m) [rad]."""
         lowest, highest = posture + gait.posture_range * (limits - posture)
         rng, size = np.random.default_rng(gait.random_posture), (_SINUSOIDS, posture.size)
-        rate, phase = 2.0 * np.pi * rng.uniform(*_FREQUENCIES, size), rng.uniform(0.0, 2.0 * np.pi, size)
+        rate, phase = 2.0 * np.pi * rng.uniform(*_FREQUENCY_RANGE, size), rng.uniform(0.0, 2.0 * np.pi, size)
         return cls(posture, 0.5 * (lowest + highest), 0.5 * (highest - lowest), rate, phase, gait.start)
 
     def __call__(self, time: FloatArray) -> FloatArray:
@@ -255,7 +255,7 @@ class WalkPlan:
         gait: Gait,
         dimensions: WalkDimensions,
         duration: float,
-        ground: Ground = _LEVEL,
+        ground: Ground = _LEVEL_GROUND,
         footsteps: Sequence[Footstep] | None = None,
     ) -> None:
         self.gait, self._duration = gait, duration

@@ -24,11 +24,11 @@ from friction_estimator.types import FloatArray, FrictionEstimate, IntArray
 
 VIEWS = {"web": "WebDisplay", "rerun": "RerunDisplay", "foxglove": "FoxgloveDisplay"}
 """Class of each view, in the module ``<name>_view``."""
-_KEEPS = "rerun"
+_RECORDING_VIEW = "rerun"
 """The view that writes recordings."""
 _PERIOD_NS = 50_000_000
 """Time between two drawn estimates [ns]."""
-_WAITING = 20
+_MAX_WAITING = 20
 """Frames that wait at most: one second."""
 _COLD, _HOT = np.array([40.0, 100.0, 200.0]), np.array([220.0, 40.0, 40.0])
 """Colours (red, green, blue) of a line without friction, and of the line with the largest friction."""
@@ -169,8 +169,8 @@ def make_display(name: str, port: int, file: Path | None = None) -> Display:
     make: Callable[..., Display] = getattr(import_module(f"friction_estimator.views.{name}_view"), VIEWS[name])
     if file is None:
         return make(usable_port(port))
-    if name != _KEEPS:
-        raise ConfigError(f"the view {name!r} writes no file: leave it out, or choose the view {_KEEPS!r}")
+    if name != _RECORDING_VIEW:
+        raise ConfigError(f"the view {name!r} writes no file: leave it out, or choose the view {_RECORDING_VIEW!r}")
     return make(port, file)
 
 
@@ -206,7 +206,7 @@ class LiveView:
     def __init__(self, display: Display) -> None:
         self.display = display
         self.dropped = 0
-        self._frames: queue.Queue[ViewFrame | None] = queue.Queue(_WAITING)
+        self._frames: queue.Queue[ViewFrame | None] = queue.Queue(_MAX_WAITING)
         self._thread = threading.Thread(target=self._draw, name="view", daemon=True)
 
     def __enter__(self) -> LiveView:

@@ -11,7 +11,7 @@ from typing import Any
 
 from friction_estimator.views.live_view import ViewFrame, json_numbers
 
-_WAITING = 40
+_MAX_WAITING = 40
 """Frames that wait for a browser at most; the oldest are dropped."""
 
 
@@ -81,7 +81,7 @@ class WebDisplay:
                 self.wfile.write(body)
 
             def _stream(self) -> None:
-                waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING)
+                waiting: queue.Queue[bytes | None] = queue.Queue(_MAX_WAITING)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Cache-Control", "no-store")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from friction_estimator.collision.detector import (
-    CONTINUITY,
-    FACTORS,
-    PAUSE,
-    SETTLING,
-    WARM_UP,
+    COLLISION_PAUSE,
+    LEAST_DURATION,
+    SETTLING_TIME,
+    THRESHOLD_FACTORS,
+    WARM_UP_TIME,
     CollisionDetector,
     ThresholdLearner,
     Thresholds,
@@ -24,7 +24,7 @@ from friction_estimator.types import ContactPhase
 from test.hopper import HOPPER, hopper_config, hopping
 
 PERIOD_NS = 1_000_000
-START = round(1e9 * WARM_UP / PERIOD_NS) + 1
+START = round(1e9 * WARM_UP_TIME / PERIOD_NS) + 1
 """Samples before the first one that is compared."""
 
 
@@ -75,7 +75,7 @@ def step_of(height, joint=1, length=200, before=START):
 def test_a_step_is_detected_when_it_has_been_above_the_threshold_for_five_milliseconds(robot, template):
     for height in (12.0, -40.0):
         ((sample, collision),) = detected(robot, thresholds(), estimates(template, step_of(height)))
-        assert sample == START + round(1e3 * CONTINUITY)
+        assert sample == START + round(1e3 * LEAST_DURATION)
         assert (collision.joint, collision.limb, collision.signal) == ("knee", "hip to knee", "external torque")
         assert math.copysign(1.0, collision.value) == math.copysign(1.0, height)
         assert abs(collision.value) > collision.threshold == 10.0
@@ -100,7 +100,7 @@ def test_a_limb_collides_once_until_it_has_been_below_the_thresholds_for_a_while
         torque[START + start : START + start + 100] = 50.0
     found = detected(robot, thresholds(), estimates(template, torque))
     assert [sample // 1000 for sample, _ in found] == [START // 1000, (START + 1000) // 1000]
-    assert PAUSE > 0.1
+    assert COLLISION_PAUSE > 0.1
 
 
 def test_a_joint_in_contact_has_its_own_threshold_and_none_right_after_the_contact_has_changed(robot, template):
@@ -109,7 +109,7 @@ def test_a_joint_in_contact_has_its_own_threshold_and_none_right_after_the_conta
     torque, contact = step_of(5.0, length=400), np.arange(START + 400) >= lands
     ((sample, collision),) = detected(robot, limits, estimates(template, torque, contact=contact))
     assert collision.in_contact
-    assert sample == lands + round(1e3 * (SETTLING + CONTINUITY))
+    assert sample == lands + round(1e3 * (SETTLING_TIME + LEAST_DURATION))
 
 
 def test_a_limb_is_hit_while_it_is_above_the_thresholds_and_known_by_its_foot(robot, template):
@@ -121,7 +121,7 @@ def test_a_limb_is_hit_while_it_is_above_the_thresholds_and_known_by_its_foot(ro
         hits.append(detector.hit)
     samples = [k for k, hit in enumerate(hits) if hit]
     assert {hit for hit in hits if hit} == {(0,)}
-    assert samples == list(range(START + round(1e3 * CONTINUITY), START + 100))
+    assert samples == list(range(START + round(1e3 * LEAST_DURATION), START + 100))
 
 
 def test_unknown_torque_is_not_compared_and_a_gap_begins_anew(robot, template):
@@ -141,7 +141,7 @@ def test_the_walk_from_which_thresholds_are_learned_has_no_collision_and_one_a_f
         learner.step(estimate)
     limits = learner.thresholds()
     assert detected(robot, limits, estimates(template, torque, sigma, contact)) == []
-    tight = dataclasses.replace(limits, values=limits.values / (1.2 * np.reshape(FACTORS, (2, 1, 1))))
+    tight = dataclasses.replace(limits, values=limits.values / (1.2 * np.reshape(THRESHOLD_FACTORS, (2, 1, 1))))
     slow = np.repeat(torque[::40], 40, axis=0)[: len(torque)]
     assert detected(robot, tight, estimates(template, slow, sigma, contact))
 

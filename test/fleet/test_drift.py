@@ -24,7 +24,7 @@ from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.changes import find_changes
 from friction_estimator.fleet.series import day_series, joint_series
-from friction_estimator.fleet.wear import CERTAIN, LOWER, STEADY, WORN, drift_of_series, find_drift
+from friction_estimator.fleet.wear import LEAST_PROBABILITY, LOWER, STEADY, WORN, drift_of_series, find_drift
 
 ROBOTS, THRESHOLD = 4, 0.1
 COLD = Case(bags=3, colder=20.0)
@@ -149,7 +149,7 @@ def test_one_wrong_day_is_no_wear(drift) -> None:
         value = joint.days.value.copy()
         value[-2] += 1.0
         wrong = find_changes(replace(joint.days, value=value))
-        assert wrong.growth.above(np.log1p(THRESHOLD)) < CERTAIN
+        assert wrong.growth.above(np.log1p(THRESHOLD)) < LEAST_PROBABILITY
         assert abs(wrong.growth.mean - np.log1p(joint.growth)) < 2.0 * max(wrong.growth.sigma, 0.01)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.health import Health
-from friction_estimator.learning.external_torque import CHANGE, Guard
+from friction_estimator.learning.external_torque import CHANGE_TIME, Guard
 from friction_estimator.learning.network import Model, RobotIdentity
 from test.learning.golden import ROWS, networks
 
@@ -63,6 +63,6 @@ def test_sigma_holds_what_the_external_torque_has_changed_by_lately_and_a_gap_be
     np.testing.assert_array_equal(np.delete(shown, 0, axis=1), 1.0)
     np.testing.assert_array_equal(shown[:100, 0], 1.0)
     after = 1.0 + np.arange(300)
-    np.testing.assert_allclose(shown[100:, 0], np.maximum(10.0 * np.exp(-after * DT / CHANGE), 1.0))
+    np.testing.assert_allclose(shown[100:, 0], np.maximum(10.0 * np.exp(-after * DT / CHANGE_TIME), 1.0))
     guard.reset()
     np.testing.assert_array_equal(guard.sigma(np.full(ROWS, 7.0), np.ones(ROWS), DT), 1.0)

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.laws.linear import MOST_RIPPLES as MOST
+from friction_estimator.laws.linear import MAX_RIPPLES as MOST
 from friction_estimator.types import FloatArray
 
 PERIOD = 1.0

@@ -25,7 +25,7 @@ _USE = (
     "command of a motor it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
     "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm."
 )
-_WIDTH = 116
+_COMMENT_WIDTH = 116
 
 
 def export_c_header(request: ExportRequest) -> ExportResult:
@@ -41,7 +41,7 @@ def export_c_header(request: ExportRequest) -> ExportResult:
     if reduced:
         laws["simple"] = _SIMPLE
     parts = [
-        _comment((*request.origin, "", *wrap(_USE, _WIDTH), *warnings)),
+        _comment((*request.origin, "", *wrap(_USE, _COMMENT_WIDTH), *warnings)),
         "#ifndef FRICTION_ESTIMATOR_FRICTION_H\n#define FRICTION_ESTIMATOR_FRICTION_H\n\n#include <math.h>\n",
         _SIGN,
         *(_law(law, parameters) for law, parameters in laws.items()),
@@ -59,7 +59,7 @@ def export_c_header(request: ExportRequest) -> ExportResult:
 
 def _comment(lines: Iterable[str]) -> str:
     text = (line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/") for line in lines)
-    wrapped = (part for line in text for part in wrap(line, _WIDTH, subsequent_indent="  ") or [""])
+    wrapped = (part for line in text for part in wrap(line, _COMMENT_WIDTH, subsequent_indent="  ") or [""])
     return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in wrapped) + " */"
 
 

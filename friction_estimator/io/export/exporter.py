@@ -21,8 +21,8 @@ from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_visco
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import FloatArray
 
-_BINS = 24
-_LOADS = (1.0 / 6.0, 0.5, 5.0 / 6.0)
+_VELOCITY_BINS = 24
+_LOAD_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
 
 
 def operating_range(samples: FrictionSamples) -> tuple[FloatArray, FloatArray]:
@@ -39,18 +39,18 @@ def operating_range(samples: FrictionSamples) -> tuple[FloatArray, FloatArray]:
     velocity, load = samples.velocity[where], samples.load[where] if known else np.zeros(int(where.sum()))
     if not velocity.size:
         return velocity, load
-    edges = np.linspace(velocity.min(), velocity.max(), _BINS + 1)
-    of_bin = np.clip(np.searchsorted(edges, velocity, side="right") - 1, 0, _BINS - 1)
+    edges = np.linspace(velocity.min(), velocity.max(), _VELOCITY_BINS + 1)
+    of_bin = np.clip(np.searchsorted(edges, velocity, side="right") - 1, 0, _VELOCITY_BINS - 1)
     chosen: set[int] = set()
     for one in np.unique(of_bin):
         rows = np.flatnonzero(of_bin == one)
         rows = rows[np.lexsort((velocity[rows], load[rows]))]
-        chosen.update(rows[[int(share * rows.size) for share in _LOADS]].tolist())
+        chosen.update(rows[[int(share * rows.size) for share in _LOAD_QUANTILES]].tolist())
     kept = np.array(sorted(chosen, key=velocity.__getitem__))
     return velocity[kept], load[kept]
 
 
-_VELOCITIES = 200
+_CURVE_POINTS = 200
 _UNKNOWN_SPEED = 1.0
 
 
@@ -164,9 +164,9 @@ def _motion(samples: FrictionSamples | None, speeds: FloatArray, speed: float | 
     if velocity.size:
         return velocity * (1.0 if speed is None else speed / np.abs(velocity).max()), load
     if speed is None and np.isfinite(speeds).all():
-        half = np.linspace(float(speeds[0]), float(speeds[1]), _VELOCITIES // 2)
-        return np.concatenate((-half[::-1], half)), np.zeros(_VELOCITIES)
-    return np.linspace(-1.0, 1.0, _VELOCITIES) * (_UNKNOWN_SPEED if speed is None else speed), np.zeros(_VELOCITIES)
+        half = np.linspace(float(speeds[0]), float(speeds[1]), _CURVE_POINTS // 2)
+        return np.concatenate((-half[::-1], half)), np.zeros(_CURVE_POINTS)
+    return np.linspace(-1.0, 1.0, _CURVE_POINTS) * (_UNKNOWN_SPEED if speed is None else speed), np.zeros(_CURVE_POINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +234,9 @@ class ExportResult:
     warnings: tuple[str, ...] = ()
 
 
-_WIDTH = 118
+_COMMENT_WIDTH = 118
 
 
 def hash_comment(notes: Iterable[str]) -> str:
     """Lines that begin with ``#``, for YAML and Python."""
-    return "".join(f"# {line}\n" for note in notes for line in wrap(note, _WIDTH, subsequent_indent="  "))
+    return "".join(f"# {line}\n" for note in notes for line in wrap(note, _COMMENT_WIDTH, subsequent_indent="  "))

@@ -201,9 +201,9 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
     return _changed(document, pairs, (*warnings, *missing))
 
 
-_TYPES = ("fixed", "revolute", "continuous", "prismatic")
+_JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic")
 _LEAST_MASS, _LEAST_INERTIA = 1e-9, 1e-12
-_ROUNDING = 1e-9
+_TRIANGLE_TOLERANCE = 1e-9
 """Part by which the largest principal moment may exceed the sum of the others."""
 STICTION_REFERENCE, STICTION_IMPEDANCE = "0.004 1", "0.999 0.999 0.001 0.5 2"
 """Of MuJoCo's dry friction, which is soft: by default, joints creep at rest, and it fades at speeds that are not low.
@@ -223,10 +223,10 @@ def urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
 
     robot = parse_urdf(urdf_xml, "given as the model")
     for joint in robot.iterfind("joint"):
-        if joint.get("type") not in _TYPES:
+        if joint.get("type") not in _JOINT_TYPES:
             raise RobotModelError(
                 f"the joint {joint.get('name')!r} is {joint.get('type')!r}; joints that become MJCF are "
-                f"{', '.join(_TYPES)}"
+                f"{', '.join(_JOINT_TYPES)}"
             )
     warnings = (*_mended(robot), *_left_out(robot))
     for link in robot.iterfind("link"):
@@ -268,7 +268,7 @@ def _mended(robot: XmlElement) -> list[str]:
         inertial, name = link.find("inertial"), link.get("name", "")
         mass, tensor = (0.0, np.zeros((3, 3))) if inertial is None else mass_and_inertia(inertial)
         least, middle, largest = np.linalg.eigvalsh(tensor).tolist()
-        possible = least >= -_ROUNDING * largest and largest - middle - least <= _ROUNDING * largest
+        possible = least >= -_TRIANGLE_TOLERANCE * largest and largest - middle - least <= _TRIANGLE_TOLERANCE * largest
         if inertial is not None and mass > 0.0 and not possible:
             impossible.append(name)
             mean = max(float(np.trace(tensor)) / 3.0, 0.0)
