@@ -88,7 +88,7 @@ def test_legs_that_oscillate_do_not_carry_the_velocity_along():
     assert rms(follow(velocity + error, acceleration)[0] - velocity) < 0.5 * rms(error)
 
 
-def test_exact_legs_are_believed_beside_an_accelerometer_that_is_wrong():
+def test_exact_legs_are_trusted_beside_a_wrong_accelerometer():
     """Biased as a trunk whose tilt is wrong by half a degree, and shaken."""
     velocity, acceleration = motion()
     wrong = acceleration + 0.08 + 0.5 * np.random.default_rng(2).normal(size=velocity.shape)

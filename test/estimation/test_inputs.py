@@ -161,7 +161,7 @@ def test_one_publisher_with_coarse_encoders_and_lost_samples_is_used_completely(
     assert len(used((k * MS, q, True) for k, q in zip(kept, position, strict=True))) == len(kept)
 
 
-def test_a_jump_that_stays_is_believed_after_three_periods():
+def test_a_jump_that_stays_is_accepted_after_three_periods():
     turns = [robot(k) + (2.0 * np.pi if k > 1500 else 0.0) for k in range(2000)]
     numbers = [k for k, _ in used((k * MS, q, True) for k, q in enumerate(turns))]
     assert sorted(set(range(2000)) - set(numbers)) == [1501, 1502, 1503]

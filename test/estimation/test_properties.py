@@ -299,7 +299,7 @@ def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
     assert np.isfinite(after[-1].external_torque).all() and after[-1].measured.all()
 
 
-def test_a_limb_that_breaks_goes_back_to_what_it_had_learned_and_says_so():
+def test_a_limb_that_breaks_goes_back_to_what_it_had_learned_and_reports_it():
     estimator = new_estimator("kalman")
     feed(estimator, messages(0, 750))
     learned = estimator.identified

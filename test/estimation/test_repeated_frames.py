@@ -52,7 +52,7 @@ def test_one_joint_that_moves_makes_a_sample_new() -> None:
     assert len(time_steps(position)) == 400
 
 
-def test_joints_at_rest_are_believed_after_a_moment() -> None:
+def test_joints_at_rest_are_accepted_after_a_moment() -> None:
     moved, rest = moving(), 600
     position = np.concatenate((moved, np.repeat(moved[-1:], rest, axis=0)))
     left = time_steps(position)
@@ -61,16 +61,16 @@ def test_joints_at_rest_are_believed_after_a_moment() -> None:
     np.testing.assert_allclose(sum(left.values()), 0.999, atol=1e-12)
 
 
-def test_joints_at_rest_from_the_start_are_believed_at_once() -> None:
+def test_joints_at_rest_from_the_start_are_accepted_at_once() -> None:
     assert len(time_steps(np.ones((300, 12)))) == 300
 
 
-def test_a_coarse_encoder_on_a_slow_joint_repeats_itself_and_is_believed() -> None:
+def test_a_coarse_encoder_on_a_slow_joint_may_repeat_itself() -> None:
     slow = np.round(0.3 * PERIOD * np.arange(2000.0)[:, None], 3)  # changes in three samples of ten
     assert len(time_steps(slow)) == 2000
 
 
-def test_coarse_encoders_of_joints_that_slow_down_together_repeat_themselves_and_are_believed() -> None:
+def test_coarse_encoders_of_joints_that_slow_down_together_may_repeat_themselves() -> None:
     time, step = PERIOD * np.arange(3000.0)[:, None], 4e-4
     position = step * np.round(np.sin(time + 0.01 * np.arange(12)) / step)
     assert len(time_steps(position)) == 3000

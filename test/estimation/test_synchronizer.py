@@ -45,7 +45,7 @@ def feed(target: Synchronizer, samples) -> list:
     return frames
 
 
-def test_a_frame_leaves_as_soon_as_all_sensors_have_spoken():
+def test_a_frame_leaves_as_soon_as_all_sensors_have_delivered():
     s = synchronizer()
     assert feed(s, [joints(1), imu(1)]) == []
     (frame,) = feed(s, [wrench(1)])
@@ -89,7 +89,7 @@ def test_sensors_between_two_samples_are_interpolated():
     np.testing.assert_allclose(frame.wrenches, 1.0)
 
 
-def test_every_joint_sample_leaves_even_when_a_sensor_never_speaks():
+def test_every_joint_sample_leaves_even_when_a_sensor_never_sends():
     s = synchronizer()
     frames = feed(s, [sample for t in range(1, 21) for sample in (joints(t), imu(t))]) + s.flush()
     assert [f.stamp_ns for f in frames] == [t * MS for t in range(1, 21)]

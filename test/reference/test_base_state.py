@@ -94,7 +94,7 @@ def test_measurement_noise_is_found_from_a_wrong_start():
     assert kalman.measurement_noise[0] == pytest.approx(R_TRUE[0], rel=0.25)
 
 
-def test_adaptation_beats_a_filter_that_believes_its_wrong_noise():
+def test_adaptation_beats_a_filter_that_trusts_its_wrong_noise():
     _, adapted = run(5000, 1000, [1e-3, 1e-3], [1e-4])
     _, fixed = run(1e12, 1e12, [1e-3, 1e-3], [1e-4])
     assert np.std(adapted[5000:, 0]) < 0.8 * np.std(fixed[5000:, 0])

@@ -12,7 +12,7 @@ from friction_estimator.reports.recording_page import render
 from friction_estimator.reports.recording_tables import diagnose_recording, diagnosis_table
 
 
-def test_nothing_speaks_against_a_passive_recording(recording: Recording) -> None:
+def test_a_passive_recording_has_no_problem(recording: Recording) -> None:
     figures, diagnoses = diagnose_recording(recording)
     assert not any(diagnosis.problems for diagnosis in diagnoses)
     assert (figures.driving == 0.0).all() and np.isfinite(figures.drift).all()

@@ -129,7 +129,7 @@ def line_of(speeds):
     return np.linalg.lstsq(np.column_stack((np.sign(moving), moving)), friction, rcond=None)[0]
 
 
-def test_what_was_learned_is_saved_motor_by_motor_and_speaks_at_once(walk, motor_wise, joint_wise):
+def test_what_was_learned_is_saved_motor_by_motor_and_used_at_once(walk, motor_wise, joint_wise):
     identified: IdentifiedParameters = motor_wise[0].identified
     assert [identified.joint_names[row] for row in ANKLES] == MOTORS
     robot = load_robot("suralp", COUPLING)

@@ -116,7 +116,7 @@ def error_after_change(config: KalmanConfig) -> float:
     return float(np.sqrt(np.mean(np.square(errors[20:]))))
 
 
-def test_changed_friction_is_believed_within_a_fifth_of_a_second(monkeypatch):
+def test_changed_friction_is_estimated_within_a_fifth_of_a_second(monkeypatch):
     error = error_after_change(KalmanConfig())
     for name in ("_MIN_CHANGE_DURATION", "_MAX_IMPACT_DURATION"):
         monkeypatch.setattr(limb_filter_module, name, 1e3)  # changes are never noticed
@@ -124,7 +124,7 @@ def test_changed_friction_is_believed_within_a_fifth_of_a_second(monkeypatch):
     assert error < 0.6 * error_after_change(KalmanConfig())
 
 
-def test_what_does_not_fit_while_a_foot_lands_opens_nothing():
+def test_large_innovations_while_a_foot_lands_inflate_no_covariance():
     def opened(contact_transition: bool) -> float:
         limb, limb_filter = learned(KalmanConfig(), 3)
         before = law_sigma(limb_filter)
@@ -136,7 +136,7 @@ def test_what_does_not_fit_while_a_foot_lands_opens_nothing():
     assert opened(contact_transition=True) < 1.1 < 1.5 < opened(contact_transition=False)
 
 
-def test_blows_do_not_move_the_law():
+def test_impacts_do_not_move_the_law():
     """Thirty impacts, each a hundred times the noise and of random direction, 0.1 s apart."""
 
     def moved(config: KalmanConfig) -> np.ndarray:
@@ -204,7 +204,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
     assert bounded.state[viscous] >= -1.001 * np.sqrt(bounded.covariance[viscous, viscous])
 
 
-def test_an_empty_foot_gives_its_bias_and_what_hangs_on_it():
+def test_an_unloaded_foot_gives_its_bias_and_what_hangs_on_it():
     limb, limb_filter = learned(KalmanConfig(), 7)
     bias = limb_filter.layout.foot_bias(0)
     before = np.diagonal(limb_filter.covariance)[bias].copy()

@@ -50,13 +50,13 @@ STEP = np.r_[
 ]
 
 
-def test_a_swinging_foot_is_empty_and_reads_its_bias():
+def test_a_swinging_foot_is_unloaded_and_reads_its_bias():
     empty, _, readings = watch(STEP)
     assert not empty[:45].any() and empty[50:80].mean() > 0.9 and not empty[81:].any()
     np.testing.assert_allclose(readings[empty].mean(axis=0), BIAS, atol=0.3)
 
 
-def test_a_foot_is_firm_on_the_ground_or_touching_or_empty():
+def test_a_foot_is_firm_on_the_ground_or_touching_or_unloaded():
     empty, touching, _ = watch(STEP)
     assert not touching[5:28].any() and not touching[86:].any()
     assert touching[40:45].all()
@@ -69,7 +69,7 @@ def test_readings_of_a_foot_that_still_leaves_the_ground_are_not_biases():
     assert not empty.any()
 
 
-def test_a_foot_whose_sensor_is_silent_is_not_empty():
+def test_a_foot_whose_sensor_is_silent_is_not_unloaded():
     empty, _, _ = watch(np.zeros(40), stale=range(20, 22))
     assert empty[10:20].all() and not empty[20:28].any() and empty[30:].all()
 

@@ -95,7 +95,7 @@ def test_nothing_is_ready_before_the_noise_of_a_slow_sensor_is_known_unless_that
     assert monitored(DATASHEET, seconds=1.05, every=100)[0].ready
 
 
-def test_sensors_better_than_their_datasheet_are_not_believed():
+def test_sensors_better_than_their_datasheet_are_not_trusted():
     better = SensorNoise(
         position_std=1e-7, velocity_std=1e-4, angular_velocity_std=1e-5, force_std=0.01, moment_std=1e-3
     )

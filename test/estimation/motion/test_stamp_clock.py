@@ -49,12 +49,12 @@ def test_the_period_of_very_noisy_stamps_is_that_of_the_sampling():
     assert np.median(believed) == pytest.approx(PERIOD, rel=2e-3)
 
 
-def test_true_stamps_of_uneven_sampling_are_believed(jitter):
+def test_true_stamps_of_uneven_sampling_are_trusted(jitter):
     uneven = PERIOD * np.arange(SAMPLES) + jitter
     np.testing.assert_array_equal(intervals(uneven, uneven)[200:], np.diff(uneven)[200:])
 
 
-def test_even_stamps_are_believed_to_the_last_bit():
+def test_even_stamps_are_trusted_to_the_last_bit():
     even = PERIOD * np.arange(SAMPLES)
     np.testing.assert_array_equal(intervals(even, even), np.diff(even))
 

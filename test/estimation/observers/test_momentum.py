@@ -119,7 +119,7 @@ def test_error_of_the_residual_is_of_first_order_in_the_sampling_period(robot, u
     assert fine < 0.4 * coarse
 
 
-def test_observer_speaks_in_flight_and_only_after_it_has_settled(robot, flight):
+def test_observer_measures_in_flight_and_only_after_it_has_settled(robot, flight):
     frames = [frame for frame, _ in flight]
     available = [measured.available.all() for _, measured in observe(robot, frames)]
     first = available.index(True)
