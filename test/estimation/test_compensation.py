@@ -175,7 +175,7 @@ def swinging(
         position, velocity = np.sin(2.0 * np.pi * step * DT), 2.0 * np.pi * np.cos(2.0 * np.pi * step * DT)
         friction = np.array([COULOMB * np.sign(velocity) + VISCOUS * velocity])
         now = {"position": np.array([position]), "friction": friction}
-        now["external_torque"] = (1.0 - measured) * friction  # the estimate believes the law
+        now["external_torque"] = (1.0 - measured) * friction  # the estimate follows the law
         stage.step(estimate(step, sign * velocity, **now))
 
 

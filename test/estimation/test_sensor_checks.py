@@ -375,7 +375,7 @@ def test_good_sensors_have_no_finding_whatever_the_robot_does(scenario, noise):
 
 @pytest.mark.parametrize(("bias", "noise"), [(0.0, 0.0), (2.0, 1.0)])
 def test_a_robot_that_hangs_in_the_air_and_moves_its_legs_has_no_finding(bias, noise):
-    """On a stand that does not move: without noise, IMU and empty foot sensors rightly keep their readings."""
+    """On a stand that does not move: without noise, IMU and unloaded foot sensors rightly keep their readings."""
     model = pin.buildModelFromXML(ROBOT.urdf_xml, pin.JointModelFreeFlyer())
     data, rng = model.createData(), np.random.default_rng(0)
     estimator, base = Estimator(config(), ROBOT.urdf_xml), np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])

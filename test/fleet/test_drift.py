@@ -97,11 +97,11 @@ def test_coulomb_friction_that_has_grown_four_days_ago_is_named_as_the_part_that
 def test_sigma_that_is_too_small_in_the_table_is_found_out() -> None:
     rows, _ = simulate_table(Case(sigma=0.1, stated=0.3, colder=0.0), np.random.default_rng(4), 1)
     right, _ = simulate_table(Case(sigma=0.1, stated=1.0, colder=0.0), np.random.default_rng(4), 1)
-    believed, true = (
+    trusted, true = (
         np.median([np.median(joint.days.variance) for joint in find_drift(table, THRESHOLD).joints])
         for table in (rows, right)
     )
-    assert 0.6 < believed / true < 1.6
+    assert 0.6 < trusted / true < 1.6
 
 
 def test_wear_is_found_within_a_week_of_15_percent_although_neighbouring_days_are_alike() -> None:

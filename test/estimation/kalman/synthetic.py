@@ -100,13 +100,13 @@ class SyntheticLimb:
         reading = self.state[self.layout["momentum"]] + self.rng.normal(size=JOINTS) * self.momentum_std
         limb_filter.begin(reading, np.eye(JOINTS) * self.momentum_std**2)
 
-    def window(self, blow: np.ndarray | None = None) -> LimbWindow:
-        """The next window; a blow (2,) [N m s] changes the momentum unseen."""
+    def window(self, impulse: np.ndarray | None = None) -> LimbWindow:
+        """The next window; an impulse (2,) [N m s] changes the momentum unseen."""
         layout, state, rng = self.layout, self.state, self.rng
         self.time += WINDOW
         columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
         felt = force + rng.normal(size=JOINTS) * self.force_std
-        state[layout["momentum"]] += WINDOW * (force - columns @ state) + (0.0 if blow is None else blow)
+        state[layout["momentum"]] += WINDOW * (force - columns @ state) + (0.0 if impulse is None else impulse)
         decay = math.exp(-WINDOW / MODEL_ERROR_TIME)
         kick = rng.normal(size=JOINTS) * self.model_error_std * math.sqrt(1.0 - decay * decay)
         state[layout["model_error"]] = decay * state[layout["model_error"]] + kick

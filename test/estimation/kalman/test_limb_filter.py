@@ -144,8 +144,8 @@ def test_impacts_do_not_move_the_law():
         law = limb_filter.layout["law"]
         before, sigma, rng = limb_filter.state[law].copy(), law_sigma(limb_filter), np.random.default_rng(9)
         for k in range(300):
-            blow = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
-            limb_filter.step(limb.window(blow), frozen=False, contact_transition=False)
+            impulse = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
+            limb_filter.step(limb.window(impulse), frozen=False, contact_transition=False)
         return np.abs(limb_filter.state[law] - before) / sigma
 
     assert moved(KalmanConfig()).max() < 2.0
@@ -266,8 +266,8 @@ def test_the_covariance_stays_one():
     limb, limb_filter = learned(KalmanConfig(), 1, 50)
     rng = np.random.default_rng(3)
     for k in range(300):
-        blow = rng.normal(size=JOINTS) * 3.0 if rng.uniform() < 0.1 else None
-        limb_filter.step(limb.window(blow), frozen=rng.uniform() < 0.3, contact_transition=rng.uniform() < 0.3)
+        impulse = rng.normal(size=JOINTS) * 3.0 if rng.uniform() < 0.1 else None
+        limb_filter.step(limb.window(impulse), frozen=rng.uniform() < 0.3, contact_transition=rng.uniform() < 0.3)
         if k % 50 == 0:
             limb_filter.skip(0.02)
             limb.begin(limb_filter)

@@ -35,7 +35,7 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
 
 
 def watch(forces: np.ndarray, stale: range = range(0)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Empty, touching, and the readings that would be believed, window by window."""
+    """Empty, touching, and the readings that would be trusted, window by window."""
     feet, rng = UnloadedFeet(1, FORCE_STD, BIAS_STD, FIRM), np.random.default_rng(0)
     empty, touching, readings = [], [], []
     for k, force in enumerate(forces):
@@ -64,7 +64,7 @@ def test_a_foot_is_firm_on_the_ground_or_touching_or_unloaded():
 
 
 def test_readings_of_a_foot_that_still_leaves_the_ground_are_not_biases():
-    """What is believed lies in the middle of several windows that agree, so the last newtons are over by then."""
+    """What is trusted lies in the middle of several windows that agree, so the last newtons are over by then."""
     empty, _, _ = watch(np.r_[np.full(20, 500.0), np.linspace(9.0, 0.0, 16)])
     assert not empty.any()
 

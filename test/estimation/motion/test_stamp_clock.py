@@ -10,7 +10,7 @@ SAMPLES = 1000
 
 
 def intervals(stamps: np.ndarray, sampled: np.ndarray, resolution: float = 0.0) -> np.ndarray:
-    """Intervals that the clock believes, for joints that swing and are read at ``sampled`` with this resolution."""
+    """Intervals that the clock trusts, for joints that swing and are read at ``sampled`` with this resolution."""
     clock = StampClock(2)
     positions = np.stack((0.5 * np.sin(6.0 * sampled), 0.1 * np.cos(3.0 * sampled)), axis=1)
     if resolution > 0.0:
@@ -26,9 +26,9 @@ def jitter():
 
 def test_noisy_stamps_of_even_sampling_become_whole_periods(jitter):
     even = PERIOD * np.arange(SAMPLES)
-    believed = intervals(even + jitter, even)[200:]
-    assert np.ptp(believed[:700]) < 0.05 * PERIOD
-    assert believed.mean() == pytest.approx(PERIOD, rel=0.02)
+    trusted = intervals(even + jitter, even)[200:]
+    assert np.ptp(trusted[:700]) < 0.05 * PERIOD
+    assert trusted.mean() == pytest.approx(PERIOD, rel=0.02)
 
 
 @pytest.mark.parametrize("bits", [13, 16])
@@ -44,9 +44,9 @@ def test_the_period_of_very_noisy_stamps_is_that_of_the_sampling():
     """Errors of up to 0.45 periods: intervals longer than 1.8 periods are noise and no missing samples."""
     even, rng = PERIOD * np.arange(4 * SAMPLES), np.random.default_rng(0)
     noise = np.clip(0.3 * rng.standard_normal(even.size), -0.45, 0.45) * PERIOD
-    believed = intervals(even + noise, even)[400:]
-    assert np.mean(believed > 1.5 * PERIOD) < 1e-3
-    assert np.median(believed) == pytest.approx(PERIOD, rel=2e-3)
+    trusted = intervals(even + noise, even)[400:]
+    assert np.mean(trusted > 1.5 * PERIOD) < 1e-3
+    assert np.median(trusted) == pytest.approx(PERIOD, rel=2e-3)
 
 
 def test_true_stamps_of_uneven_sampling_are_trusted(jitter):
@@ -62,8 +62,8 @@ def test_even_stamps_are_trusted_to_the_last_bit():
 def test_a_missing_sample_counts_as_two_periods(jitter):
     even = PERIOD * np.arange(SAMPLES)
     keep = np.arange(SAMPLES) != 600
-    believed = intervals((even + jitter)[keep], even[keep])
-    assert believed[599] == pytest.approx(2.0 * PERIOD, rel=0.05)
+    trusted = intervals((even + jitter)[keep], even[keep])
+    assert trusted[599] == pytest.approx(2.0 * PERIOD, rel=0.05)
 
 
 def test_a_tenth_of_the_samples_missing_does_not_lengthen_the_period(jitter):
@@ -71,8 +71,8 @@ def test_a_tenth_of_the_samples_missing_does_not_lengthen_the_period(jitter):
     keep = np.random.default_rng(5).random(SAMPLES) >= 0.1
     periods = np.diff(np.flatnonzero(keep))
     for noise in (0.0 * jitter, 0.3 * jitter, jitter):
-        believed = intervals((even + noise)[keep], even[keep])[200:]
-        assert np.median(believed[periods[200:] == 1]) == pytest.approx(PERIOD, rel=0.03)
+        trusted = intervals((even + noise)[keep], even[keep])[200:]
+        assert np.median(trusted[periods[200:] == 1]) == pytest.approx(PERIOD, rel=0.03)
 
 
 def test_a_restart_stays_a_restart():
