@@ -149,11 +149,11 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
 
 
 def robot_of(arguments: argparse.Namespace, **overrides: Any) -> Robot:
-    """Load the robot that was asked for, with its URDF; an override of None changes nothing.
+    """Load the robot of ``--robot`` and ``--set``, with its URDF.
 
     Parameters
     ----------
-    overrides : parameters with an option of the same name
+    overrides : parameters that have an option of the same name; None: not given
 
     Raises
     ------
@@ -205,7 +205,7 @@ finite = _number_type(math.isfinite, "a number")
 positive = _number_type(lambda value: 0.0 < value < math.inf, "a positive number")
 positive_seconds = _number_type(lambda value: 0.0 < value < math.inf, "a positive number of seconds")
 seconds = _number_type(lambda value: 0.0 <= value < math.inf, "a number of seconds from 0 on")
-look_ahead = _number_type(lambda value: value > 0.0, "a positive number of seconds, nor inf")
+look_ahead = _number_type(lambda value: value > 0.0, "a positive number of seconds or inf")
 """A time [s], or ``inf`` for all there is."""
 
 
@@ -243,7 +243,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[..., None]]:
-    """Give a function that takes how much is done, how much there is, and, if it changes, the title.
+    """Function that shows progress; it takes the finished work, the whole work and, where it changes, the title.
 
     The progress goes to stderr: as a bar on a terminal, else as a line every few seconds.
     """

@@ -77,7 +77,7 @@ def run_init(arguments: argparse.Namespace) -> None:
     print(text)
     if not arguments.yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"no terminal to ask on: give --yes to write {output}")
+            raise ConfigError(f"init asks before it writes {output}, and there is no terminal: add --yes")
         if input(f"write {output}? [y/N] ").strip().lower() not in ("y", "yes"):
             raise ConfigError(f"{output} is not written")
     write_atomically(output, text)

@@ -191,7 +191,8 @@ def load_thresholds(path: Path) -> Thresholds:
             raise ValueError("a threshold is not positive")
         return Thresholds(names, values, str(document["source"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LearningError(f"{path} holds no collision thresholds ({error!r}): learn them with `collisions`") from None
+        reason = f"{path} holds no collision thresholds ({error!r}): learn them with `collisions --learn`"
+        raise LearningError(reason) from None
 
 
 def torque_source(config: Config, model: str | os.PathLike[str] | None, fused: bool = False) -> str:
@@ -247,7 +248,9 @@ class ThresholdLearner:
         """
         seen = np.isfinite(self._largest)
         if not seen.any():
-            raise LearningError("no sample has an external torque: nothing can be learned for collisions")
+            raise LearningError(
+                "no sample has an external torque: thresholds need walks with motor torques, IMU and foot wrenches"
+            )
         values = np.where(seen, np.reshape(THRESHOLD_FACTORS, (2, 1, 1)) * self._largest, np.inf)
         limited = np.isfinite(self._effort_limit)
         values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST_EFFORT_SHARE * self._effort_limit[limited])

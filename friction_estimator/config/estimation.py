@@ -13,7 +13,11 @@ class SynchronizerConfig(Validated):
     """How samples of different sensors become one frame."""
 
     max_wait: float = advanced(
-        0.005, "Longest time that a joint sample waits for readings that are overdue, in header time.", "s", 0.0, 1.0
+        0.005,
+        "Longest time, in header stamps, that a joint sample waits for overdue readings of other sensors.",
+        "s",
+        0.0,
+        1.0,
     )
 
 
@@ -146,7 +150,7 @@ class KalmanConfig(Validated):
         1.0,
     )
     calibrate_sensors: bool = advanced(
-        True, "Identify usual biases and gain errors of the sensors, even where the section sensors has smaller ones."
+        True, "Identify biases and gain errors of the sensors, even where the section sensors has small or zero ones."
     )
     window: float = advanced(0.01, "Duration of the windows of readings that the limb filters use.", "s", 1e-3, 1.0)
 
@@ -244,8 +248,8 @@ class ConstrainedConfig(Validated):
     )
     max_sigma: float = advanced(
         1.5,
-        "Largest standard deviation of a usable measurement. A joint above it counts as not measured, mostly one of a "
-        "standing limb.",
+        "Largest standard deviation of a usable measurement. A joint above it, often one of a standing limb, counts as "
+        "not measured.",
         "N m",
         0.0,
         1e9,

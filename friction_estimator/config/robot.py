@@ -224,8 +224,8 @@ class RobotConfig(Validated):
     )
     unmeasured_contacts: tuple[str, ...] = parameter(
         (),
-        "Joints, or patterns such as *_wrist, of limbs with contacts that no sensor measures: torque beyond their law "
-        "is external, and the law stays.",
+        "Joints, or patterns such as *_wrist, of limbs that touch things without a force sensor. Torque beyond their "
+        "law counts as external torque.",
     )
     coupling: CouplingConfig = CouplingConfig()
 
@@ -251,7 +251,7 @@ class ImuConfig(Validated):
     """The inertial measurement unit on the trunk."""
 
     frame: str = parameter("imu_link", "URDF frame of the IMU.")
-    message_frame: str = parameter("", "Frame of the IMU messages (frame_id), where it is another name of `imu.frame`.")
+    message_frame: str = parameter("", "The frame_id of the IMU messages, where it is another name of `imu.frame`.")
     topic: str = parameter("imu/data", "Topic of the IMU messages (sensor_msgs/Imu).")
     delay: float = parameter(0.0, "Age of the IMU readings at the time of their stamp.", "s", 0.0, 0.1)
 
@@ -266,7 +266,7 @@ class FootConfig(Validated):
     name: str
     frame: str = parameter("", "URDF frame of the sole. The wrench is expressed in and about this frame.")
     message_frame: str = parameter(
-        "", "Frame of the wrench messages (frame_id), where it is another name of this sole."
+        "", "The frame_id of the wrench messages, where it is another name of the frame of this sole."
     )
     topic: str = parameter(
         "", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` with the name of the foot."

@@ -138,7 +138,8 @@ def robots_near(places: Iterable[str | os.PathLike[str]]) -> Path | None:
         if (folder / ROBOTS_YAML).is_file()
     }
     if len(found) > 1:
-        raise ConfigError(f"several fleets: choose one of {choices(map(str, found))} (robots, --robots)")
+        found_files = choices(map(str, found))
+        raise ConfigError(f"several folders have a fleet.yaml: choose one of {found_files} (robots, --robots)")
     return next(iter(found), None)
 
 

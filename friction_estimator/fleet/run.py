@@ -143,7 +143,7 @@ def run_bags(
                         continue
                     times, last = error.allowed_failures + 1, error.last_worker.address
                     reason = (
-                        f"its worker died {times} times, although it had no other bag: memory? see the log of {last}"
+                        f"its worker died {times} times with this bag alone, maybe out of memory: see the log of {last}"
                     )
                     result = BagResult(bag.url, FAILED, reason)
                 future.release()
@@ -242,7 +242,8 @@ def _check_workers(client: distributed.Client) -> None:
     try:
         client.wait_for_workers(1, timeout=_WORKER_TIMEOUT)
     except TimeoutError:
-        raise FleetError(f"the scheduler {client.scheduler.address} has no workers: start some") from None
+        place = client.scheduler.address
+        raise FleetError(f"the scheduler {place} has no workers: start one with `dask worker {place}`") from None
     try:
         versions = client.run(_version)
     except ModuleNotFoundError as error:

@@ -41,7 +41,7 @@ _PLAYING = (
     _number(
         "max_lead",
         0.0,
-        "Largest lead over an estimator that cannot keep up. 0: no limit, except at rate 0.",
+        "Longest time that the node may run ahead of an estimator that cannot keep up. 0: no limit, except at rate 0.",
         "s", 0.0, 10.0,
     ),
 )  # fmt: skip
@@ -71,7 +71,7 @@ ESTIMATOR_FIELDS = (
     ),
     _text(
         "external_torque_source",
-        "External torque where mob_net_model is set: of MOB-Net, of the observer, or of both by their errors.",
+        "Source of the external torque: mob_net, kalman (the observer), or fused (both). It needs mob_net_model.",
         "mob_net",
         ("mob_net", "kalman", "fused"),
     ),
@@ -85,7 +85,7 @@ ESTIMATOR_FIELDS = (
     _number(
         "collision_step_length",
         0.1,
-        "Length of the footsteps after a collision. A swinging foot goes no faster than with it.",
+        "Length of the footsteps after a collision. It also limits how far a foot that swings at that time still goes.",
         "m", 0.0, 1.0,
     ),
     _number(

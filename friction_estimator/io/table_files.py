@@ -94,7 +94,7 @@ def joint_log_from_table(
         columns = [_column(label, values) for label, values in table.columns.items()]
         time = [column for column in columns if column.kind == "time"]
         if len(time) != 1:
-            raise InputError(f"the column 'time' is not there once; it has {choices(table.columns)}; {_HELP}")
+            raise InputError(f"there must be one column 'time'; the columns are {choices(table.columns)}; {_HELP}")
         wrenches = _wrenches(columns)
         used = ("time", *wrenches)
         named = [_of_joint(column, motor_places) for column in columns if column.kind not in used]
@@ -191,7 +191,7 @@ def _assemble(table: Columns, time: FloatArray, columns: Sequence[_Column]) -> J
         joints[column.joint] = column.values
     names = tuple(by_kind.get("position", ()))
     if not names:
-        raise InputError(f"there is no position; it has {choices(table.columns)}; {_HELP}")
+        raise InputError(f"there is no column of positions; the columns are {choices(table.columns)}; {_HELP}")
     inputs = {kind: _block(kind, names, joints) for kind, joints in by_kind.items() if kind not in _SIGNALS}
     signals = {kind: _block(kind, names, by_kind[kind], True) for kind in _SIGNALS if kind in by_kind}
     return JointLog(

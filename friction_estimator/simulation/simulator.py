@@ -193,7 +193,7 @@ class Simulator:
         coming = self._plan.footsteps[step : step + 1]
         if not coming or coming[0].foot == side:
             raise SimulationError(
-                "the robot stands, or swings the foot next that the footsteps take for the standing one"
+                "these footsteps cannot begin now: the robot stands still, or the foot that should stand swings next"
             )
         ground = self._plan.footprint(side, step)
         plan = self._plan.revised(self.time, [ground.place(pose) for pose in footsteps])

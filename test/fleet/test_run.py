@@ -343,7 +343,7 @@ def test_the_robots_yaml_beside_the_bags_is_found(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "unit_1", f"{tmp_path}/*"):
         assert robots_near([place]) == tmp_path / "fleet.yaml"
     (tmp_path / "unit_1" / "fleet.yaml").touch()
-    with pytest.raises(ConfigError, match="several fleets: choose one of"):
+    with pytest.raises(ConfigError, match="several folders have a fleet.yaml: choose one of"):
         robots_near([tmp_path, tmp_path / "unit_1" / "bag"])
 
 
