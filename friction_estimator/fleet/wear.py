@@ -142,6 +142,7 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     parts = [_NOT_KNOWN, _NOT_KNOWN]
     if state != STEADY:
         parts = [_change_of(one, days, model.level, change) for one in (days.series.coulomb, days.series.viscous)]
+    since = date_of(days.day[change.since])
     joint = JointDrift(
         days,
         model,
@@ -149,14 +150,14 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
         growth,
         growth_sigma,
         probability=fallen if state == LOWER else grown,
-        since=date_of(days.day[change.since]),
+        since=since,
         drop=drop,
         drop_sigma=drop_sigma,
         temperature_effect=float(np.expm1(days.factor * (now - then))),
         coulomb=parts[0],
         viscous=parts[1],
     )
-    return replace(joint, verdict=_verdict(joint))
+    return replace(joint, verdict=_verdict(joint, since))
 
 
 def _relative(change: Difference) -> tuple[float, float]:
@@ -195,9 +196,8 @@ def _change_of(parameter: FloatArray, days: DaySeries, level: FloatArray, change
     return float(ratio), max(float(np.sqrt(slope @ covariance @ slope)), float(least))
 
 
-def _verdict(joint: JointDrift) -> str:
+def _verdict(joint: JointDrift, since: datetime) -> str:
     """One sentence: how much, since when, what part, what temperature explains, what to do."""
-    assert joint.since is not None
     if joint.state == STEADY:
         return f"friction steady, {change_text(*joint.change)} since its lowest level"
     parts = [
@@ -206,7 +206,7 @@ def _verdict(joint: JointDrift) -> str:
         if np.isfinite(value[0])
     ]
     step = _main_step(joint)
-    text = f"friction {change_text(*joint.change)} {_how_long(joint, step)}"
+    text = f"friction {change_text(*joint.change)} {_how_long(joint, since, step)}"
     text += f" ({', '.join(parts)})" if parts else ""
     if np.isfinite(joint.days.reference):
         text += f", temperature explains {round(100.0 * joint.temperature_effect):+d} %"
@@ -229,13 +229,12 @@ def change_text(value: float, sigma: float, decimals: int = 0) -> str:
     return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %" if np.isfinite(value) else NO_NUMBER
 
 
-def _how_long(joint: JointDrift, step: Change | None) -> str:
+def _how_long(joint: JointDrift, since: datetime, step: Change | None) -> str:
     if step is not None:
         earliest, latest = date_of(step.earliest), date_of(step.latest)
         when = f"on {earliest:%Y-%m-%d}" if earliest == latest else f"from {earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
         return f"by a step {when} (probability {step.probability:.2f})"
-    assert joint.since is not None
-    days = float(joint.days.day[-1]) - (joint.since - _EPOCH).total_seconds() / 86_400.0
+    days = float(joint.days.day[-1]) - (since - _EPOCH).total_seconds() / 86_400.0
     return f"in {days / WEEK:.0f} weeks" if days >= 2.0 * WEEK else f"in {days:.0f} days"
 
 
