@@ -52,8 +52,8 @@ def run_export(arguments: argparse.Namespace) -> None:
     """Export and print."""
     names = {option for one in FORMATS.values() for option in one.options}
     options = {name: value for name, value in vars(arguments).items() if name in names}
-    places = arguments.params, arguments.to, arguments.output
-    warnings = export(*places, **given(arguments, "model", "speed", "coupling"), **options)
+    options |= given(arguments, "model", "speed", "coupling")
+    warnings = export(arguments.params, arguments.to, arguments.output, **options)
     for text in warnings:
         warn(text)
     print(arguments.output)
