@@ -243,7 +243,8 @@ def identify(
             wrenches=wrenches,
         )
     _warn_about_data(experiments, note)
-    arm = _described(experiments.robot)
+    used = experiments.robot
+    arm = None if used is None else RobotDescription(used.urdf_xml, used.config.robot.fixed_base)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
     fitted = options_of(name, keywords)  # wrong options are refused before any long work
@@ -333,10 +334,6 @@ def _keywords(
     if experiments.coupling is not None:
         keywords["coupling"] = experiments.coupling
     return keywords, (reason,) if reason else ()
-
-
-def _described(robot: Robot | None) -> RobotDescription | None:
-    return None if robot is None else RobotDescription(robot.urdf_xml, robot.config.robot.fixed_base)
 
 
 def _warn_about_data(experiments: Experiments, warn: Warn) -> None:

@@ -25,18 +25,13 @@ def run_compile(arguments: argparse.Namespace) -> None:
         return
     for module in pkgutil.walk_packages(friction_estimator.__path__, "friction_estimator."):
         if module.name.split(".")[1] in ROOMS:
-            _import(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as error:  # a library that this room needs, and this installation has no use for
+                if (error.name or "").startswith("friction_estimator"):
+                    raise
     compiled.prepare()
     print("the numerical kernels are ready")
-
-
-def _import(name: str) -> None:
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("friction_estimator"):
-            raise
-        # a library that this room needs, and this installation has no use for
 
 
 def run_parameters(arguments: argparse.Namespace) -> None:

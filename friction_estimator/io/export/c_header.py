@@ -47,7 +47,7 @@ def export_c_header(request: ExportRequest) -> ExportResult:
         *(_law(law, parameters) for law, parameters in laws.items()),
         *(_constant(joint, name) for joint, name in zip(request.joints, names, strict=True)),
         _joints(request.joints, names),
-        _dispatch(request.joints, names),
+        "".join(_dispatch(request.joints, names)),
         ""
         if request.coupling is None
         else coupled_motors(request.moved, Transmission.of(request.coupling, request.moved)),
@@ -105,11 +105,7 @@ def _upper(names: Sequence[str]) -> list[str]:
     return identifiers([name.upper() for name in names])
 
 
-def _dispatch(joints: Sequence[ExportedFriction], names: Sequence[str]) -> str:
-    return "".join(_dispatch_lines(joints, names))
-
-
-def _dispatch_lines(joints: Sequence[ExportedFriction], names: Sequence[str]) -> Iterator[str]:
+def _dispatch(joints: Sequence[ExportedFriction], names: Sequence[str]) -> Iterator[str]:
     yield "/* Friction torque of a joint; NaN for a number that no joint has. */\n"
     yield "static inline double friction_torque(int joint, double velocity, double load)\n{\n    switch (joint) {\n"
     for joint, name, upper in zip(joints, names, _upper(names), strict=True):
