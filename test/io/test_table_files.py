@@ -108,7 +108,7 @@ def test_other_columns_are_inputs_and_missing_numbers_are_nan(tmp_path: Path) ->
     ("text", "words"),
     [
         ("", "is empty"),
-        (TEXT.replace("time", "clock"), "'time' is not there.*'clock'"),
+        (TEXT.replace("time", "clock"), "one column 'time'.*'clock'"),
         (TEXT.replace("position", "angle"), "there is no column of positions.*'angle/hip'"),
         (TEXT.replace("effort/hip", "effort/knee"), "'effort/knee' is there more than once"),
         (TEXT.replace("effort/hip", "torque/knee"), "gives effort of 'knee' a second time"),
