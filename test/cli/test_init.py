@@ -21,7 +21,7 @@ def test_the_yaml_is_shown_confirmed_written_and_checked(
     words = ["init", str(find_urdf("suralp.urdf")), "-o", str(output), "--bag", str(tmp_path / "bag")]
     monkeypatch.setattr("sys.stdin", StringIO())
     assert main(words) == 1
-    assert "give --yes" in capsys.readouterr().err and not output.exists()
+    assert "add --yes" in capsys.readouterr().err and not output.exists()
     assert main([*words, "--yes"]) == 0
     shown = capsys.readouterr().out
     assert output.read_text() in shown and "Newest of 500 estimates from bag" in shown.replace("\n", " ")
