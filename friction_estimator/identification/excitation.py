@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +20,7 @@ from friction_estimator.identification.excitation_trajectory import (
 )
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointTrajectory
+from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.rigid_body import base_parameters
 from friction_estimator.types import FloatArray
 
@@ -131,8 +131,6 @@ _RANDOM_MOTIONS = 60
 _SCHATTEN_ORDER = 8.0
 _SIGN_WIDTH = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that an optimiser sees its slope
 _DEFAULTS = ExcitationOptions()
-
-Progress = Callable[[float, float], None]
 
 
 def plan_excitation(

@@ -44,7 +44,9 @@ def test_noiseless_data_give_what_went_in(law):
     samples = motor_samples(law, PARAMETERS[law], DRIVE_INERTIA, OFFSET if shows else 0.0, columns=columns)
     found = fit_curve(make_law(law), samples, PLAIN)
     np.testing.assert_allclose(found.friction.values, PARAMETERS[law], atol=1e-8)
-    np.testing.assert_allclose(found.extra_parameters, [DRIVE_INERTIA, OFFSET][: len(columns)], atol=1e-8)
+    np.testing.assert_allclose(
+        list(found.extra_parameters.values()), [DRIVE_INERTIA, OFFSET][: len(columns)], atol=1e-8
+    )
 
 
 def test_an_offset_cannot_be_separated_from_dry_friction_of_each_direction():
@@ -133,7 +135,9 @@ def test_a_motor_turned_around_has_its_static_frictions_swapped():
     )
     one, other = (fitted("asymmetric_stribeck", signals) for signals in (samples, turned))
     np.testing.assert_allclose(other.friction.values, one.friction.values[[0, 1, 3, 2]], rtol=1e-6)
-    np.testing.assert_allclose(other.extra_parameters, one.extra_parameters * [1.0, -1.0], rtol=1e-6)
+    np.testing.assert_allclose(
+        [*other.extra_parameters.values()], [*one.extra_parameters.values()] * np.array([1.0, -1.0]), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("directions", [[1], [-1], [1, -1]])

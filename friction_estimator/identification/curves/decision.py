@@ -14,7 +14,7 @@ from friction_estimator.identification.curves.drive import DriveRecording, curve
 from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
 from friction_estimator.identification.curves.problem import OFFSET, Column, CurveSamples, curve_samples, time_rows
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
-from friction_estimator.identification.linear_problem import FOLDS, Prior, SolverOptions, folds_of
+from friction_estimator.identification.linear_problem import FOLDS, Prior, folds_of
 from friction_estimator.identification.recording.zero_phase import tried_cutoffs, usual_treatment, velocity_is_complete
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.scoring import FoldedProblem, NumberedRows, Scores, choose, compared, scores_of
@@ -201,11 +201,7 @@ def _comparable(problems: Sequence[NumberedRows]) -> list[int]:
 def _scores(problems: Sequence[NumberedRows], options: FrictionCurveOptions) -> list[Scores]:
     """Of all candidates, compared at the rows that they share."""
     largest = max(problems, key=lambda one: one.problem.y.size)
-    return compared(largest, zip(problems, problems, strict=True), _solver(options), options.folds)[0]
-
-
-def _solver(options: FrictionCurveOptions) -> SolverOptions:
-    return SolverOptions(robust=options.fit.robust, bounded=False)
+    return compared(largest, zip(problems, problems, strict=True), options.fit.solver, options.folds)[0]
 
 
 def choose_delay(motions: Sequence[Motion], source: CurveSource) -> tuple[float, str, tuple[Candidate, ...]]:
@@ -244,7 +240,7 @@ def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[Curve
     """The samples with the extra columns that predict friction better than none, one by one, and all candidates."""
     seen = (samples.used.extra_columns != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
-    made, solver = curve_rows(source.law, samples, 1.0), _solver(source.options)
+    made, solver = curve_rows(source.law, samples, 1.0), source.options.fit.solver
     first = made.problem.W.shape[1] - len(samples.columns)
     places = enumerate(samples.columns, start=first)
     optional = {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}

@@ -103,9 +103,10 @@ class CurveFit:
         return np.sqrt(np.diagonal(self.covariance))
 
     @property
-    def extra_parameters(self) -> FloatArray:
-        """Parameters (e,) of the extra columns."""
-        return self.values[len(self.law.parameters) :]
+    def extra_parameters(self) -> dict[str, float]:
+        """Parameters of the extra columns by name."""
+        first = len(self.law.parameters)
+        return dict(zip(self.names[first:], self.values[first:].tolist(), strict=True))
 
     @property
     def friction(self) -> JointLaw:
@@ -215,7 +216,7 @@ def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) 
         replace(samples, velocity=factor * samples.velocity) for factor in (1.0, -1.0, _CREEP_SHARE, -_CREEP_SHARE)
     ]
     effects = np.max([np.abs(gradient_of(fit.law, fit.values, one)).max(axis=0) for one in tried], axis=0)
-    roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * fit.extra_parameters.size]
+    roles = [*(parameter.role for parameter in fit.law.parameters), *[Role.OFFSET] * len(fit.extra_parameters)]
     linear = np.array([role is not Role.SHAPE for role in roles])
     small = linear & (fit.sigma * effects < _NEGLIGIBLE_EFFECT * samples.torque_rms)
     vague, top = (fit.sigma > VAGUE * np.abs(fit.values)) & ~small, f"|dq| < {samples.top_speed:.2g} rad/s"

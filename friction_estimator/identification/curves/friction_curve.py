@@ -150,15 +150,6 @@ class JointCurve:
     fit: CurveFit
     part: Part
 
-    @property
-    def extra_parameters(self) -> dict[str, float]:
-        """Parameters of the extra columns by name."""
-        return _extra_parameters(self.samples, self.fit)
-
-
-def _extra_parameters(samples: CurveSamples, fit: CurveFit) -> dict[str, float]:
-    return dict(zip((column.name for column in samples.columns), fit.extra_parameters.tolist(), strict=True))
-
 
 def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurve | str:
     """Velocity, lateness, extra columns and law of one joint, or the reason why it has none."""
@@ -207,7 +198,7 @@ def fitted_curve(
         treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
         law=law.name,
         values=tuple(fit.friction.values.tolist()),
-        extra_parameters=_extra_parameters(samples, fit),
+        extra_parameters=fit.extra_parameters,
         delay=delay,
         dead_zone=source.dead_zone(motions),
         max_sigma=options.max_sigma,

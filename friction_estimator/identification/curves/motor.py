@@ -265,7 +265,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
         raise InputError(f"{kind} of the motor {motor!r} is {drive[0]:g} in all samples: it must change")
     sigma = dict(zip(names, curve.fit.sigma[q:].tolist(), strict=True))
     gain, unit, size, found = (
-        curve.extra_parameters[DRIVE_GAIN],
+        curve.fit.extra_parameters[DRIVE_GAIN],
         recording.gain_column.unit,
         float(np.std(drive)),
         list[Finding](),
@@ -276,7 +276,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
             f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
             "with PWM = 0 while the joint is moved from outside, or give the known gain (--known-gain)"
         )
-    offsets = [curve.extra_parameters.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
+    offsets = [curve.fit.extra_parameters.get(one.name, 0.0) for one in (FREE_OFFSET, DRIVE_OFFSET)]
     spread = float(np.hypot(sigma.get(FREE_OFFSET.name, 0.0), sigma.get(DRIVE_OFFSET.name, 0.0)))
     apart = abs(offsets[1] - offsets[0])
     if (

@@ -279,20 +279,17 @@ BANDS = 10.0
 
 
 def signal_to_noise(signal: FloatArray) -> float:
-    """Standard deviation of a signal (N,) over that of its noise, one for noise alone, zero within a few steps.
-
-    Noise is what second differences show, which a motion that is sampled well has little of, and rounding.
-    """
-    bit = _last_bit(signal)
-    if np.ptp(signal) <= _STANDSTILL_BITS * bit:
+    """Standard deviation of a signal (N,) over that of its noise, one for noise alone, zero within a few steps."""
+    if np.ptp(signal) <= _STANDSTILL_BITS * _last_bit(signal):
         return 0.0
-    second = np.diff(signal, 2)
-    white = robust_std(second - np.median(second)) / np.sqrt(6.0)
-    return float(np.std(signal) / max(white, bit / np.sqrt(12.0), np.finfo(float).tiny))
+    return float(np.std(signal) / max(white_noise(signal), np.finfo(float).tiny))
 
 
 def white_noise(signal: FloatArray) -> float:
-    """Standard deviation of the white noise of a signal (N,), as fourth differences show it, and of its rounding."""
+    """Standard deviation of the white noise of a signal (N,), rounding included.
+
+    It is what fourth differences show, which a motion that is sampled well has little of.
+    """
     fourth, bit = np.diff(signal, 4), _last_bit(signal)
     return max(robust_std(fourth) / np.sqrt(70.0), bit / np.sqrt(12.0)) if fourth.size and np.isfinite(bit) else 0.0
 
