@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
-from friction_estimator.types import FloatArray, StateChange
+from friction_estimator.linear_algebra import bounded, cholesky, solve_lower
+from friction_estimator.records import allocate, buffer_of, record
+from friction_estimator.types import FloatArray, Matrix, StateChange, Vector
 
 if TYPE_CHECKING:
     from friction_estimator.estimation.kalman.limb_filter import LimbFilter
@@ -67,6 +70,78 @@ class Balance(NamedTuple):
     numbers: int
 
 
+@record
+class BlockBalance(NamedTuple):
+    """Balance of momentum over the windows of a block, so far.
+
+    Attributes
+    ----------
+    duration : (1,) [s]; negative while the block has not begun
+    columns : (m, size) impulse per unit of every state
+    impulse : (m,) of the forces, with the momentum at the start [N m s]
+    noise : (m, m) its covariance
+    """
+
+    duration: Vector
+    columns: Matrix
+    impulse: Vector
+    noise: Matrix
+
+
+@kernel
+def _begin_block(block: BlockBalance, window: LimbWindow) -> None:
+    """Begin a block at the end of a window."""
+    block.duration[0], block.columns[:] = 0.0, 0.0
+    block.impulse[:], block.noise[:] = window.momentum, window.momentum_covariance
+
+
+@kernel("[LimbWindow] [BlockBalance] V i8 i8 M")
+def add_window(
+    window: LimbWindow,
+    block: BlockBalance,
+    model_error_variance: FloatArray,
+    model_error: int,
+    law: int,
+    sums: FloatArray,
+) -> int:
+    """Add a window to its block, and a block that is complete to ``sums`` of :class:`LimbEvidence`; all in place.
+
+    Parameters
+    ----------
+    model_error_variance : (m,) of the motors [(N m)^2]
+    model_error, law : first states of these blocks
+
+    Returns
+    -------
+    How many numbers were added
+    """
+    T, G, m = window.duration, window.force_columns, window.force.size
+    if block.duration[0] < 0.0:
+        _begin_block(block, window)
+        return 0
+    block.duration[0] += T
+    for a in range(m):
+        block.impulse[a] += T * window.force[a]
+        for j in range(G.shape[1]):
+            block.columns[a, j] += T * G[a, j]
+        for b in range(m):
+            block.noise[a, b] += T * T * window.force_variance[a, b]
+    if block.duration[0] < CORRELATION_TIME - 0.5 * T:
+        return 0
+    R, rows = block.noise + window.momentum_covariance, np.empty((m, G.shape[1] - law + 1))
+    rows[:, :-1], rows[:, -1] = block.columns[:, law:], block.impulse - window.momentum
+    for a in range(m):
+        for b in range(m):
+            for c in range(model_error, model_error + m):
+                R[a, b] += block.columns[a, c] * model_error_variance[c - model_error] * block.columns[b, c]
+    _begin_block(block, window)
+    solve_lower(cholesky(R)[0], rows)
+    if not bounded(rows):
+        return 0
+    sums += rows.T @ rows
+    return m
+
+
 class LimbEvidence:
     """Normal equations ``sum [G y]^T R^-1 [G y]`` of the balance of momentum over blocks of windows.
 
@@ -81,6 +156,8 @@ class LimbEvidence:
         self._layout, self._states = layout, slice(layout.first.law, layout.size)
         self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
+        m = layout.limb.joints.size
+        self._buffer, self._block = allocate(BlockBalance, 1, (m, layout.size), m, (m, m))
         self.begin_second()
         self.interrupt()
 
@@ -91,33 +168,14 @@ class LimbEvidence:
 
     def interrupt(self) -> None:
         """The next window does not follow the one before."""
-        self._duration = -1.0
+        self._block.duration[0] = -1.0
 
-    def add(self, window: LimbWindow, model_error_variance: FloatArray) -> None:
-        """Use a window; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
-        T = window.duration
-        if self._duration < 0.0:
-            self._begin(window)
-            return
-        self._duration += T
-        self._columns += T * window.force_columns
-        self._impulse += T * window.force
-        self._noise += T * T * window.force_variance
-        if self._duration < CORRELATION_TIME - 0.5 * T:
-            return
-        friction = self._columns[:, self._layout["model_error"]]
-        R = self._noise + window.momentum_covariance + (friction * model_error_variance) @ friction.T
-        row = np.column_stack((self._columns[:, self._states], self._impulse - window.momentum))
-        products = row.T @ np.linalg.solve(R, row)
-        if np.isfinite(products).all():
-            self._sums[-1] += products
-            self._counts[-1] += len(row)
-        self._begin(window)
-
-    def _begin(self, window: LimbWindow) -> None:
-        """Begin a block at the end of a window."""
-        self._duration, self._columns = 0.0, np.zeros_like(window.force_columns)
-        self._impulse, self._noise = window.momentum.copy(), window.momentum_covariance.copy()
+    def add(self, window: LimbWindow | FloatArray, model_error_variance: FloatArray) -> None:
+        """Use a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
+        first = self._layout.first
+        self._counts[-1] += add_window(
+            buffer_of(window), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
+        )
 
     def balance(self, state: FloatArray, covariance: FloatArray, seconds: int) -> Balance:
         """Integrate the states out, which were known before: (size,), (size, size), over the newest seconds.

@@ -260,7 +260,7 @@ class LimbFilter:
         if math.isnan(distance):
             self.evidence.interrupt()
             return False
-        self.evidence.add(window, self.memory.model_error_variance + self.now.stick_variance)
+        self.evidence.add(buffer, self.memory.model_error_variance + self.now.stick_variance)
         if distance <= gate:
             self._impacts.clear()
         else:
