@@ -166,8 +166,8 @@ class Template:
 
     def serialize(self, stamp_ns: int, *values: FloatArray) -> bytes:
         """Bytes of a message with this stamp [ns]; the arrays fill its numbers in the order of the fields."""
-        for numbers, value in zip(self._numbers, values):  # noqa: B905 - strict would double the time of a short message
-            numbers[:] = value if value.ndim == 1 else value.reshape(-1)
+        for index, value in enumerate(values):
+            self._numbers[index][:] = value if value.ndim == 1 else value.reshape(-1)
         seconds, nanoseconds = divmod(stamp_ns, NANOSECONDS)
         for offset in self._stamps:
             _STAMP.pack_into(self.buffer, offset, seconds, nanoseconds)
