@@ -158,18 +158,7 @@ _CHANGED = frozenset({When.SAMPLE, When.CHANGE})
 _SLOW = frozenset({When.SAMPLE, When.CHANGE, When.SLOW})
 _ALL = frozenset(When)
 
-_SCALARS = {
-    topics.MEASURED: attrgetter("measured"),
-    topics.VALID: attrgetter("valid"),
-    topics.MODEL: attrgetter("model"),
-    topics.COULOMB: attrgetter("law.coulomb"),
-    topics.VISCOUS: attrgetter("law.viscous"),
-    topics.COULOMB_SIGMA: attrgetter("law.coulomb_sigma"),
-    topics.VISCOUS_SIGMA: attrgetter("law.viscous_sigma"),
-    topics.EXTERNAL_TORQUE: attrgetter("external_torque"),
-    topics.EXTERNAL_TORQUE_SIGMA: attrgetter("external_torque_sigma"),
-}
-"""Values of a :class:`FrictionEstimate` that are published as the effort on a topic."""
+_SCALARS = {topic: attrgetter(field) for field, topic in topics.SCALARS.items()}
 
 
 class OutputMessages:

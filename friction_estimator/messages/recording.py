@@ -16,6 +16,7 @@ from friction_estimator.errors import BagError, ConfigError
 from friction_estimator.laws import JointLaws, laws_of_joints
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
+from friction_estimator.messages.topics import When
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
@@ -94,10 +95,10 @@ class RunDescription:
 
 
 _SLOW = {
-    "model": topics.MODEL, "coulomb": topics.COULOMB, "viscous": topics.VISCOUS,
-    "coulomb_sigma": topics.COULOMB_SIGMA, "viscous_sigma": topics.VISCOUS_SIGMA,
-    "external_torque": topics.EXTERNAL_TORQUE,
-}  # fmt: skip
+    field.removeprefix("law."): topic
+    for field, topic in topics.SCALARS.items()
+    if topic.when is When.SLOW and topic is not topics.EXTERNAL_TORQUE_SIGMA
+}
 """Topics by the attribute of a :class:`Recording` that has their series."""
 _PHASES = (topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE)
 RECORDED = (

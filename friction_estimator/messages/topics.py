@@ -102,10 +102,20 @@ FRICTION_MARKERS = Topic(
     "joint_friction/markers", MARKERS, When.DISPLAY, "rviz: one coloured arc a joint, with the friction torque"
 )
 
-OUTPUTS = (
-    FRICTION, SIGMA, MEASURED, VALID, MODEL, COULOMB, VISCOUS, COULOMB_SIGMA, VISCOUS_SIGMA, EXTERNAL_TORQUE,
-    EXTERNAL_TORQUE_SIGMA, BASE_STATE, CONTACT_PHASE, FRICTION_MARKERS,
-)  # fmt: skip
+SCALARS = {
+    "sigma": SIGMA,
+    "measured": MEASURED,
+    "valid": VALID,
+    "model": MODEL,
+    "law.coulomb": COULOMB,
+    "law.viscous": VISCOUS,
+    "law.coulomb_sigma": COULOMB_SIGMA,
+    "law.viscous_sigma": VISCOUS_SIGMA,
+    "external_torque": EXTERNAL_TORQUE,
+    "external_torque_sigma": EXTERNAL_TORQUE_SIGMA,
+}
+"""Topics whose efforts are a field of :class:`FrictionEstimate`, by that field."""
+OUTPUTS = (FRICTION, *SCALARS.values(), BASE_STATE, CONTACT_PHASE, FRICTION_MARKERS)
 """Topics of the estimator. ``/diagnostics`` is published by the node and not in this table."""
 
 OF_BASE = (BASE_STATE, CONTACT_PHASE)

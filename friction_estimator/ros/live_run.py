@@ -54,10 +54,7 @@ _TRUTH_KEPT = 2000
 """Kept messages of the true friction: more than the simulator can be ahead of the estimator."""
 
 
-_EFFORTS = {
-    "friction": topics.FRICTION, "sigma": topics.SIGMA, "coulomb": topics.COULOMB, "viscous": topics.VISCOUS,
-    "measured": topics.MEASURED,
-}  # fmt: skip
+_EFFORTS = {field.removeprefix("law."): topic for field, topic in topics.SCALARS.items() if topic in _SHOWN}
 """Topics of the attributes of :class:`LiveState` that are the newest ``effort``."""
 
 
@@ -155,6 +152,7 @@ class LiveTopics:
             base_position=base_position,
             base_quaternion=base_quaternion,
             truth=self._truth_at_estimate(names),
+            friction=joint_field(friction, "effort", names),
             **{
                 name: joint_field(self._message(topic.name, JointState), "effort", names)
                 for name, topic in _EFFORTS.items()
