@@ -12,7 +12,7 @@ import pinocchio as pin
 
 from friction_estimator.errors import InputError, RobotModelError, choices
 from friction_estimator.identification.joint_log import EXTERNAL, ExternalWrench, JointLog, Payload
-from friction_estimator.robot.urdf import checked_urdf, doubts
+from friction_estimator.robot.urdf import checked_urdf, urdf_warnings
 from friction_estimator.types import GRAVITY, FloatArray
 
 
@@ -106,7 +106,7 @@ class FixedBaseModel:
 
     def __init__(self, urdf_xml: str, joint_names: Sequence[str]) -> None:
         urdf_xml = checked_urdf(urdf_xml)
-        self.warnings = doubts(urdf_xml)
+        self.warnings = urdf_warnings(urdf_xml)
         try:
             self._model = pin.buildModelFromXML(urdf_xml)
         except ValueError as error:

@@ -134,14 +134,8 @@ class CdrWriter:
 
     def zeros(self, count: int) -> None:
         """Append ``float64`` numbers without their count."""
-        if count:
-            self.slots.append((self._align(8), count))
-            self.buffer += bytes(8 * count)
-
-    def sequence(self, count: int) -> None:
-        """Append a ``float64[]`` of zeros."""
-        self.pack("I", 4, count)
-        self.zeros(count)
+        self.slots.append((self._align(8) if count else len(self.buffer), count))
+        self.buffer += bytes(8 * count)
 
     def _align(self, size: int) -> int:
         self.buffer += bytes(-(len(self.buffer) - BODY) % size)
@@ -189,7 +183,9 @@ class JointStateTemplate(Template):
         writer.header(frame_id)
         writer.strings(joint_names)
         for given in (with_state, with_state, True):
-            writer.sequence(len(joint_names) * given)
+            writer.pack("I", 4, len(joint_names) * given)
+            if given:
+                writer.zeros(len(joint_names))
         super().__init__(writer)
 
 

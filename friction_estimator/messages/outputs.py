@@ -131,7 +131,8 @@ def _write_marker(
     writer.pack("iI", 4, 0, 0)  # it never expires
     writer.pack("B", 1, True)
     writer.pack("I", 4, points)
-    writer.zeros(3 * points)
+    if points:
+        writer.zeros(3 * points)
     writer.pack("I", 4, 0)  # no colours of single points
     writer.string("")  # no texture: its source, then an empty CompressedImage and coordinates
     writer.pack("iI", 4, 0, 0)

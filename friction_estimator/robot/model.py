@@ -29,7 +29,7 @@ from friction_estimator.robot.dynamics import (
     velocity_seen_from_imu,
 )
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import checked_urdf, doubts, mimics
+from friction_estimator.robot.urdf import checked_urdf, mimics, urdf_warnings
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
 
 POSITION_MARGIN = 2.0 * math.pi
@@ -75,7 +75,7 @@ class RobotModel:
         urdf_xml = checked_urdf(urdf_xml)
         self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
-        self.warnings = (*doubts(urdf_xml), *massless(self._model, first_joint))
+        self.warnings = (*urdf_warnings(urdf_xml), *massless(self._model, first_joint))
         if (followers := sorted(mimics(urdf_xml))) and not config.robot.joints:
             text = f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}"
             self.warnings = (*self.warnings, text)

@@ -278,17 +278,17 @@ _NEGLIGIBLE = 1e-4
 """A contradiction smaller than this is not reported: at 100 rad/s^2 it is 0.01 N m [kg m^2]."""
 
 
-def doubts(urdf_xml: str) -> tuple[str, ...]:
+def urdf_warnings(urdf_xml: str) -> tuple[str, ...]:
     """What a checked URDF has that is hardly true, one sentence for each kind, which names the links."""
     found: dict[str, list[str]] = {}
     for link in ElementTree.fromstring(urdf_xml).findall("link"):
         inertial = link.find("inertial")
-        for doubt in () if inertial is None else _doubts_of(inertial):
-            found.setdefault(doubt, []).append(link.get("name", ""))
-    return tuple(f"{doubt}: {', '.join(names)}; check <inertial> in the URDF" for doubt, names in found.items())
+        for warning in () if inertial is None else _warnings_of(inertial):
+            found.setdefault(warning, []).append(link.get("name", ""))
+    return tuple(f"{warning}: {', '.join(names)}; check <inertial> in the URDF" for warning, names in found.items())
 
 
-def _doubts_of(inertial: Element) -> Iterator[str]:
+def _warnings_of(inertial: Element) -> Iterator[str]:
     kilograms, inertia = mass_and_inertia(inertial)
     if kilograms > _HEAVY:
         yield f"links of more than {_HEAVY:g} kg"

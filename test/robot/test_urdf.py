@@ -13,7 +13,7 @@ from friction_estimator.errors import RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import package_share, share_directory
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.urdf import MAX_LINKS, checked_urdf, doubts
+from friction_estimator.robot.urdf import MAX_LINKS, checked_urdf, urdf_warnings
 
 INERTIAL = (
     '<inertial><origin xyz="0 0 0.1" rpy="0 0 0"/><mass value="2"/>'
@@ -158,7 +158,7 @@ def test_no_robot_that_people_use_is_refused() -> None:
     files = [path for folder in folders for path in sorted(Path(folder).rglob("*.urdf"))]
     assert len(files) > 50
     texts = {path.name: text for path in files if "<link" in (text := path.read_text())}
-    doubted = [name for name, text in texts.items() if doubts(checked_urdf(text))]
+    doubted = [name for name, text in texts.items() if urdf_warnings(checked_urdf(text))]
     assert len(doubted) < len(files) / 10, doubted
     assert not {"suralp.urdf", "talos_reduced.urdf", "solo12.urdf", "g1_29dof_rev_1_0.urdf"} & set(doubted)
 
