@@ -66,6 +66,11 @@ def write(path: Path, columns: Columns) -> Path:
     return path
 
 
+def warnings(err: str) -> str:
+    """What stderr has besides lines of progress, which a slow machine prints."""
+    return re.sub(r"^.*: \d+ %\n", "", err, flags=re.MULTILINE)
+
+
 @pytest.fixture
 def log(recorded: Columns, tmp_path: Path) -> Path:
     return write(tmp_path / "arm.csv", recorded)
@@ -77,7 +82,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
     params = tmp_path / "params.yaml"
     assert main(["identify", str(log), "-o", str(params), "--robot", str(urdf)]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert warnings(err) == ""
     saved = load_identification(params)
     values, sigma = saved.friction.values, np.sqrt(np.diagonal(saved.friction.covariance, axis1=1, axis2=2))
     truth = np.column_stack([COULOMB, VISCOUS])
@@ -176,7 +181,7 @@ def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.Capt
     log = write(tmp_path / "data.csv", {"time": time, "position": q, "velocity": v, "torque": torque})
     params = tmp_path / "p.yaml"
     assert main(["identify", str(log), "-o", str(params), "--robot", str(pendulum)]) == 0
-    assert capsys.readouterr().err == ""
+    assert warnings(capsys.readouterr().err) == ""
     np.testing.assert_allclose(load_parameters(params).values[0, :2], [0.4, 0.1], atol=0.02)
 
 
@@ -217,7 +222,7 @@ def test_measured_friction_gives_a_curve_and_other_options_are_refused(
     command = ["identify", "--overwrite", str(log), "-o", str(params)]
     assert main([*command, "--law", "tanh_stribeck", "--law", "elbow=coulomb_viscous"]) == 0
     out, err = capsys.readouterr()
-    assert err == "" and "method friction_curve: measured friction torque is in the data" in out
+    assert warnings(err) == "" and "method friction_curve: measured friction torque is in the data" in out
     assert "approximates the curve of tanh_stribeck by the linear law of the joint" in out
     assert "for the other joints identifier.joint_laws must name coulomb_viscous" in out
     parameters = load_parameters(params)
