@@ -222,7 +222,7 @@ class Pipeline:
         return self.estimate(frame, sensed, friction)
 
     def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
-        """What leaves the pipeline."""
+        """Estimate of a frame: friction of the joints, with the readings and the base state of the same frame."""
         return FrictionEstimate(
             *_fields_of(friction),
             stamp_ns=frame.stamp_ns,

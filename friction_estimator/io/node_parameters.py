@@ -71,7 +71,7 @@ ESTIMATOR_FIELDS = (
     ),
     _text(
         "external_torque_source",
-        "Source of the external torque: mob_net, kalman (the observer), or fused (both). It needs mob_net_model.",
+        "External torque with a mob_net_model is that of: mob_net, kalman (the observer), or fused (both).",
         "mob_net",
         ("mob_net", "kalman", "fused"),
     ),

@@ -185,7 +185,10 @@ def _check_bounds(joint: str, law: FrictionLaw, values: FloatArray, covariance: 
 def _check_covariance(joint: str, covariance: FloatArray) -> None:
     variance = np.diagonal(covariance)
     if variance.min() < 0.0:
-        raise ConfigError(f"'covariance' of the joint {joint!r} has a negative variance on its diagonal")
+        raise ConfigError(
+            f"'covariance' of the joint {joint!r} has a negative variance on its diagonal: save the parameters "
+            "anew, or leave the joint out"
+        )
     if (largest := np.abs(covariance).max()) > LARGEST_VALUE**2:
         raise ConfigError(
             f"'covariance' of the joint {joint!r} holds {largest:g}; it cannot be above {LARGEST_VALUE**2:g}"

@@ -309,7 +309,7 @@ class LimbBank:
         return delay
 
     def publish_estimates(self) -> None:
-        """Let all limbs' newest estimates count."""
+        """Let frames use the newest estimates of all limbs."""
         self.estimates = self._next
         self.buffer: FloatArray = self._next_buffer
 

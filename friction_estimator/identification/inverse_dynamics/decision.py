@@ -192,7 +192,10 @@ def _sources(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple
     if options.velocity not in VELOCITIES:
         raise ConfigError(f"velocity is {options.velocity!r}, expected one of {choices(VELOCITIES)}")
     if options.velocity == MEASURED and not complete:
-        raise InputError("the measured velocity is wanted, and it was not recorded of every joint at every sample")
+        raise InputError(
+            "the measured velocity is wanted, and some joints have none at some samples: record it for every joint, or "
+            "leave out the option velocity"
+        )
     return (options.velocity == MEASURED,)
 
 

@@ -172,7 +172,9 @@ def _options_of(options: InverseDynamicsOptions, joints: Sequence[str]) -> Inver
 def _refuse_unused(options: InverseDynamicsOptions, logs: Sequence[JointLog]) -> None:
     """Refuse options that need something which is not there."""
     if options.body.payload_scale and all(log.payload is None for log in logs):
-        raise ConfigError("payload_scale needs a payload: the body that the robot carried, up to its mass")
+        raise ConfigError(
+            "payload_scale needs a payload: name the body that the robot carried, up to its mass (option payload)"
+        )
     if options.stribeck_velocity is not None and options.law != LOAD_VELOCITY.name:
         raise ConfigError(
             f"stribeck_velocity is for the law {LOAD_VELOCITY.name!r} of this method, not for {options.law!r}"

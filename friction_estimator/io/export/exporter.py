@@ -133,7 +133,7 @@ def reductions(joints: Iterable[ExportedFriction]) -> tuple[str, ...]:
 
 
 def unseen_joints(identification: Identification) -> tuple[str, ...]:
-    """Joints that recordings of an identification show no friction of; it is unknown, not zero."""
+    """Joints whose friction an identification could not find, because they did not move: it is unknown, not zero."""
     friction = identification.friction
     if not identification.provenance.method:
         return ()
