@@ -102,7 +102,7 @@ class FrictionSamples:
 
     @property
     def shown(self) -> slice:
-        """Samples that a figure shows."""
+        """Every k-th sample, so that a figure draws at most about 2,000."""
         return slice(None, None, max(1, self.velocity.size // _FIGURE_SAMPLES))
 
     def thinned(self, sigma: FloatArray) -> FrictionSamples:

@@ -250,7 +250,7 @@ def _check_tree(links: list[str], joints: list[Element]) -> None:
 
 
 def end_of(joint: Element, which: str) -> str:
-    """Link at the end ``parent`` or ``child`` of a joint."""
+    """Name of the link that the element ``parent`` or ``child`` of a joint gives; empty where there is none."""
     end = joint.find(which)
     return "" if end is None else end.get("link", "")
 
