@@ -107,17 +107,26 @@ def test_a_limb_that_is_pushed_all_the_time_is_reported(walk):
     assert "l_knee" in pushed and not any(joint.startswith("r_") for joint in pushed)
 
 
-def test_a_flipped_torque_is_named(walk):
-    """The left knee's torque has the wrong sign."""
+def with_flipped_knee(walk):
+    """The walk whose torque of the left knee has the wrong sign."""
     sign = np.where(np.arange(12) == 3, -1.0, 1.0)
+    return [replace(one, joints=replace(one.joints, effort=one.joints.effort * sign)) for one in walk]
 
-    def flipped(sample: SimulationSample) -> SimulationSample:
-        return replace(sample, joints=replace(sample.joints, effort=sample.joints.effort * sign))
 
-    estimator = watched([flipped(sample) for sample in walk], config())
+def test_a_flipped_torque_is_named(walk):
+    estimator = watched(with_flipped_knee(walk), config())
     assert any("l_knee" in finding and "opposite sign" in finding for finding in estimator.health.findings)
     wrong = {one.joint for one in estimator.diagnose() if one.problems}
     assert "l_knee" in wrong and not any(joint.startswith("r_") for joint in wrong)
+
+
+def test_a_flipped_torque_drives(walk):
+    """Foot-base sensor estimation shows it; the Kalman observer takes most of such a torque for pushes."""
+    estimator = watched(with_flipped_knee(walk), config(observer="fbse"))
+    assert estimator.joint_names[3] == "l_knee"
+    assert "l_knee" in joints_with(estimator, "passivity")
+    assert not any(joint.startswith("r_") for joint in joints_with(estimator, "passivity"))
+    assert any("check the sign" in text and "l_knee" in text for text in advice(estimator.diagnose()))
 
 
 def test_a_biased_foot_is_calibration_of_its_leg(walk):

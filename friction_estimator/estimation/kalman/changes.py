@@ -62,7 +62,15 @@ _SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "a
 
 
 class Balance(NamedTuple):
-    """Information (n, n) and product (n,) of changes of the states, and weighted square of so many numbers."""
+    """What the newest seconds show of a change of the n states of law and calibration.
+
+    Attributes
+    ----------
+    information : (n, n) matrix J of :meth:`LimbEvidence.balance`
+    product : (n,) vector d
+    square : sum Q of the squared residuals, each over its variance
+    numbers : how many residuals N are in that sum
+    """
 
     information: FloatArray
     product: FloatArray

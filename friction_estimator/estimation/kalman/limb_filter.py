@@ -125,7 +125,6 @@ class LimbFilter:
         self.state, self.covariance = self.memory.state, self.memory.covariance
         window_buffer, self.window = allocate(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
         self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
-        self.running, self._is_first, self._impacts = False, True, ImpactDetector(m)
         self.evidence = LimbEvidence(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
         self._checkpoint_time = math.nan
@@ -184,6 +183,16 @@ class LimbFilter:
             return f"goes back to what it had learned up to {_CHECKPOINT_PERIOD:g} s before"
         return "starts anew from its prior"
 
+    def reset(self) -> None:
+        """Momentum and model error are unknown again; law and calibration stay."""
+        self.running = False
+        self.evidence.interrupt()
+        self._impacts = ImpactDetector(self._joints)
+        self._is_first = True
+        self.now.nis[:], self.now.stick_variance[:] = np.nan, 0.0
+        self._clear(self._head)
+        self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
+
     def take_over(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Use law and calibration of another filter of the limb, and what it has found of the model error.
 
@@ -212,16 +221,6 @@ class LimbFilter:
         for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
             mine[:] = known
         self.windows = other.windows
-
-    def reset(self) -> None:
-        """Momentum and model error are unknown again; law and calibration stay."""
-        self.running = False
-        self.evidence.interrupt()
-        self._impacts = ImpactDetector(self._joints)
-        self._is_first = True
-        self.now.nis[:], self.now.stick_variance[:] = np.nan, 0.0
-        self._clear(self._head)
-        self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
         """Start, or continue after a window that was not used, at a measured momentum (m,), (m, m)."""

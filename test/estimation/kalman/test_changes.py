@@ -26,7 +26,7 @@ NAMES = (("hip", "knee"), ("sole",))
 
 
 def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
-    """Comparison of a limb whose true state is changed after ten seconds, and every so many seconds from then on."""
+    """Comparison of one limb: ten seconds without a change, then each change in turn, followed by some seconds."""
     limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **NOISY)
     comparison = ChangeComparison([limb_filter], *NAMES)
