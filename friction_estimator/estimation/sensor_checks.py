@@ -30,15 +30,7 @@ from friction_estimator.estimation.sensor_evidence import (
 )
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import (
-    GRAVITY,
-    BoolArray,
-    Dynamics,
-    FloatArray,
-    IntArray,
-    SensorCalibration,
-    SensorFrame,
-)
+from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, IntArray, SensorCalibration, SensorFrame
 
 LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the

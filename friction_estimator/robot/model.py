@@ -185,11 +185,7 @@ class RobotModel:
         return link_error_columns(regressor[self.base_dofs :], self._link_errors)
 
     def position_error_columns(
-        self,
-        dynamics: Dynamics,
-        angular_acceleration: FloatArray,
-        joint_acceleration: FloatArray,
-        wrenches: FloatArray,
+        self, dynamics: Dynamics, angular_acceleration: FloatArray, joint_acceleration: FloatArray, wrenches: FloatArray
     ) -> FloatArray:
         """Torque that errors of the joint positions, reading minus truth, add to every joint.
 

@@ -219,12 +219,7 @@ class ChangeComparison:
     found : most likely change; None where none is likely
     """
 
-    def __init__(
-        self,
-        filters: Sequence[LimbFilter],
-        joint_names: Sequence[str],
-        foot_names: Sequence[str],
-    ) -> None:
+    def __init__(self, filters: Sequence[LimbFilter], joint_names: Sequence[str], foot_names: Sequence[str]) -> None:
         self._filters = filters
         self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
         self._second = 0.0

@@ -11,13 +11,11 @@ corrects them, later and by less.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
-
-import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.records import record
-from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction, Vector
+from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
+from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
+from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction
 
 _MAX_OVER_LAW, _MAX_SIGMAS = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
@@ -31,98 +29,85 @@ CORRECTION_THRESHOLD = 0.2
 """Friction whose standard deviation from the velocity is below this is not corrected [N m]: the method is noisier."""
 
 
-@record
-class Correctable(NamedTuple):
-    """An estimate that the friction of the instant may correct; every field (n,).
-
-    Attributes
-    ----------
-    friction : the estimate, corrected in place [N m]
-    velocity_variance : part of its variance from the uncertain velocity, in place; zero: nothing shall be corrected
-    other_variance : the other part [(N m)^2]
-    calibration_torque, calibration_variance : torque that the other errors of model and sensors make [N m], [(N m)^2]
-    dry_friction : largest friction that may hold the joint [N m]
-    """
-
-    friction: Vector
-    velocity_variance: Vector
-    other_variance: Vector
-    calibration_torque: Vector
-    calibration_variance: Vector
-    dry_friction: Vector
-
-
-@kernel("(Correctable) V V B V")
-def weigh_measurement(
-    estimate: Correctable, measured: FloatArray, sigma: FloatArray, known: BoolArray, velocity: FloatArray
-) -> None:
-    """Weigh the estimate against the friction of the instant where that is known and can be friction, in place.
+@kernel
+def _weigh_measurement(
+    now: FrameFriction, joint: int, unsure: float, torque: float, variance: float, largest: float, velocity: float
+) -> tuple[float, float]:
+    """Friction of a joint, and what is left of its variance ``unsure`` from the velocity, by a measurement.
 
     A slow joint that dry friction holds back may reverse from one reading to the next: an estimate far outside of the
     measurement then has the wrong sign, however sure the filtered velocity is, and the measurement holds.
 
     Parameters
     ----------
-    measured, sigma, known : of :class:`~friction_estimator.types.MeasuredFriction`
-    velocity : (n,) of the joints by the filter [rad/s]
+    torque, variance : measured [N m], [(N m)^2]
+    largest : torque that may be friction [N m]
+    velocity : of the joint by the filter [rad/s]
     """
-    friction, velocity_variance = estimate.friction, estimate.velocity_variance
-    for joint in range(friction.size):
-        if known[joint] and math.isfinite(measured[joint] * sigma[joint]):
-            variance = sigma[joint] ** 2 + estimate.calibration_variance[joint]
-            torque = measured[joint] - estimate.calibration_torque[joint]
-            largest = _MAX_OVER_LAW * max(abs(friction[joint]), estimate.dry_friction[joint])
-            if abs(torque) < largest + _MAX_SIGMAS * math.sqrt(variance):
-                square, slow = (torque - friction[joint]) ** 2, 1.0 / (1.0 + (velocity[joint] / _REVERSING_SPEED) ** 4)
-                total = velocity_variance[joint] + estimate.other_variance[joint] + variance
-                if velocity_variance[joint] > 0.0 and square > _MAX_SIGMAS**2 * total:
-                    velocity_variance[joint] = max(velocity_variance[joint], slow * square)
-                gain = velocity_variance[joint] / (velocity_variance[joint] + variance)
-                friction[joint] += gain * (torque - friction[joint])
-                velocity_variance[joint] *= 1.0 - gain
+    friction = now.friction[joint]
+    if not abs(torque) < largest + _MAX_SIGMAS * math.sqrt(variance):
+        return friction, unsure
+    square, slow = (torque - friction) ** 2, 1.0 / (1.0 + (velocity / _REVERSING_SPEED) ** 4)
+    if unsure > 0.0 and square > _MAX_SIGMAS**2 * (unsure + now.variance[joint] + variance):
+        unsure = max(unsure, slow * square)
+    gain = unsure / (unsure + variance)
+    return friction + gain * (torque - friction), unsure * (1.0 - gain)
 
 
-@kernel("(Correctable) B M M")
-def weigh_residual(estimate: Correctable, measured: BoolArray, external: FloatArray, noise: FloatArray) -> None:
-    """Weigh the estimate against the torque that a momentum observer does not explain with it, in place.
+@kernel
+def _weigh_residual(
+    now: FrameFriction, joint: int, unsure: float, unmodelled: float, largest: float
+) -> tuple[float, float]:
+    """The same by the torque that the momentum observer does not explain with the estimate.
 
-    Parameters
-    ----------
-    measured : (n,) joints that foot-base sensor estimation has measured: it needs no momentum, and no low-pass
-    external, noise : (2, n) torque that the estimate leaves to be explained, behind the slow and the fast low-pass of
-        the observer [N m], and the variance that the readings make in it; NaN: unknown. The better one counts
+    The better one of its low-passes counts, by the noise of the readings and what the low-pass misses.
     """
-    friction, velocity_variance = estimate.friction, estimate.velocity_variance
-    for joint in range(friction.size):
-        unsure = velocity_variance[joint]
-        slow, fast = noise[0, joint] + _LAG_PARTS[0] * unsure, noise[1, joint] + _LAG_PARTS[1] * unsure
-        variance, unexplained = (fast, external[1, joint]) if fast < slow else (slow, external[0, joint])
-        if unsure > CORRECTION_THRESHOLD**2 and not measured[joint] and math.isfinite(variance * unexplained):
-            largest = _MAX_OVER_LAW * max(abs(friction[joint]), estimate.dry_friction[joint])
-            if abs(friction[joint] - unexplained) < largest + _MAX_SIGMAS * math.sqrt(variance):
-                gain = unsure / (unsure + variance)
-                friction[joint] -= gain * unexplained
-                velocity_variance[joint] *= 1.0 - gain
+    friction = now.friction[joint]
+    slow = now.slow_noise[joint] + unmodelled + _LAG_PARTS[0] * unsure
+    fast = now.fast_noise[joint] + unmodelled + _LAG_PARTS[1] * unsure
+    variance, unexplained = (fast, now.fast[joint]) if fast < slow else (slow, now.slow[joint])
+    unexplained += now.model_error[joint]
+    is_friction = abs(friction - unexplained) < largest + _MAX_SIGMAS * math.sqrt(variance)
+    if not (math.isfinite(variance * unexplained) and is_friction):
+        return friction, unsure
+    gain = unsure / (unsure + variance)
+    return friction - gain * unexplained, unsure * (1.0 - gain)
 
 
+@kernel("M [LimbEstimates] V (MeasuredFriction) B V V")
 def correct_by_measurements(
-    estimate: Correctable,
-    measured: MeasuredFriction | None,
+    rows: FloatArray,
+    estimates: LimbEstimates,
+    dry_friction: FloatArray,
+    measured: MeasuredFriction,
     transition: BoolArray,
-    residual: tuple[FloatArray, FloatArray],
+    unmodelled: FloatArray,
     velocity: FloatArray,
 ) -> None:
-    """Weigh an estimate against the friction of the instant, in place.
+    """Weigh friction and sigma against the friction of the instant, in place, where their velocity is uncertain.
+
+    Foot-base sensor estimation needs no momentum, and no low-pass; the momentum observer counts elsewhere.
 
     Parameters
     ----------
-    measured : by foot-base sensor estimation; None for a robot without feet, or with a fixed base
+    rows : of :class:`FrameFriction`
+    dry_friction : (n,) largest friction that may hold the joints [N m]
+    measured : by foot-base sensor estimation, nothing for a robot without feet, or with a fixed base
     transition : (n,) joints whose foot lands or lifts off
-    residual : external torque and noise, see :func:`weigh_residual`
+    unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     velocity : (n,) of the joints by the filter [rad/s]
     """
-    standing = np.zeros(transition.size, dtype=bool)
-    if measured is not None:
-        standing = measured.available & ~transition
-        weigh_measurement(*estimate, measured.friction, measured.sigma, standing, velocity)
-    weigh_residual(*estimate, standing, *residual)
+    now = frame_friction(rows)
+    for joint in range(velocity.size):
+        friction, left, unsure = now.friction[joint], now.correctable[joint], now.correctable[joint]
+        largest = _MAX_OVER_LAW * max(abs(friction), dry_friction[joint])
+        if measured.available[joint] and not transition[joint]:
+            if math.isfinite(measured.friction[joint] * measured.sigma[joint]):
+                variance = measured.sigma[joint] ** 2 + estimates.calibration_variance[joint]
+                calibration = estimates.calibration_without_wrenches[joint] - estimates.one_sided[joint]
+                torque = measured.friction[joint] - calibration
+                friction, left = _weigh_measurement(now, joint, unsure, torque, variance, largest, velocity[joint])
+        elif unsure > CORRECTION_THRESHOLD**2:
+            friction, left = _weigh_residual(now, joint, unsure, unmodelled[joint], largest)
+        by_velocity = left if unsure > 0.0 else now.velocity_variance[joint]
+        now.friction[joint], now.sigma[joint] = friction, math.sqrt(now.variance[joint] + by_velocity)

@@ -16,12 +16,10 @@ import numpy as np
 from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import SIGMA_RATE
 from friction_estimator.estimation.kalman.joint_friction import (
     BEYOND_NOISE,
     FrameFriction,
     LawMemory,
-    LawNow,
     combine_law_and_model_error,
     frame_friction,
     law_at_motion,
@@ -39,7 +37,7 @@ from friction_estimator.estimation.observers.momentum import (
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.records import Blank, allocate, pack, packed, record
+from friction_estimator.records import Blank, pack, packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -63,8 +61,6 @@ PUSH_SETTLING = 0.03
 GAINS = 40.0, 120.0
 """Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
 from one direction to the other within 50 ms."""
-_VARIANCE_PERIOD = 1.0 / SIGMA_RATE
-"""Interval at which the variances of the observer are computed [s]."""
 _DIFFERENTIATED_PART = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
 
@@ -127,7 +123,6 @@ def step_disturbance(
     inputs: Inputs,
     table: ResidualTable,
     velocity: FloatArray,
-    law: LawNow,
     estimates: LimbEstimates,
     memory: DisturbanceMemory,
     out: FrameFriction,
@@ -141,6 +136,7 @@ def step_disturbance(
     ----------
     inputs : with calibrated wrenches
     velocity : (n,) of the joints by the filter [rad/s]
+    out : with the friction of the law
 
     Returns
     -------
@@ -151,15 +147,15 @@ def step_disturbance(
     step_residual(moving_with(dynamics, velocity), inputs, table, memory.residual, torque)
     decay, fast_decay, large = math.exp(-GAINS[0] * dt), math.exp(-GAINS[1] * dt), np.empty(n, dtype=np.bool_)
     for i in range(n):
-        expected = law.torque[i] + estimates.calibration_without_wrenches[i]
+        expected = out.torque[i] + estimates.calibration_without_wrenches[i]
         if not abs(filtered[i] + last[i]) <= LARGEST:
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
         last[i] = expected
         torque[i] = filtered[i] - torque[i]
-        variance = law.law_variance[i] + law.velocity_variance[i] + estimates.calibration_variance[i]
-        variance += law.model_error_variance[i] + memory.variance[0, i]
+        variance = out.law_variance[i] + out.velocity_variance[i] + estimates.calibration_variance[i]
+        variance += out.model_error_variance[i] + memory.variance[0, i]
         out.external_sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
         if not abs(slow[i] + fast[i]) <= LARGEST:
             fast[i] = torque[i]
@@ -167,10 +163,10 @@ def step_disturbance(
             now = (torque[i] - decay * slow[i]) / (1.0 - decay)
             fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
         slow[i], out.fast[i] = torque[i], fast[i]
-        by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
+        by_velocity = H[table.base + i, table.base + i] * out.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (GAINS[0] * by_velocity) ** 2
         out.fast_noise[i] = memory.variance[1, i] + (GAINS[1] * by_velocity) ** 2
-        large[i] = is_large(torque[i], out.external_sigma[i], max(abs(law.torque[i]), law.rest_friction[i]))
+        large[i] = is_large(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.rest_friction[i]))
     return large
 
 
@@ -261,7 +257,7 @@ class FrameOutput(NamedTuple):
 
     Attributes
     ----------
-    rows : (16, n) fields of :class:`FrameFriction`
+    rows : (24, n) fields of :class:`FrameFriction`
     regressor : (n, p) of the laws, mean over the uncertain velocity, motor by motor
     wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
     measured : (n,) True where measurements are behind the friction
@@ -299,21 +295,21 @@ def evaluate_frame(
     limbs whose push has lasted too long to be one, as bits
     """
     now = frame_friction(out.rows)
-    law = law_at_motion(
+    law_at_motion(
         laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, settings.interval, settings.ripples,
-        memory.law, out.regressor,
+        memory.law, out.regressor, now,
     )  # fmt: skip
     calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     velocity = motion.velocity
-    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, law, estimates, memory.disturbance, now)
+    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, now)
     lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
-    largest = combine_law_and_model_error(law, velocity, settings.unmodelled, out.measured, out.disturbed, now)
+    largest = combine_law_and_model_error(velocity, settings.unmodelled, out.measured, out.disturbed, now)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, law.regressor_variance,
-        law.regressor,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, now.regressor_variance,
+        out.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
         dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-GAINS[1] * inputs.dt), memory.collisions,
@@ -345,12 +341,11 @@ class FrameEvaluation:
         self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
         residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
         self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
-        self._variances = [ResidualVariances(config.sensors, gain, robot) for gain in GAINS]
-        _, disturbance = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), count, count, count)
-        self._remember(LawMemory.initial(n, 0), disturbance, np.full(n, np.nan))
+        self._variances = ResidualVariances(config.sensors, GAINS, robot)
+        self._shape = count, n
         self._laws: JointLaws | None = None
-        self._age = math.inf
         self.newest: Any = None
+        self.reset(0)
 
     def _remember(self, law: LawMemory, disturbance: DisturbanceMemory, collisions: FloatArray) -> None:
         self._buffer, (self.law_memory, self._memory, self._collisions) = pack(
@@ -359,20 +354,15 @@ class FrameEvaluation:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
-        for variances in self._variances:
-            variances.retune(noise)
+        self._variances.retune(noise)
 
     def reset(self, distances: int) -> None:
         """Begin anew, with this number of presliding distances."""
-        n = self._memory.expected.size
-        self._remember(LawMemory.initial(n, distances), self._memory, np.full(n, np.nan))
-        memory = self._memory
-        for part in memory:
-            part[:] = np.nan
-        memory.residual[:] = initial_residual(n)
-        self._age = math.inf
-        for variances in self._variances:
-            variances.reset()
+        count, n = self._shape
+        unknown, pairs, pushes = np.full(n, np.nan), np.full((2, n), np.nan), np.zeros(count)
+        disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
+        self._remember(LawMemory.initial(n, distances), disturbance, unknown)
+        self._variances.reset()
         self.forget_pushes()
 
     def forget_pushes(self) -> None:
@@ -405,12 +395,9 @@ class FrameEvaluation:
         estimated : buffer of :class:`LimbEstimates`
         sample : row of the buffer of windows, written here
         """
-        self._age += frame.dt
-        if not self._age < _VARIANCE_PERIOD and frame.dt > 0.0:
-            self._age = 0.0
-            for row, variances in enumerate(self._variances):
-                variances.compute(frame, dynamics, _DIFFERENTIATED_PART * float((motion.velocity_std**2).mean()))
-                self._memory.variance[row] = variances.white
+        if self._variances.due(frame.dt):
+            self._variances.compute(frame, dynamics, _DIFFERENTIATED_PART * float((motion.velocity_std**2).mean()))
+            self._memory.variance[:] = self._variances.white
         if laws is not self._laws:
             self._laws = laws
             n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)

@@ -50,36 +50,62 @@ class LawMemory(NamedTuple):
 
 
 @record
-class LawNow(NamedTuple):
-    """The law at the present velocity, which is known to a standard deviation only.
+class FrameFriction(NamedTuple):
+    """Friction of one frame; every field (n,), of the joints where nothing else is written.
 
     Attributes
     ----------
-    regressor : (n, p) mean over the uncertain velocity, motor by motor
-    regressor_variance : (n,) of the motors' torques from the uncertain velocity [(N m)^2]
-    velocity_std : (n,) of the joints, with what the velocity changes within the time by which readings may be apart
-    torque, model_error : (n,) of the joints [N m]
-    one_sided, one_sided_variance : (n,) what the friction of one direction has more [N m], [(N m)^2]
-    law_variance, velocity_variance : (n,) of the torque, from its parameters and from the uncertain velocity
-    friction_variance : (n,) of torque plus model error, from both estimates [(N m)^2]
-    model_error_variance : (n,) of the model error while nothing is measured [(N m)^2]
-    rest_variance : (n,) the part of that for motors that rest [(N m)^2]
-    rest_friction : (n,) largest friction that may hold the joint, as far as it rests now [N m]
+    friction, sigma, model, model_sigma, external_torque, external_sigma : see :class:`JointFriction` [N m]
+    velocity_std : with what the velocity changes within the time by which readings may be apart [rad/s]
+    torque : of the law [N m]
+    regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
+    law_variance, velocity_variance : of the torque, from its parameters and from the uncertain velocity [(N m)^2]
+    one_sided, one_sided_variance : what the friction of one direction has more [N m], [(N m)^2]
+    model_error : of the law, at last as far as it is in the external torque [N m]
+    friction_variance : of torque plus model error, from both estimates [(N m)^2]
+    model_error_variance : of the model error while nothing is measured [(N m)^2]
+    rest_variance : the part of that for motors that rest [(N m)^2]
+    rest_friction : largest friction that may hold the joint, as far as it rests now [N m]
+    variance : of the friction without ``velocity_variance`` [(N m)^2]
+    correctable : variance that the friction of the instant may correct, else zero [(N m)^2]
+    slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
+        [N m], and the part of their variance that the readings make [(N m)^2]
     """
 
-    regressor: Matrix
-    regressor_variance: Vector
+    friction: Vector
+    sigma: Vector
+    model: Vector
+    model_sigma: Vector
+    external_torque: Vector
+    external_sigma: Vector
     velocity_std: Vector
     torque: Vector
-    model_error: Vector
-    one_sided: Vector
-    one_sided_variance: Vector
+    regressor_variance: Vector
     law_variance: Vector
     velocity_variance: Vector
+    one_sided: Vector
+    one_sided_variance: Vector
+    model_error: Vector
     friction_variance: Vector
     model_error_variance: Vector
     rest_variance: Vector
     rest_friction: Vector
+    variance: Vector
+    correctable: Vector
+    slow: Vector
+    fast: Vector
+    slow_noise: Vector
+    fast_noise: Vector
+
+
+@kernel
+def frame_friction(rows: FloatArray) -> FrameFriction:
+    """Named rows of an array (24, n)."""
+    return FrameFriction(
+        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
+        rows[12], rows[13], rows[14], rows[15], rows[16], rows[17], rows[18], rows[19], rows[20], rows[21], rows[22],
+        rows[23],
+    )  # fmt: skip
 
 
 @record
@@ -170,7 +196,7 @@ def _rest_of_motors(estimates: LimbEstimates, at: _AtMotors) -> None:
 
 
 @kernel
-def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotors, out: LawNow) -> None:
+def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotors, out: FrameFriction) -> None:
     """Write torques and variances of the joints from those of their motors, but for the uncertainty of the law."""
     n, g = motors.group.shape
     for joint in range(n):
@@ -187,10 +213,12 @@ def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotor
 
 
 @kernel
-def _law_variance(motors: MotorTable, covariance: FloatArray, at: _AtMotors, out: LawNow) -> None:
-    """Write the variance of the law's torque, and add that of law and model error together."""
+def _law_variance(
+    motors: MotorTable, covariance: FloatArray, phi: FloatArray, at: _AtMotors, out: FrameFriction
+) -> None:
+    """Write the variance of the law's torque by its regressor (n, p), and add that of law and model error together."""
     n, g = motors.group.shape
-    p, phi, part = out.regressor.shape[1], out.regressor, at.model_error_part
+    p, part = phi.shape[1], at.model_error_part
     for joint in range(n):
         P = covariance[joint]
         for a in range(g):
@@ -219,7 +247,7 @@ def _law_variance(motors: MotorTable, covariance: FloatArray, at: _AtMotors, out
 
 
 @kernel
-def _one_sided_friction(motors: MotorTable, estimates: LimbEstimates, out: LawNow) -> None:
+def _one_sided_friction(motors: MotorTable, estimates: LimbEstimates, out: FrameFriction) -> None:
     """Write what the friction of one direction has more, in proportion to a torque beyond the dry friction."""
     for joint in range(out.torque.size):
         dry, size = 0.0, abs(out.torque[joint])
@@ -242,22 +270,20 @@ def law_at_motion(
     ripples: FloatArray,
     memory: LawMemory,
     regressor: FloatArray,
-) -> LawNow:
-    """Friction of the laws at the motion of a frame; :class:`LawMemory` in place.
+    out: FrameFriction,
+) -> None:
+    """Write friction and variances of the laws at the motion of a frame; :class:`LawMemory` in place.
 
     Parameters
     ----------
     position, effort : (n,) readings of the joints
     dt : time since the frame before [s]
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
-    regressor : (n, p) output
+    regressor : (n, p) output: mean over the uncertain velocity, motor by motor
+    out : with zeros
     """
-    work, rows = np.zeros((9, position.size)), np.zeros((12, position.size))
+    work = np.zeros((9, position.size))
     at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
-    out = LawNow(
-        regressor, rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10],
-        rows[11],
-    )  # fmt: skip
     _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
     _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, at)
     mean = MeanFriction(regressor, at.torque, at.variance)
@@ -273,53 +299,8 @@ def law_at_motion(
         out.regressor_variance[motor] = at.variance[motor]
     _rest_of_motors(estimates, at)
     _spread_to_joints(motors, estimates, at, out)
-    _law_variance(motors, estimates.covariance, at, out)
+    _law_variance(motors, estimates.covariance, regressor, at, out)
     _one_sided_friction(motors, estimates, out)
-    return out
-
-
-@record
-class FrameFriction(NamedTuple):
-    """Law plus model error of one frame; every field (n,).
-
-    Attributes
-    ----------
-    friction, sigma, model, model_sigma, external_torque, external_sigma : see :class:`JointFriction` [N m]
-    velocity_std : of the joints [rad/s]
-    variance : of the friction without the part of the uncertain velocity [(N m)^2]
-    velocity_variance : that part [(N m)^2]
-    correctable : what of it the friction of the instant may correct, else zero [(N m)^2]
-    regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
-    model_error : of the law in the external torque [N m]
-    slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
-        [N m], and the part of their variance that the readings make [(N m)^2]
-    """
-
-    friction: Vector
-    sigma: Vector
-    model: Vector
-    model_sigma: Vector
-    external_torque: Vector
-    external_sigma: Vector
-    velocity_std: Vector
-    variance: Vector
-    velocity_variance: Vector
-    correctable: Vector
-    regressor_variance: Vector
-    model_error: Vector
-    slow: Vector
-    fast: Vector
-    slow_noise: Vector
-    fast_noise: Vector
-
-
-@kernel
-def frame_friction(rows: FloatArray) -> FrameFriction:
-    """Named rows of an array (16, n)."""
-    return FrameFriction(
-        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
-        rows[12], rows[13], rows[14], rows[15],
-    )  # fmt: skip
 
 
 @kernel
@@ -335,7 +316,6 @@ def _possible_friction(external: float, velocity: float, std: float, law: float,
 
 @kernel
 def combine_law_and_model_error(
-    law: LawNow,
     velocity: FloatArray,
     unmodelled: FloatArray,
     measured: BoolArray,
@@ -357,7 +337,7 @@ def combine_law_and_model_error(
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
     measured : (n,) joints whose model error is known
     disturbed : (n,) joints that something pushes
-    out : with the external torque behind its low-passes
+    out : with the friction of the law and the external torque behind its low-passes
 
     Returns
     -------
@@ -365,30 +345,28 @@ def combine_law_and_model_error(
     """
     largest = 0.0
     for i in range(unmodelled.size):
-        torque, missing = law.torque[i] + law.one_sided[i], unmodelled[i] + law.one_sided_variance[i]
-        model_error, velocity_variance = law.model_error[i] if measured[i] else 0.0, law.velocity_variance[i]
-        alone = law.law_variance[i] + law.model_error_variance[i] + missing
-        variance = law.friction_variance[i] + missing if measured[i] else alone
+        torque, missing = out.torque[i] + out.one_sided[i], unmodelled[i] + out.one_sided_variance[i]
+        model_error, velocity_variance = out.model_error[i] if measured[i] else 0.0, out.velocity_variance[i]
+        alone = out.law_variance[i] + out.model_error_variance[i] + missing
+        variance = out.friction_variance[i] + missing if measured[i] else alone
         external = out.external_torque[i] = out.slow[i] + model_error
         out.model_error[i] = external - out.slow[i]
         noise = 0.0 if disturbed[i] else BEYOND_NOISE * out.external_sigma[i]
         if noise < abs(external) <= LARGEST:
-            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.rest_friction[i])
+            possible = _possible_friction(external, velocity[i], out.velocity_std[i], torque, out.rest_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
         out.model[i], out.friction[i] = torque, torque + model_error
         out.sigma[i] = math.sqrt(variance + velocity_variance)
         out.model_sigma[i] = math.sqrt(alone + velocity_variance)
-        taken = model_error * model_error - law.model_error_variance[i]
+        taken = model_error * model_error - out.model_error_variance[i]
         if taken > 0.0:  # a model error beyond its size may have taken up what pushes
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)
         lag = (out.fast[i] - out.slow[i]) ** 2 - out.fast_noise[i]
         if lag > 0.0:
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag)
-        out.velocity_variance[i], out.regressor_variance[i] = velocity_variance, law.regressor_variance[i]
-        out.velocity_std[i] = law.velocity_std[i]
         out.correctable[i] = 0.0
         if measured[i]:
-            at_rest = min(law.rest_variance[i], law.friction_variance[i])
+            at_rest = min(out.rest_variance[i], out.friction_variance[i])
             variance -= at_rest
             out.correctable[i] = velocity_variance + at_rest
             largest = max(largest, out.correctable[i])

@@ -1,15 +1,15 @@
 """The filters of all limbs, and their estimates joint by joint for every frame to use.
 
-    window ─► UnloadedFeet │ WindowDynamics │ wrong links │ limbs, group by group ─► LimbEstimates      │ the next frame
+    window ─► UnloadedFeet │ WindowDynamics │ wrong positions │ wrong links │ limbs, group by group ─► LimbEstimates
 
-The limbs take turns so that no frame bears the work of all of them (``limb_schedule.py``). Their estimates are
+Each frame after a window does one part of this work, so that no frame bears all of it. The estimates of all limbs are
 published together, after the last one, so that their order does not matter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
+    LimbPlace,
     MotorPriors,
     find_limbs,
     law_bounds,
@@ -31,11 +32,7 @@ from friction_estimator.estimation.kalman.limb_state import (
     sensor_errors,
 )
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
-from friction_estimator.estimation.kalman.window_dynamics import (
-    CORRELATION_TIME,
-    LimbPlace,
-    WindowDynamics,
-)
+from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
@@ -49,6 +46,9 @@ _MAX_RESTING_SPEED = 0.02
 _MIN_STD_OVER_RIPPLE = 0.25
 """Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
+_SHARED_PARTS = 6
+"""Parts of the work of a window besides the limbs: feet, robot model, wrong positions, wrong links, what was learned,
+publication."""
 
 
 def _coulomb_ripple(laws: JointLaws) -> IntArray:
@@ -57,8 +57,26 @@ def _coulomb_ripple(laws: JointLaws) -> IntArray:
     return np.arange(columns.start, columns.stop)[:2]
 
 
+def share_out(costs: Sequence[float]) -> list[list[int]]:
+    """Groups of tasks of which none costs more than the largest task: each goes into the first group with room."""
+    groups: list[list[int]] = []
+    room: list[float] = []
+    for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
+        place = next((place for place, left in enumerate(room) if left >= costs[index]), len(groups))
+        if place == len(groups):
+            groups.append([])
+            room.append(max(costs))
+        groups[place].append(index)
+        room[place] -= costs[index]
+    return groups
+
+
 class LimbBank:
     """The filters of all limbs and what follows from them.
+
+    The work of a window is spread over the frames after it, in the parts of :meth:`_work_of_window`. The largest limb
+    alone is a group, and a group of smaller limbs costs at most as much. Where a window has fewer samples than there
+    are parts, each frame does more.
 
     Parameters
     ----------
@@ -97,6 +115,8 @@ class LimbBank:
         self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
         self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
+        self._groups = share_out([one.layout.size**2 for one in self.filters])
+        self._frozen, self._stride = False, 1
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
             config.sensors.force_std,
@@ -106,7 +126,8 @@ class LimbBank:
         self.reset()
 
     def reset(self) -> None:
-        """Restart the filters; law and calibration stay."""
+        """Restart the filters, without the window that waits to be used; law and calibration stay."""
+        self._work: Iterator[None] | None = None
         self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
@@ -129,29 +150,64 @@ class LimbBank:
         self.dynamics.retune(noise)
         self._unloaded_feet.retune(noise.force_std)
 
-    def begin_window(self, window: Window) -> None:
-        """Begin with a new window: which feet stand, and room for the next estimates."""
+    def begin_window(self, window: Window, usable: bool) -> None:
+        """A window is complete; every :meth:`step` from now on does a part of its work.
+
+        Parameters
+        ----------
+        usable : False when the noise of the sensors is not known yet
+        """
+        self._work = self._work_of_window(window, usable)
+        self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
+
+    def step(self, frozen: bool) -> bool:
+        """Do the next part of the work, if any is left; True when the estimates are new.
+
+        Parameters
+        ----------
+        frozen : True keeps law and calibration as they are
+        """
+        if self._work is None:
+            return False
+        self._frozen = frozen
+        for _ in range(self._stride):
+            if next(self._work, True):
+                self._work = None
+                self._publish_estimates()
+                return True
+        return False
+
+    def finish(self, frozen: bool) -> bool:
+        """Do all the work that is left; True when the estimates are new."""
+        new = False
+        while self._work is not None:
+            new = self.step(frozen)
+        return new
+
+    def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
+        """Work of a window in its parts, to be ended by the publication of the estimates."""
         self._begin_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in (one.limb for one in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
-
-    def evaluate_dynamics(self, window: Window) -> None:
-        """Evaluate the robot model at the end of the window."""
+        yield
         self.newest = window, self.dynamics.evaluate(window)
         self.unexplained.fill(np.nan)
+        yield
+        self.dynamics.evaluate_positions()
+        yield
+        self.dynamics.evaluate_links()
+        for group in self._groups:
+            yield
+            for limb_index in group:
+                self._step_limb(limb_index, window, usable, self._frozen)
+        yield
+        self._finish_window(window.time)
+        yield
 
-    def step_limb(self, index: int, window: Window, links: FloatArray, usable: bool, frozen: bool) -> None:
-        """Let one limb use a window, if its sensors delivered and nothing pushes it.
-
-        Parameters
-        ----------
-        index : of the limb
-        window, links : of :meth:`evaluate_dynamics` and :meth:`WindowDynamics.link_columns`
-        usable : False when the noise of the sensors is not known yet
-        frozen : True keeps law and calibration as they are
-        """
+    def _step_limb(self, index: int, window: Window, usable: bool, frozen: bool) -> None:
+        """Let one limb use a window, if its sensors delivered and nothing pushes it."""
         limb_filter = self.filters[index]
         limb = limb_filter.limb
         known = window.complete and window.imu_fresh and all(window.wrench_fresh[limb.feet].tolist())
@@ -159,14 +215,14 @@ class LimbBank:
         if not known or not usable or disturbed:
             limb_filter.skip(window.duration)
             if disturbed and window.duration > 0.0:  # what model and sensors add goes on
-                self._evaluate_limb(index, links)
+                self._evaluate_limb(index)
         elif limb_filter.running and window.duration > 0.0:
-            if not self._step_filter(index, window, links, frozen):
+            if not self._step_filter(index, window, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
             limb_filter.begin(*self.dynamics.momentum(self._places[index]))
 
-    def finish_window(self, time: float) -> None:
+    def _finish_window(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
 
         Raises
@@ -308,7 +364,7 @@ class LimbBank:
             delay[one.limb.feet] = one.state[one.layout["wrench_delay"]]
         return delay
 
-    def publish_estimates(self) -> None:
+    def _publish_estimates(self) -> None:
         """Let frames use the newest estimates of all limbs."""
         self.estimates = self._next
         self.buffer: FloatArray = self._next_buffer
@@ -319,23 +375,23 @@ class LimbBank:
         for index in range(len(self.filters)):
             self._update_estimates(index)
         self._share_offset()
-        self.publish_estimates()
+        self._publish_estimates()
 
     def _begin_estimates(self, buffer: FloatArray) -> None:
         """Estimates that nobody uses yet, and that may be changed."""
         self._next_buffer: FloatArray = buffer
         self._next = view(LimbEstimates, buffer)
 
-    def _evaluate_limb(self, index: int, links: FloatArray) -> FloatArray:
+    def _evaluate_limb(self, index: int) -> FloatArray:
         """Balance of momentum of a limb over the newest window: buffer of its filter."""
         memory, _, table, limb_window = self.filters[index].buffers
-        self.dynamics.balance_of_limb(links, self._places[index][0], table, memory, limb_window)
+        self.dynamics.balance_of_limb(self._places[index][0], table, memory, limb_window)
         self._used.add(index)
         return limb_window
 
-    def _step_filter(self, index: int, window: Window, links: FloatArray, frozen: bool) -> bool:
+    def _step_filter(self, index: int, window: Window, frozen: bool) -> bool:
         one = self.filters[index]
-        limb, limb_window = one.limb, self._evaluate_limb(index, links)
+        limb, limb_window = one.limb, self._evaluate_limb(index)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
         if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):

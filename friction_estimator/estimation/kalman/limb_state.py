@@ -15,7 +15,7 @@ from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Flags, FloatArray, IntArray, Matrix, Vector
+from friction_estimator.types import Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -72,6 +72,23 @@ def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
         joints = np.flatnonzero(label == branch)
         limbs.append(Limb(joints, np.flatnonzero(robot.limb[:, joints].any(axis=1))))
     return tuple(sorted(limbs, key=lambda limb: int(limb.joints[0])))
+
+
+@record
+class LimbPlace(NamedTuple):
+    """Where a limb is among joints, feet and motors of the robot.
+
+    Attributes
+    ----------
+    joints, feet : (m,), (f,) indices
+    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors, see :class:`Transmission`
+    """
+
+    joints: Indices
+    feet: Indices
+    to_joints: Matrix
+    group: IndexTable
+    weights: Matrix
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,10 @@ import numpy as np
 from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.fbse_correction import (
-    CORRECTION_THRESHOLD,
-    Correctable,
-    correct_by_measurements,
-)
+from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, correct_by_measurements
 from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
-from friction_estimator.estimation.kalman.limb_schedule import LimbSchedule
 from friction_estimator.estimation.kalman.limb_state import find_limbs, stick_probability
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
@@ -46,6 +41,7 @@ from friction_estimator.types import (
     FloatArray,
     JointFriction,
     LawEstimate,
+    MeasuredFriction,
     SensorCalibration,
     SensorFrame,
 )
@@ -93,6 +89,8 @@ class KalmanFriction:
         self._window = config.kalman.window
         walks = bool(robot.base_dofs) and bool(robot.foot_names)
         self._feet = FootBaseSensorEstimation(config, robot) if walks else None
+        unknown = np.full(len(robot.joint_names), np.nan)
+        self._unmeasured = MeasuredFriction(unknown, unknown, unknown, np.zeros(unknown.size, dtype=bool))
         self.reset_to_prior()
 
     def reset_to_prior(self) -> None:
@@ -105,7 +103,6 @@ class KalmanFriction:
         """Start the filters of the limbs from their prior."""
         self.bank = LimbBank(self._config, self._robot, self.terms.laws)
         self.bank.retune(self._noise.noise)
-        self._schedule = LimbSchedule(self.bank)
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
@@ -114,7 +111,6 @@ class KalmanFriction:
         if self._feet is not None:
             self._feet.reset()
         self._frames.reset(self.terms.distances)
-        self._schedule.reset()
         self.terms.reset()
         self.bank.reset()
         self._publish_law()
@@ -131,7 +127,7 @@ class KalmanFriction:
             When a result is not finite. Limbs whose law was not finite have their newest sound law again, or the prior;
             :meth:`reset` mends the rest.
         """
-        if self._schedule.step(self.frozen):
+        if self.bank.step(self.frozen):
             if not (self.frozen or self._sensors_wrong):
                 self._select_terms(frame.stamp_ns)
             self._publish_law()
@@ -162,10 +158,16 @@ class KalmanFriction:
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
         newest = self._frames.newest
-        friction, sigma, model, model_sigma, external, external_sigma = newest.rows[:6]
+        rows, estimates = newest.rows, self.bank.estimates
         if largest >= CORRECTION_THRESHOLD**2:
-            friction, sigma = self._correct(frame, attitude, phase, dynamics, motion)
-        estimates = self.bank.estimates
+            rows, feet = rows.copy(), self._feet
+            measured = feet.measure(frame, newest.wrenches, attitude, phase, dynamics) if feet else self._unmeasured
+            dry = self._motors.coulomb_at_joints(estimates.dry_friction)
+            correct_by_measurements(
+                rows, self.bank.buffer, dry, *measured, self.bank.contact_transition, self.unmodelled_variance,
+                motion.velocity,
+            )  # fmt: skip
+        friction, sigma, model, model_sigma, external, external_sigma = rows[:6]
         return JointFriction(
             friction, sigma, newest.measured, model, model_sigma, external, external_sigma, estimates.nis,
             estimates.calibration_torque, newest.disturbed, self._law,
@@ -228,7 +230,7 @@ class KalmanFriction:
         self.bank.visited.visit(newest.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
-        self._schedule.begin_window(window, self._noise.ready)
+        self.bank.begin_window(window, self._noise.ready)
 
     def _note_unmodelled_torque(self, window: Window) -> None:
         """Variance of what the terms of presliding miss, from the motor torques of a window."""
@@ -239,7 +241,7 @@ class KalmanFriction:
 
     def finish_pending_updates(self) -> None:
         """Let all limbs use the newest window that is complete."""
-        if self._schedule.finish(self.frozen):
+        if self.bank.finish(self.frozen):
             self._publish_law()
 
     def _publish_law(self) -> None:
@@ -256,33 +258,6 @@ class KalmanFriction:
             estimates.coulomb_viscous_covariance,
             self.bank.visited.velocity_range.copy(),
         )
-
-    def _correct(
-        self,
-        frame: SensorFrame,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
-        motion: JointMotion,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Friction and sigma, corrected by the friction of the instant."""
-        estimates, out = self.bank.estimates, self._frames.newest
-        now = FrameFriction(*out.rows)
-        estimate = Correctable(
-            now.friction.copy(),
-            now.correctable.copy(),
-            now.variance,
-            estimates.calibration_without_wrenches - estimates.one_sided,
-            estimates.calibration_variance,
-            self._motors.coulomb_at_joints(estimates.dry_friction),
-        )
-        feet = self._feet
-        measured = None if feet is None else feet.measure(frame, out.wrenches, attitude, phase, dynamics)
-        external, noise = np.stack((now.slow, now.fast)), np.stack((now.slow_noise, now.fast_noise))
-        residual = external + now.model_error, noise + self.unmodelled_variance
-        correct_by_measurements(estimate, measured, self.bank.contact_transition, residual, motion.velocity)
-        left = np.where(now.correctable > 0.0, estimate.velocity_variance, now.velocity_variance)
-        return estimate.friction, np.sqrt(now.variance + left)
 
     def _rest_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
         """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2].

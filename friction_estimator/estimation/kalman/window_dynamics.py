@@ -11,19 +11,21 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
-from friction_estimator.estimation.kalman.limb_state import BlockOffsets, LimbWindow, stick_probability
-from friction_estimator.estimation.kalman.link_errors import LinkColumns, LinkErrors
+from friction_estimator.estimation.kalman.limb_state import BlockOffsets, LimbPlace, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.records import allocate, packed, record, set_scalars, view
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Block, Dynamics, FloatArray, IndexTable, Indices, Matrix, Vector
+from friction_estimator.types import Block, Dynamics, FloatArray, Matrix, Vector
 
 _MIN_MOMENTUM_STD = 1e-5
 _MIN_DURATION = 1e-9
 DRY_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
+_POWER_MEMORY = 1.0
+"""Time over which the square difference of the accelerations by filters and readings is averaged [s]."""
 _MAX_SPREAD_OF_KNOWN_FRICTION = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
 CORRELATION_TIME = 0.1
@@ -74,6 +76,23 @@ class WindowEnd(NamedTuple):
         )  # fmt: skip
 
 
+@record
+class LinkColumns(NamedTuple):
+    """Torques per error of links and positions, and accelerations, over a window.
+
+    Attributes
+    ----------
+    torque : (n, n, 4) of each joint by the errors of each link, its mass, relative, and shifts of its centre of mass:
+        mean of both ends of the window
+    acceleration : (n,) of the joints, mean of the window [rad/s^2]
+    position : (n, n) torque of each joint per error of the position of each joint, at the end [N m/rad]
+    """
+
+    torque: Block
+    acceleration: Vector
+    position: Matrix
+
+
 @kernel
 def errors_that_last(speed: float, duration: float) -> float:
     """Factor on the variance of a window of this length [s], at a mean velocity of a motor [rad/s].
@@ -86,12 +105,7 @@ def errors_that_last(speed: float, duration: float) -> float:
 
 @kernel("[Dynamics] [Window] M V M [WindowEnd]")
 def end_window(
-    dynamics: Dynamics,
-    window: Window,
-    lever: FloatArray,
-    speed: FloatArray,
-    dry_regressor: FloatArray,
-    out: WindowEnd,
+    dynamics: Dynamics, window: Window, lever: FloatArray, speed: FloatArray, dry_regressor: FloatArray, out: WindowEnd
 ) -> None:
     """Write what holds at the end of a window, and its means.
 
@@ -125,23 +139,6 @@ def end_window(
             out.wrenches[foot, axis] = window.wrenches[foot, axis]
             for j in range(n):
                 out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
-
-
-@record
-class LimbPlace(NamedTuple):
-    """Where a limb is among joints, feet and motors of the robot.
-
-    Attributes
-    ----------
-    joints, feet : (m,), (f,) indices
-    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors, see :class:`Transmission`
-    """
-
-    joints: Indices
-    feet: Indices
-    to_joints: Matrix
-    group: IndexTable
-    weights: Matrix
 
 
 @kernel("[LimbPlace] [Window] [WindowEnd] V M")
@@ -310,6 +307,36 @@ def friction_at_rest(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, 
         out.rest_variance[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
 
 
+@kernel("V V V V V f8")
+def missing_acceleration(
+    readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
+) -> FloatArray:
+    """What the filters' mean acceleration (c,) of both ends of a window lacks.
+
+    That of the filters is smooth, and late. That of the window's readings alone is in time, and noisy. Where the two
+    differ by clearly more than noise explains, the readings count,
+
+        a = a_filter + k (a_readings - a_filter)        k = max(0, 1 - 4 var(noise) / E (a_readings - a_filter)^2)
+
+    and elsewhere not at all: their noise is that of the momentum too, and would pull the calibration after it.
+
+    Parameters
+    ----------
+    readings, std : (c,) by the readings, and standard deviation
+    first, last : (c,) of the filters at both ends
+    power, part : (c,) mean square difference, in place, and the part of it that is replaced
+    """
+    more = np.empty(power.size)
+    for i in range(power.size):
+        difference = readings[i] - 0.5 * (first[i] + last[i])
+        power[i] += part * (difference * difference - power[i])
+        if not power[i] <= LARGEST:
+            power[i] = 0.0
+        noise = SIGNIFICANT_RATIO * std[i] ** 2
+        more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
+    return more
+
+
 class WindowDynamics:
     """Evaluates the robot model at the ends of windows, once for all limbs.
 
@@ -321,16 +348,15 @@ class WindowDynamics:
 
     Attributes
     ----------
-    links : torques of wrong links and positions
+    links : torques of wrong links and positions over the newest window
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self._laws = robot, laws
-        self.links = LinkErrors(robot)
         self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
-        self._columns_buffer, self._columns = allocate(LinkColumns, (n, n, 4), n, (n, n))
+        self._links_buffer, self.links = allocate(LinkColumns, (n, n, 4), n, (n, n))
         self._empty = packed(WindowEnd.empty(n, len(robot.foot_names), laws.parameter_count))
         self.reset()
 
@@ -340,15 +366,16 @@ class WindowDynamics:
         self.wrench_variance: FloatArray = self._noise[2:]
 
     def reset(self) -> None:
-        """Forget the window before."""
+        """Forget the window before, and how far the accelerations differ."""
         self._window: Window | None = None
         self._start: FloatArray = np.zeros(0)
         self._end = self._start
-        self.links.reset()
+        self._before: tuple[Dynamics, FloatArray] | None = None
+        self._power = np.zeros(3 + len(self._robot.joint_names))
 
     def continue_from(self, other: WindowDynamics) -> None:
         """Go on after the windows of another one, of the same robot with other laws."""
-        self.links, self._window = other.links, other._window
+        self._before, self._power, self._window = other._before, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
             self._end = packed(view(WindowEnd, other._end)._replace(dry_regressor=dry))
@@ -380,22 +407,31 @@ class WindowDynamics:
         self._end = buffer
         return speed
 
-    def position_columns(self) -> FloatArray:
-        """Torques (n, n) per error of the positions at the end of the window of :meth:`evaluate` [N m/rad]."""
+    def evaluate_positions(self) -> None:
+        """Find the torques of wrong positions at the end of the window of :meth:`evaluate`."""
         assert self._window is not None
-        return self.links.of_positions(self._window, self._dynamics)
+        at = self._window.angular_acceleration, self._window.acceleration, self._window.wrenches
+        self.links.position[:] = self._robot.position_error_columns(self._dynamics, *at)
 
-    def link_columns(self, position: FloatArray) -> FloatArray:
-        """Torques per error of the links over that window, with :meth:`position_columns`; once for each window.
-
-        Returns
-        -------
-        Buffer of :class:`LinkColumns`
-        """
+    def evaluate_links(self) -> None:
+        """Find the torques of wrong links over that window; to be called once for each."""
         assert self._window is not None
-        for mine, new in zip(self._columns, self.links.over(self._window, self._dynamics, position), strict=True):
-            mine[:] = new
-        return self._columns_buffer
+        window, links, before = self._window, self.links, self._before
+        acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
+        self._before = now = self._dynamics, acceleration
+        if before is None or window.duration <= 0.0:
+            links.torque[:], links.acceleration[:] = self._torques_of_links(*now), acceleration[3:]
+            return
+        missing = missing_acceleration(
+            window.mean_acceleration, window.mean_acceleration_std, before[1], acceleration, self._power,
+            min(window.duration / _POWER_MEMORY, 1.0),
+        )  # fmt: skip
+        at_start = self._torques_of_links(before[0], before[1] + missing)
+        links.torque[:] = 0.5 * (at_start + self._torques_of_links(self._dynamics, acceleration + missing))
+        links.acceleration[:] = 0.5 * (before[1] + acceleration)[3:] + missing[3:]
+
+    def _torques_of_links(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
+        return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
 
     def momentum(self, place: tuple[FloatArray, LimbPlace]) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""
@@ -404,10 +440,9 @@ class WindowDynamics:
         limb_momentum(place[0], self._window_buffer, self._end, momentum, covariance)
         return momentum, covariance
 
-    def balance_of_limb(
-        self, links: FloatArray, place: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray
-    ) -> None:
+    def balance_of_limb(self, place: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:
         """Write the balance of momentum of a limb over the newest window, see :func:`limb_balance`; all are buffers."""
         assert self._window is not None
         set_scalars(LimbWindow, out, self._window.duration)
+        links = self._links_buffer
         limb_balance(place, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)

@@ -335,12 +335,7 @@ class FootBaseSensorEstimation:
         return self.measure(frame, frame.wrenches, attitude, phase, dynamics)
 
     def measure(
-        self,
-        frame: SensorFrame,
-        wrenches: FloatArray,
-        attitude: Attitude,
-        phase: ContactPhase,
-        dynamics: Dynamics,
+        self, frame: SensorFrame, wrenches: FloatArray, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
     ) -> MeasuredFriction:
         """The same with wrenches (k, 6) of the ground on the feet that may be calibrated."""
         standing = phase.contact & frame.wrench_fresh & (phase.since >= _SETTLING_TIME)

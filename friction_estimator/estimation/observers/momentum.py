@@ -12,6 +12,7 @@ of bandwidth K_0 (eq. 11), in stance and in swing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +118,7 @@ def step_residual(
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
 
 
-@kernel("M T V M V V V f8 f8 i8")
+@kernel("M T V M V V V f8 V i8")
 def residual_variances(
     H: FloatArray,
     J: FloatArray,
@@ -127,10 +128,10 @@ def residual_variances(
     white: FloatArray,
     constant: FloatArray,
     dt: float,
-    gain: float,
+    gains: FloatArray,
     base: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Stationary variances (n,) of the residual from white noise, and from biases and gain errors [(N m)^2].
+    """Stationary variances of the residual from white noise (g, n), and from biases and gain errors (n,) [(N m)^2].
 
     White noise of the momentum passes the filter's high-pass ``(1 - d) / dt * (1 - z^-1) / (1 - d z^-1)``, that of all
     else its low-pass ``(1 - d) / (1 - d z^-1)``, with ``d = exp(-K_0 dt)``. Constant errors of the momentum are
@@ -141,12 +142,10 @@ def residual_variances(
     ----------
     readings_per_sample : (1 + k,) of IMU and feet: noise of a slow sensor is the same for several samples
     white, constant : variances in the order of :mod:`friction_estimator.config.robot`
+    gains : (g,) bandwidths K_0 [rad/s]
     """
     n = effort.size
-    decay = math.exp(-gain * dt)
-    high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
-    low_pass = (1.0 - decay) / (1.0 + decay)
-    noise, lasting = np.empty(n), np.empty(n)
+    noise, lasting = np.empty((gains.size, n)), np.empty(n)
     for i in range(n):
         row = base + i
         momentum, force, steady = 0.0, white[1], constant[0] * effort[i] ** 2
@@ -162,7 +161,12 @@ def residual_variances(
                 square, kind = J[foot, axis, row] ** 2, 3 if axis < 3 else 4
                 force += square * white[kind] / readings_per_sample[1 + foot]
                 steady += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
-        noise[i], lasting[i] = high_pass * momentum + low_pass * force, steady
+        lasting[i] = steady
+        for number in range(gains.size):
+            decay = math.exp(-gains[number] * dt)
+            high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
+            low_pass = (1.0 - decay) / (1.0 + decay)
+            noise[number, i] = high_pass * momentum + low_pass * force
     return noise, lasting
 
 
@@ -187,16 +191,16 @@ class ResidualVariances:
     Parameters
     ----------
     noise : of the sensors
-    gain : bandwidth of the observer [rad/s]
+    gains : (g) bandwidths of the observer [rad/s]
     robot : the model that also made the :class:`Dynamics`
 
     Attributes
     ----------
-    white, lasting : (n,) from white noise, and from biases and gain errors [(N m)^2]; NaN before the first time
+    white, lasting : (g, n), (n,) from white noise, and from biases and gain errors [(N m)^2]; NaN before the first time
     """
 
-    def __init__(self, noise: SensorNoise, gain: float, robot: RobotModel) -> None:
-        self._gain, self._base_dofs, self._joints = gain, robot.base_dofs, len(robot.joint_names)
+    def __init__(self, noise: SensorNoise, gains: Sequence[float], robot: RobotModel) -> None:
+        self._gains, self._base_dofs, self._joints = np.array(gains), robot.base_dofs, len(robot.joint_names)
         self._period = 1.0 / SIGMA_RATE
         self.retune(noise)
         self.reset()
@@ -208,8 +212,8 @@ class ResidualVariances:
     def reset(self) -> None:
         """Compute them at the next sample."""
         self._age = math.inf
-        self.white: FloatArray = np.full(self._joints, np.nan)
-        self.lasting = self.white
+        self.white: FloatArray = np.full((self._gains.size, self._joints), np.nan)
+        self.lasting: FloatArray = self.white[0]
 
     def due(self, dt: float) -> bool:
         """Whether they have become too old with this step of time [s]; call :meth:`compute` then."""
@@ -223,17 +227,9 @@ class ResidualVariances:
         if velocity_variance is not None:
             white[5] = velocity_variance
         self.white, self.lasting = residual_variances(
-            dynamics.mass_matrix,
-            dynamics.foot_jacobian,
-            frame.effort,
-            frame.wrenches,
-            frame.readings_per_sample,
-            white,
-            constant,
-            frame.dt,
-            self._gain,
-            self._base_dofs,
-        )
+            dynamics.mass_matrix, dynamics.foot_jacobian, frame.effort, frame.wrenches, frame.readings_per_sample,
+            white, constant, frame.dt, self._gains, self._base_dofs,
+        )  # fmt: skip
 
 
 class MomentumObserver:
@@ -249,7 +245,7 @@ class MomentumObserver:
         self._gain = config.momentum.gain
         table = ResidualTable(robot.limb, self._gain, config.momentum.inputs_are_held, robot.base_dofs)
         self._table_buffer, self._table = pack(table)
-        self._variances = ResidualVariances(config.sensors, config.momentum.gain, robot)
+        self._variances = ResidualVariances(config.sensors, (self._gain,), robot)
         self.reset()
 
     def reset(self) -> None:
@@ -257,7 +253,7 @@ class MomentumObserver:
         self._state = initial_residual(self._table.limb.shape[1])
         self._filtered: FloatArray | None = None
         self._variances.reset()
-        self._sigma = self._noise_sigma = self._variances.white
+        self._sigma = self._noise_sigma = self._variances.white[0]
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction of all joints whose sensors deliver."""
@@ -268,7 +264,8 @@ class MomentumObserver:
         variances = self._variances
         if variances.due(frame.dt):
             variances.compute(frame, dynamics)
-            self._sigma, self._noise_sigma = np.sqrt(variances.white + variances.lasting), np.sqrt(variances.white)
+            white = variances.white[0]
+            self._sigma, self._noise_sigma = np.sqrt(white + variances.lasting), np.sqrt(white)
         if available.all():
             return MeasuredFriction(friction, self._sigma, self._noise_sigma, available)
         sigma, noise_sigma = (np.where(available, values, np.nan) for values in (self._sigma, self._noise_sigma))

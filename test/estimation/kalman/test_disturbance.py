@@ -18,7 +18,6 @@ from friction_estimator.estimation.kalman.frame import (
 from friction_estimator.estimation.kalman.joint_friction import (
     BEYOND_NOISE,
     FrameFriction,
-    LawNow,
     combine_law_and_model_error,
     frame_friction,
 )
@@ -52,6 +51,11 @@ def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[
     return disturbed, lasting
 
 
+def nothing_of(joints: int) -> FrameFriction:
+    """Friction of a frame, all zero."""
+    return frame_friction(np.zeros((len(FrameFriction._fields), joints)))
+
+
 def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> np.ndarray:
     torques = np.zeros((length, 3))
     torques[start:stop, joint] = size
@@ -63,12 +67,11 @@ def test_a_torque_shows_behind_both_low_passes():
     none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
-    law = LawNow(np.zeros((1, 2)), *np.zeros((12, 1)))
-    estimates, out = empty_estimates(1, 2, 0, 1), FrameFriction(*np.zeros((16, 1)))
+    estimates, out = empty_estimates(1, 2, 0, 1), nothing_of(1)
     shown = []
     for k in range(400):
         inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
-        step_disturbance(dynamics, inputs, table, none, law, estimates, memory, out)
+        step_disturbance(dynamics, inputs, table, none, estimates, memory, out)
         shown.append((out.slow[0], out.fast[0]))
     shown = np.array(shown)
     after = DT * np.arange(100)
@@ -107,32 +110,30 @@ def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
 
 def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
     """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
-    law = LawNow(np.zeros((6, 1)), *np.zeros((12, 6)))
-    law.torque[:], law.friction_variance[:], law.model_error_variance[:] = 2.0, 0.01, 0.01
-    disturbed, out = np.array([True, True, True, False, False, False]), frame_friction(np.zeros((16, 6)))
+    disturbed, out = np.array([True, True, True, False, False, False]), nothing_of(6)
+    out.torque[:], out.friction_variance[:], out.model_error_variance[:] = 2.0, 0.01, 0.01
     out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * BEYOND_NOISE), 1.0
-    law.velocity_std[:] = 0.01
-    combine_law_and_model_error(law, np.ones(6), np.zeros(6), ~disturbed, disturbed, out)
+    out.velocity_std[:] = 0.01
+    combine_law_and_model_error(np.ones(6), np.zeros(6), ~disturbed, disturbed, out)
     beyond = np.sqrt(30.0**2 - BEYOND_NOISE**2)
     np.testing.assert_allclose(out.sigma, np.sqrt(0.01 + np.square([0.5, 2.0, 30.0, 0.0, beyond, 0.0])))
 
 
 def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_its_variance():
     """A push below the friction is taken up by the model error; then it is as likely to be external."""
-    law = LawNow(np.zeros((3, 1)), *np.zeros((12, 3)))
-    law.model_error[:], law.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
-    out = frame_friction(np.zeros((16, 3)))
+    out = nothing_of(3)
+    out.model_error[:], out.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
     out.external_sigma[:] = 3.0
     measured = np.array([True, True, False])
-    law.velocity_std[:] = 0.01
-    combine_law_and_model_error(law, np.ones(3), np.zeros(3), measured, np.zeros(3, dtype=bool), out)
+    out.velocity_std[:] = 0.01
+    combine_law_and_model_error(np.ones(3), np.zeros(3), measured, np.zeros(3, dtype=bool), out)
     np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
 
 
 def test_sigma_of_the_external_torque_holds_what_the_slow_low_pass_has_not_shown_beyond_the_noise():
-    law, out = LawNow(np.zeros((3, 1)), *np.zeros((12, 3))), frame_friction(np.zeros((16, 3)))
+    out = nothing_of(3)
     out.external_sigma[:], out.fast_noise[:] = 3.0, 4.0
     out.slow[:], out.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
-    law.velocity_std[:], nothing = 0.01, np.zeros(3, dtype=bool)
-    combine_law_and_model_error(law, np.ones(3), np.zeros(3), nothing, nothing, out)
+    out.velocity_std[:], nothing = 0.01, np.zeros(3, dtype=bool)
+    combine_law_and_model_error(np.ones(3), np.zeros(3), nothing, nothing, out)
     np.testing.assert_allclose(out.external_sigma, [3.0, 3.0, np.sqrt(9.0 + 25.0 - 4.0)])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise, config_from_parameters
-from friction_estimator.estimation.kalman.link_errors import LinkErrors
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
+from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, SensorFrame
 from test.estimation.kalman.sampling import add
@@ -46,11 +47,13 @@ def windows(noise: SensorNoise) -> Iterator[Window]:
 
 def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Mean columns of each window of the second half, and those of the exact motion with late accelerations."""
-    robot = RobotModel(config_from_parameters({"robot.fixed_base": True}), ARM)
-    links, found, truths = LinkErrors(robot), [], []
+    config = config_from_parameters({"robot.fixed_base": True})
+    robot = RobotModel(config, ARM)
+    dynamics, found, truths = WindowDynamics(config, robot, JointLaws(("coulomb_viscous",) * 2)), [], []
     for window in windows(noise):
-        dynamics = robot.dynamics(window.end.position, window.end.velocity, np.zeros(3), np.zeros(3))
-        found.append(links.over(window, dynamics, links.of_positions(window, dynamics)).torque)
+        dynamics.evaluate(window)
+        dynamics.evaluate_links()
+        found.append(dynamics.links.torque.copy())
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):
             position, velocity, _ = motion(t)

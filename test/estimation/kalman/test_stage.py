@@ -13,7 +13,7 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman import stage
-from friction_estimator.estimation.kalman.limb_schedule import share_out
+from friction_estimator.estimation.kalman.limb_bank import share_out
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws

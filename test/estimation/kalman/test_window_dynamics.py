@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import LimbWindow, MotorPriors, find_limbs, law_bounds, make_layout
+from friction_estimator.estimation.kalman.limb_state import (
+    LimbPlace,
+    LimbWindow,
+    MotorPriors,
+    find_limbs,
+    law_bounds,
+    make_layout,
+)
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
-from friction_estimator.estimation.kalman.window_dynamics import LimbPlace, WindowDynamics, errors_that_last
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, errors_that_last
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.records import pack
@@ -56,7 +63,9 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
 def balance(dynamics: WindowDynamics, place: FloatArray, leg: LimbFilter) -> LimbWindow:
     """Balance of momentum of a leg over the newest window."""
     memory, _, table, out = leg.buffers
-    dynamics.balance_of_limb(dynamics.link_columns(dynamics.position_columns()), place, table, memory, out)
+    dynamics.evaluate_positions()
+    dynamics.evaluate_links()
+    dynamics.balance_of_limb(place, table, memory, out)
     return leg.window
 
 

@@ -1,29 +1,20 @@
-"""Fixed-lag smoothing of the Kalman stage, for recordings: every estimate also uses later samples.
+"""Smoothed motion of the joints, for recordings: velocities also by later readings.
 
-frames ─► MotionSmoother ─► KalmanFriction, which identifies ──────────────┐ law and calibration
-          half a second ahead                                              ▼
-                              a lag later the same frames ─► KalmanFriction, frozen ─► friction, law, sigma
-
-The velocities are smoothed because the law at a noisy velocity near zero is the largest error of the live stage. Every
-filter of the bank of motion filters is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain
+Every filter of the bank of motion filters is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain
 (Rauch, Tung & Striebel 1965, eq. 3.28). The filters are weighed by how well they have predicted the readings before and
-after. The second stage only evaluates what the first one has identified up to a lag later, so no window counts twice.
+after.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
 from friction_estimator.compiled import kernel
-from friction_estimator.config import Config, KalmanConfig, SensorNoise
-from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.stage import KalmanFriction
+from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
     MotionBank,
@@ -38,8 +29,7 @@ from friction_estimator.estimation.motion.stationary_filters import (
     reading_noise,
     stationary_covariance,
 )
-from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArray, JointFriction, SensorFrame
+from friction_estimator.types import FloatArray
 
 MOTION_MEMORY = 0.1
 """Time over which the motion models are compared, before and after each reading [s]: shorter than a step."""
@@ -185,12 +175,6 @@ class MotionSmoother:
         return self._smoothers[key]
 
 
-_LOOKAHEAD_MEMORIES = 5.0
-"""Velocities are smoothed with this many ``MOTION_MEMORY`` of later readings: the bank remembers nothing longer."""
-_BLOCK_DURATION = 0.5
-"""Work is done in blocks of this length, or of half a lag [s]."""
-
-
 class SmoothedMotions:
     """Motion source of a stage: motions that have been smoothed already.
 
@@ -214,99 +198,3 @@ class SmoothedMotions:
         """The motion that was put in."""
         assert self.motion is not None
         return self.motion
-
-
-class _Sensed(NamedTuple):
-    """A frame and what was computed from it before the friction."""
-
-    frame: SensorFrame
-    attitude: Attitude
-    phase: ContactPhase
-    dynamics: Dynamics
-
-
-class _Waiting(NamedTuple):
-    """A frame that the first stage has used, and the second one has not."""
-
-    time: float
-    sensed: _Sensed
-    motion: JointMotion
-
-
-class KalmanSmoother:
-    """Fixed-lag smoother of the Kalman stage.
-
-    Parameters
-    ----------
-    config : ``observer: kalman``
-    robot : the model that also makes the :class:`Dynamics`
-    lag : every sample is estimated with at least this much of what came later; ``inf``: with all of it [s]
-    health : gets the events of the stages
-
-    Attributes
-    ----------
-    stage : identifies law and calibration, a lag ahead of the estimates
-    """
-
-    def __init__(self, config: Config, robot: RobotModel, lag: float, health: Health) -> None:
-        self._motion = MotionSmoother(config.kalman, config.sensors)
-        self._given = SmoothedMotions(self._motion)
-        self.stage = KalmanFriction(config, robot, health, self._given)
-        self._evaluating = KalmanFriction(config, robot, health, self._given)
-        self._evaluating.frozen = True
-        self._ahead = _LOOKAHEAD_MEMORIES * MOTION_MEMORY
-        self._lag = lag
-        self._block = max(_BLOCK_DURATION, 0.5 * lag)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._motion.reset()
-        self._sensed: list[_Sensed] = []
-        self._waiting: deque[_Waiting] = deque()
-        self._unsmoothed = 0.0
-
-    def reset(self) -> None:
-        """Restart; what waits is lost, law and calibration stay."""
-        self._clear()
-        self.stage.reset()
-        self._evaluating.reset()
-
-    def step(
-        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
-    ) -> list[JointFriction]:
-        """Use one frame; what it completes, oldest first. Flush before a frame with ``dt == 0``."""
-        self._motion.step(frame.position, frame.velocity, frame.dt)
-        self._sensed.append(_Sensed(frame, attitude, phase, dynamics))
-        self._unsmoothed += frame.dt
-        if self._unsmoothed < self._ahead + _BLOCK_DURATION:
-            return []
-        self._identify(len(self._sensed) - round(self._ahead / self._unsmoothed * len(self._sensed)))
-        if self.stage.time - self._waiting[0].time < self._lag + self._block:
-            return []
-        return self._evaluate(self.stage.time - self._lag)
-
-    def flush(self) -> list[JointFriction]:
-        """Everything that waits: the recording has ended, or has a gap here."""
-        if self._sensed:
-            self._identify(len(self._sensed))
-        finished = self._evaluate(math.inf) if self._waiting else []
-        self.reset()
-        return finished
-
-    def _identify(self, count: int) -> None:
-        """Let the first stage use the oldest frames."""
-        ready, self._sensed = self._sensed[:count], self._sensed[count:]
-        for sensed, motion in zip(ready, self._motion.smoothed(count), strict=True):
-            self._given.motion = motion
-            self.stage.step(*sensed)
-            self._waiting.append(_Waiting(self.stage.time, sensed, motion))
-        self._unsmoothed = sum(sensed.frame.dt for sensed in self._sensed)
-
-    def _evaluate(self, until: float) -> list[JointFriction]:
-        """Friction of the frames up to a time, by what the first stage has identified by now."""
-        self._evaluating.take_over(self.stage)
-        finished = []
-        while self._waiting and self._waiting[0].time <= until:
-            _, sensed, self._given.motion = self._waiting.popleft()
-            finished.append(self._evaluating.step(*sensed))
-        return finished
