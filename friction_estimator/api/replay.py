@@ -17,13 +17,12 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.bags import replay as bags
+from friction_estimator.io.bags.arrays import true_friction
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import header_stamp
-from friction_estimator.messages.recording import RunDescription, joint_field
+from friction_estimator.messages.recording import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
 from friction_estimator.types import (
     BoolArray,
@@ -244,8 +243,8 @@ def replay(
         if not rows.stamps.size:
             raise InputError(f"no estimate could be made from the simulation: {'; '.join(warnings)}")
         order = {sample.joints.stamp_ns: row for row, sample in enumerate(source.samples)}
-        true_friction = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
-        return rows.result(chosen, estimator.joint_names, true_friction, estimator.identified, warnings)
+        truth = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
+        return rows.result(chosen, estimator.joint_names, truth, estimator.identified, warnings)
     chosen = as_robot(robot_of_bag(BagReader(source)) if robot is None else robot)
     summary = bags.replay(
         source,
@@ -260,8 +259,8 @@ def replay(
         smooth=smooth,
         progress=progress,
     )
-    truth = _true_friction(BagReader(source, namespace), summary.joint_names, rows.stamps)
-    return rows.result(chosen, summary.joint_names, truth, summary.identified, summary.warnings)
+    recorded = true_friction(BagReader(source, namespace), summary.joint_names, rows.stamps)
+    return rows.result(chosen, summary.joint_names, recorded, summary.identified, summary.warnings)
 
 
 def chosen_joints(joints: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -322,21 +321,6 @@ def _topic(config: Config, reading: Reading) -> str:
     if isinstance(reading, WrenchSample):
         return config.feet[reading.foot].wrench_topic
     return config.imu.topic if isinstance(reading, ImuSample) else config.output.joint_states_topic
-
-
-def _true_friction(reader: BagReader, joint_names: tuple[str, ...], stamps: IntArray) -> FloatArray | None:
-    """True friction (m, n) of a bag at these stamps, NaN where it has none; None without ground truth."""
-    topic = reader.find_topic(topics.TRUE_FRICTION.name, topics.TRUE_FRICTION.type)
-    if topic is None:
-        return None
-    truth = np.full((stamps.size, len(joint_names)), np.nan)
-    rows = {stamp: row for row, stamp in enumerate(stamps.tolist())}
-    for recorded in reader.messages([topic]):
-        message = reader.decode(recorded)
-        row = rows.get(header_stamp(message))
-        if row is not None:
-            truth[row] = joint_field(message, "effort", joint_names)
-    return truth
 
 
 class _Rows:

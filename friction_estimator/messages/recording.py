@@ -1,4 +1,4 @@
-"""What a bag keeps of a run: its description, and the inverse of ``outputs.py``, recorded messages to arrays."""
+"""What a bag keeps of a run: its description, and estimates with ground truth as arrays."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from friction_estimator.config import Config, CouplingConfig
 from friction_estimator.config.robot import combined
-from friction_estimator.errors import BagError, ConfigError
+from friction_estimator.errors import ConfigError
 from friction_estimator.laws import JointLaws, laws_of_joints
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.topics import When
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
@@ -94,15 +93,15 @@ class RunDescription:
         return frozenset(foot for foot, support in self.supports.items() if support in names)
 
 
-_SLOW = {
+RECORDED_SERIES = {
     field.removeprefix("law."): topic
     for field, topic in topics.SCALARS.items()
     if topic.when is When.SLOW and topic is not topics.EXTERNAL_TORQUE_SIGMA
 }
 """Topics by the attribute of a :class:`Recording` that has their series."""
-_PHASES = (topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE)
 RECORDED = (
-    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.TRUE_FRICTION, topics.COLLISION, *_SLOW.values(), *_PHASES,
+    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.TRUE_FRICTION, topics.COLLISION, topics.CONTACT_PHASE,
+    topics.TRUE_CONTACT_PHASE, *RECORDED_SERIES.values(),
 )  # fmt: skip
 """Topics that a recording is made of."""
 
@@ -146,6 +145,12 @@ class RecordedCollision:
     limb: str
     joint: str
     text: str
+
+    @classmethod
+    def of(cls, time: float, status: Any) -> RecordedCollision:
+        """Collision of a diagnostic_msgs/DiagnosticStatus."""
+        values = {item.key: item.value for item in status.values}
+        return cls(time, values["limb"], values["joint"], status.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,120 +218,8 @@ class Recording:
         return standing
 
 
-def joint_field(message: Any, field: str, joint_names: Sequence[str]) -> FloatArray:
-    """One field of a sensor_msgs/JointState of rclpy or rosbags, (n,) in the order of these joints.
-
-    NaN for joints that the message does not name, and for a field that is empty.
-
-    Raises
-    ------
-    ValueError
-        When the field has another number of values than the message has names.
-    """
-    values = getattr(message, field)
-    found = dict(zip(message.name, values, strict=True)) if len(values) else {}
-    return np.array([found.get(name, np.nan) for name in joint_names])
-
-
-class RecordingBuilder:
-    """Collects messages and turns them into a :class:`Recording`."""
-
-    def __init__(self) -> None:
-        self._joint_names: tuple[str, ...] = ()
-        self._times: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
-        self._stamps: dict[str, list[int]] = {topic.name: [] for topic in RECORDED}
-        self._content: dict[str, list[Any]] = {topic.name: [] for topic in RECORDED}
-
-    def add(self, topic: str, time_ns: int, message: Any) -> None:
-        """Add one message.
-
-        Parameters
-        ----------
-        topic : relative name, one of :data:`RECORDED`
-        time_ns : time under which it was recorded [ns]
-        message : of rclpy or rosbags
-        """
-        if topic in (phase.name for phase in _PHASES):
-            content = message.data
-        else:
-            fields = ("effort", "position", "velocity") if topic == topics.FRICTION.name else ("effort",)
-            is_collision = topic == topics.COLLISION.name
-            content = message.status if is_collision else [self._values(topic, message, field) for field in fields]
-            self._stamps[topic].append(header_stamp(message))
-        self._content[topic].append(content)
-        self._times[topic].append(time_ns)
-
-    def finish(self, description: RunDescription) -> Recording:
-        """Resample all series at the stamps of the friction estimates.
-
-        Raises
-        ------
-        BagError
-            When there is no friction estimate.
-        """
-        if not self._stamps[topics.FRICTION.name]:
-            raise BagError(f"there is no message on the topic {topics.FRICTION.name!r}; run `replay` on the bag first")
-        start_ns = min(self._stamps[topics.FRICTION.name])
-        time, (friction, position, velocity) = self._signals(topics.FRICTION, start_ns)
-        measured, sigma, truth = (
-            self._series(topic, start_ns) for topic in (topics.MEASURED, topics.SIGMA, topics.TRUE_FRICTION)
-        )
-        collisions = zip(self._stamps[topics.COLLISION.name], self._content[topics.COLLISION.name], strict=True)
-        return Recording(
-            joint_names=self._joint_names,
-            time=time,
-            position=position,
-            velocity=velocity,
-            friction=friction,
-            sigma=np.full(friction.shape, np.nan) if sigma is None else sigma.at(time),
-            measured=np.ones(friction.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
-            truth=None if truth is None else truth.at(time),
-            phases=self._phases(topics.CONTACT_PHASE, topics.FRICTION, start_ns, time[-1]),
-            true_phases=self._phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION, start_ns, time[-1]),
-            **{name: self._series(topic, start_ns) for name, topic in _SLOW.items()},
-            description=description,
-            collisions=tuple(_collision(stamp - start_ns, one) for stamp, found in collisions for one in found),
-        )
-
-    def _values(self, topic: str, message: Any, field: str) -> FloatArray:
-        """One field in the order of the joints; NaN when it is empty."""
-        names = self._joint_names = self._joint_names or tuple(message.name)
-        if not set(names) <= set(message.name):
-            raise BagError(f"the joints change within the bag: {', '.join(names)}, {', '.join(message.name)}")
-        try:
-            return joint_field(message, field, names)
-        except ValueError:
-            count = len(getattr(message, field))
-            raise BagError(f"topic {topic}: {field} has {count} values for {len(message.name)} joint names") from None
-
-    def _signals(self, topic: topics.Topic, start_ns: int) -> tuple[FloatArray, FloatArray]:
-        """Times (m,) of different stamps, in order [s], and the fields of their messages, (f, m, n)."""
-        stamps, rows = np.unique(np.array(self._stamps[topic.name]), return_index=True)
-        fields = np.array(self._content[topic.name])[rows].swapaxes(0, 1)
-        return np.asarray((stamps - start_ns) * 1e-9), np.ascontiguousarray(fields)
-
-    def _series(self, topic: topics.Topic, start_ns: int) -> Series | None:
-        if not self._stamps[topic.name]:
-            return None
-        time, (values,) = self._signals(topic, start_ns)
-        return Series(time, values)
-
-    def _phases(self, topic: topics.Topic, clock: topics.Topic, start_ns: int, end: float) -> tuple[PhaseInterval, ...]:
-        """Intervals of equal names; the messages have no stamp, so stamps are interpolated by their recording times."""
-        names, received = self._content[topic.name], self._times[topic.name]
-        if not names or not self._stamps[clock.name]:
-            return ()
-        stamps = (np.array(self._stamps[clock.name]) - start_ns) * 1e-9
-        starts = np.interp(np.array(received, float), np.array(self._times[clock.name], float), stamps)
-        return _intervals(names, starts.tolist(), end)
-
-
-def _collision(time_ns: int, status: Any) -> RecordedCollision:
-    values = {item.key: item.value for item in status.values}
-    return RecordedCollision(1e-9 * time_ns, values["limb"], values["joint"], status.message)
-
-
-def _intervals(names: Sequence[str], starts: Sequence[float], end: float) -> tuple[PhaseInterval, ...]:
+def phase_intervals(names: Sequence[str], starts: Sequence[float], end: float) -> tuple[PhaseInterval, ...]:
+    """Intervals of equal names that follow each other, the last one until ``end`` [s]."""
     changes = [row for row, name in enumerate(names) if row == 0 or name != names[row - 1]]
     ends = [starts[row] for row in changes[1:]] + [end]
     return tuple(

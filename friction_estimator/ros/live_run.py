@@ -29,7 +29,6 @@ from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
-from friction_estimator.messages.recording import joint_field
 from friction_estimator.ros.middleware import SENSOR_INPUT
 from friction_estimator.ros.processes import LoadMeter, ProcessError, Processes
 from friction_estimator.ros.recorder_node import PERIOD, HeaderClock, Recorder
@@ -148,13 +147,13 @@ class LiveTopics:
         base_position, base_quaternion = _pose(self._message(topics.BASE_STATE.name, Odometry))
         return LiveState(
             joint_names=names,
-            position=joint_field(friction, "position", names),
+            position=_joint_field(friction, "position", names),
             base_position=base_position,
             base_quaternion=base_quaternion,
             truth=self._truth_at_estimate(names),
-            friction=joint_field(friction, "effort", names),
+            friction=_joint_field(friction, "effort", names),
             **{
-                name: joint_field(self._message(topic.name, JointState), "effort", names)
+                name: _joint_field(self._message(topic.name, JointState), "effort", names)
                 for name, topic in _EFFORTS.items()
             },
             phase=self._message(topics.CONTACT_PHASE.name, String).data,
@@ -185,7 +184,7 @@ class LiveTopics:
         stamp, kept = 0 if newest is None else stamp_of(newest), tuple(self._truth)
         index = bisect_left(kept, stamp, key=stamp_of)
         found = index < len(kept) and stamp_of(kept[index]) == stamp
-        return joint_field(deserialize_message(kept[index], JointState) if found else JointState(), "effort", names)
+        return _joint_field(deserialize_message(kept[index], JointState) if found else JointState(), "effort", names)
 
     def _message(self, topic: str, message_type: Any) -> Any:
         """Newest message of a topic; an empty one before the first."""
@@ -206,6 +205,17 @@ class LiveTopics:
                 self._reported["received"] = values["received"]
             elif status.name.endswith(": estimates") and not values.get("processing p50", "nan").startswith("nan"):
                 self._reported["latency"] = f"p50 {values['processing p50']}, p99 {values['processing p99']}"
+
+
+def _joint_field(message: Any, field: str, joint_names: Sequence[str]) -> FloatArray:
+    """One field of a sensor_msgs/JointState, (n,) in the order of these joints.
+
+    NaN for joints that the message does not name, and for a field that is empty.
+
+    """
+    values = getattr(message, field)
+    found = dict(zip(message.name, values, strict=True)) if len(values) else {}
+    return np.array([found.get(name, np.nan) for name in joint_names])
 
 
 def _pose(odometry: Odometry) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, RobotModelError
+from friction_estimator.io.bags.arrays import read_recording
+from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
-from friction_estimator.messages.cdr import header_stamp
+from friction_estimator.messages.cdr import header_stamp, serialize_string
 from friction_estimator.messages.outputs import FrictionMarkers, OutputMessages, joint_axes
-from friction_estimator.messages.recording import RECORDED, RecordingBuilder, RunDescription
+from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.messages.sensors import TruthMessages
 from friction_estimator.messages.topics import Topic
 from friction_estimator.types import FrictionEstimate, GroundTruth
@@ -178,12 +181,21 @@ def test_markers_need_joints_of_the_urdf(robot: Robot) -> None:
         joint_axes(robot.urdf_xml, ("l_tail",))
 
 
+def read_back(
+    folder: Path, recorded: Iterable[tuple[str, str, int, bytes]], description: RunDescription | None = None
+) -> Recording:
+    """Recording of a bag with these topics, types, times [ns] and serialized messages."""
+    with BagWriter(folder / "bag") as writer:
+        for one in recorded:
+            writer.write_raw(*one)
+    return read_recording(folder / "bag", description=description)
+
+
 def test_a_recording_gives_the_estimates_back(
-    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], config: Config, decoded: Decode
+    outputs: OutputMessages, make_estimate: MakeEstimate, joint_names: tuple[str, ...], config: Config, tmp_path: Path
 ) -> None:  # fmt: skip
     n = len(joint_names)
-    builder, estimates = RecordingBuilder(), []
-    wanted = {topic.name for topic in RECORDED}
+    estimates, recorded = [], []
     truths = TruthMessages(config, joint_names)
     for step in range(60):
         swing = 20 <= step < 40
@@ -195,13 +207,13 @@ def test_a_recording_gives_the_estimates_back(
             step * MS, 2.0 * estimate.friction, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
             np.zeros((2, 6)), contact, 3.0 * estimate.friction, np.zeros(3),
         )  # fmt: skip
-        for topic, message in decoded((*truths.build(truth), *outputs.build(estimate))).items():
-            if topic in wanted:
-                builder.add(topic, step * MS + 300, message)
+        built = (*truths.build(truth), *outputs.build(estimate))
+        recorded += [(topic.name, topic.type, step * MS + 300, raw) for topic, raw in built]
         estimates.append(estimate)
     limbs = {"l_foot": joint_names[:6], "r_foot": joint_names[6:]}
     supports = {"l_foot": "left_support", "r_foot": "right_support"}
-    recording = builder.finish(RunDescription(limbs=limbs, supports=supports))
+    description = RunDescription(limbs=limbs, supports=supports)
+    recording = read_back(tmp_path, recorded, description)
 
     for name in ("position", "velocity", "friction", "sigma"):
         np.testing.assert_array_equal(getattr(recording, name), [getattr(item, name) for item in estimates])
@@ -218,31 +230,33 @@ def test_a_recording_gives_the_estimates_back(
     assert standing[:, 6:].all()
 
 
-def friction_message(types: Types, stamp: int, effort: list[float], **fields: list[float]) -> object:
-    arrays = {name: types.floats(np.array(values)) for name, values in {"effort": effort, **fields}.items()}
+def friction_message(types: Types, stamp: int, effort: list[float]) -> tuple[str, str, int, bytes]:
     header = make_header(types, stamp, "base_link")
-    return types.make(topics.JOINT_STATE, header=header, name=["a", "b"], **arrays)
+    message = types.make(topics.JOINT_STATE, header=header, name=["a", "b"], effort=types.floats(np.array(effort)))
+    return "joint_friction", topics.JOINT_STATE, stamp, types.serialize(message)
 
 
-def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: Types) -> None:
-    builder = RecordingBuilder()
-    for step in (3, 1, 2):  # also out of order
-        builder.add("joint_friction", step * MS, friction_message(types, step * MS, [1.0 * step, 2.0 * step]))
-    recording = builder.finish(RunDescription())
+def test_estimates_of_other_sources_may_lack_what_is_not_needed(types: Types, tmp_path: Path) -> None:
+    steps = (3, 1, 2)  # also out of order
+    recorded = [friction_message(types, step * MS, [1.0 * step, 2.0 * step]) for step in steps]
+    recording = read_back(tmp_path, recorded)
     assert recording.friction.tolist() == [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
     assert recording.time.tolist() == pytest.approx([0.0, 0.001, 0.002])
     assert np.isnan(recording.velocity).all() and np.isnan(recording.sigma).all() and recording.measured.all()
     assert recording.truth is None and recording.standing() is None
 
 
-def test_estimates_of_wrong_length_are_one_clear_error(types: Types) -> None:
+def test_estimates_of_wrong_length_are_one_clear_error(types: Types, tmp_path: Path) -> None:
     with pytest.raises(BagError, match="topic joint_friction: effort has 3 values for 2 joint names"):
-        RecordingBuilder().add("joint_friction", 0, friction_message(types, 0, [1.0, 2.0, 3.0]))
+        read_back(tmp_path, [friction_message(types, 0, [1.0, 2.0, 3.0])])
 
 
-def test_a_recording_needs_estimates() -> None:
+def test_a_recording_needs_estimates(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as writer:
+        writer.add_topic("joint_friction", topics.JOINT_STATE)
+        writer.write_raw("contact_phase", topics.STRING, 0, serialize_string("flight"))
     with pytest.raises(BagError, match="no message on the topic 'joint_friction'"):
-        RecordingBuilder().finish(RunDescription())
+        read_recording(tmp_path / "bag")
 
 
 def test_a_description_survives_the_bag(robot: Robot) -> None:

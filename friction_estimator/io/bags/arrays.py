@@ -17,9 +17,18 @@ from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import NANOSECONDS, header_stamp
-from friction_estimator.messages.recording import RECORDED, Recording, RecordingBuilder, RunDescription
+from friction_estimator.messages.recording import (
+    RECORDED,
+    RECORDED_SERIES,
+    PhaseInterval,
+    RecordedCollision,
+    Recording,
+    RunDescription,
+    Series,
+    phase_intervals,
+)
 from friction_estimator.messages.sensors import Run, read_joint_states
-from friction_estimator.messages.topics import FRICTION
+from friction_estimator.messages.topics import FRICTION, Topic
 from friction_estimator.types import FloatArray, IntArray
 
 
@@ -44,20 +53,84 @@ def read_recording(
         When the bag cannot be read or holds no friction estimate.
     """
     reader = BagReader(path, namespace)
-    found = {topic.name: reader.find_topic(topic.name, topic.type) for topic in RECORDED}
-    if found[FRICTION.name] is None:
+    found = {topic.name: reader.find_topic(topic.name, topic.type) or "" for topic in RECORDED}
+    if not found[FRICTION.name]:
         raise BagError(
             f"the bag {reader.path} has no topic {FRICTION.name!r}; it has {reader.topic_list()}. "
             "Run `replay` on it first"
         )
-    relative = {full: name for name, full in found.items() if full is not None}
-    builder = RecordingBuilder()
-    for done, message in enumerate(reader.messages(relative)):
-        builder.add(relative[message.topic], message.time_ns, reader.decode(message))
-        if progress is not None and done % 1000 == 0:
-            progress(done, reader.message_count)
+    messages, _ = _read(reader, found, progress)
     own = RunDescription.from_custom_data(reader.custom_data)
-    return builder.finish(own if own.robot or description is None else description)
+    return _recording(reader, messages, own if own.robot or description is None else description)
+
+
+def _recording(reader: BagReader, messages: Messages, description: RunDescription) -> Recording:
+    """All series at the stamps of the friction estimates."""
+    of_joints = {name: _runs(reader, found) for name, found in messages.items() if name not in _OTHERS}
+    if not of_joints[FRICTION.name]:
+        raise BagError(f"there is no message on the topic {FRICTION.name!r}; run `replay` on the bag first")
+    names = of_joints[FRICTION.name][0][0]
+    for name, runs in of_joints.items():
+        _check_joints(name, runs, names)
+    signals = {name: _signals(names, runs) for name, runs in of_joints.items() if runs}
+    stamp_ns, rows = np.unique(signals[FRICTION.name][0], return_index=True)
+    position, velocity, friction = (signal[rows] for signal in signals[FRICTION.name][1])
+    start_ns, time = int(stamp_ns[0]), (stamp_ns - stamp_ns[0]) * 1e-9
+
+    def series(topic: Topic) -> Series | None:
+        if topic.name not in signals:
+            return None
+        stamps, (_, _, effort) = signals[topic.name]
+        stamps, rows = np.unique(stamps, return_index=True)
+        return Series(np.asarray((stamps - start_ns) * 1e-9), effort[rows])
+
+    def phases(topic: Topic, clock: Topic) -> tuple[PhaseInterval, ...]:
+        """The messages have no stamp: stamps are interpolated by the times of recording of another topic."""
+        if not messages[topic.name] or clock.name not in signals:
+            return ()
+        received, known = (np.array([one.time_ns for one in messages[of.name]], float) for of in (topic, clock))
+        starts = np.interp(received, known, (signals[clock.name][0] - start_ns) * 1e-9)
+        return phase_intervals([reader.decode(one).data for one in messages[topic.name]], starts.tolist(), time[-1])
+
+    measured, sigma, truth = map(series, (topics.MEASURED, topics.SIGMA, topics.TRUE_FRICTION))
+    collisions = map(reader.decode, messages[topics.COLLISION.name])
+    return Recording(
+        joint_names=names,
+        time=time,
+        position=position,
+        velocity=velocity,
+        friction=friction,
+        sigma=np.full(friction.shape, np.nan) if sigma is None else sigma.at(time),
+        measured=np.ones(friction.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
+        truth=None if truth is None else truth.at(time),
+        phases=phases(topics.CONTACT_PHASE, FRICTION),
+        true_phases=phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION),
+        **{field: series(topic) for field, topic in RECORDED_SERIES.items()},
+        description=description,
+        collisions=tuple(
+            RecordedCollision.of(1e-9 * (header_stamp(one) - start_ns), status)
+            for one in collisions
+            for status in one.status
+        ),
+    )
+
+
+def _check_joints(topic: str, runs: Sequence[Run], joint_names: tuple[str, ...]) -> None:
+    for names, table in runs:
+        if not set(joint_names) <= set(names):
+            raise BagError(f"the joints change within the bag: {', '.join(joint_names)}, {', '.join(names)}")
+        for field in _FIELDS:
+            if (count := table[field].shape[1]) not in (0, len(names)):
+                raise BagError(f"topic {topic}: {field} has {count} values for {len(names)} joint names")
+
+
+def true_friction(reader: BagReader, joint_names: tuple[str, ...], stamp_ns: IntArray) -> FloatArray | None:
+    """True friction (m, n) of a bag at these stamps, NaN where it has none; None without ground truth."""
+    topic = reader.find_topic(topics.TRUE_FRICTION.name, topics.TRUE_FRICTION.type)
+    if topic is None:
+        return None
+    found = _efforts(joint_names, _runs(reader, list(reader.messages([topic]))))
+    return np.full((stamp_ns.size, len(joint_names)), np.nan) if found is None else _at_stamps(stamp_ns, *found)
 
 
 JOINT_STATES = "joint_states"
@@ -66,6 +139,9 @@ Messages = dict[str, list[BagMessage]]
 Samples = tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray | None]
 """Stamps (N,); position, velocity and effort (N, n), NaN in messages that leave one empty, None when all do."""
 _FRICTIONS = topics.FRICTION, topics.SIGMA, topics.MEASURED
+_OTHERS = (topics.CONTACT_PHASE.name, topics.TRUE_CONTACT_PHASE.name, topics.COLLISION.name)
+"""Topics of a recording that are no joint states."""
+_FIELDS = ("position", "velocity", "effort")
 
 
 def joint_log_from_bag(
@@ -188,13 +264,16 @@ def _samples(joint_names: tuple[str, ...], runs: Sequence[Run], needed: str) -> 
     kept = [(names, table) for names, table in runs if set(joint_names) <= set(names) and table[needed].size]
     if not kept:
         return np.empty(0, dtype=np.int64), None, None, None
-    stamps = [table["sec"].astype(np.int64) * NANOSECONDS + table["nanosec"] for _, table in kept]
-    blocks = [
-        np.concatenate([_block(joint_names, names, table[field]) for names, table in kept])
-        for field in ("position", "velocity", "effort")
-    ]
-    position, velocity, effort = (None if np.isnan(block).all() else block for block in blocks)
-    return np.concatenate(stamps), position, velocity, effort
+    stamps, signals = _signals(joint_names, kept)
+    position, velocity, effort = (None if np.isnan(signal).all() else signal for signal in signals)
+    return stamps, position, velocity, effort
+
+
+def _signals(joint_names: tuple[str, ...], runs: Sequence[Run]) -> tuple[IntArray, list[FloatArray]]:
+    """Stamps (N,), and position, velocity and effort (N, n) of messages that name all the joints."""
+    stamps = [table["sec"].astype(np.int64) * NANOSECONDS + table["nanosec"] for _, table in runs]
+    signals = [np.concatenate([_block(joint_names, names, table[field]) for names, table in runs]) for field in _FIELDS]
+    return np.concatenate(stamps), signals
 
 
 def _block(joint_names: tuple[str, ...], names: tuple[str, ...], values: FloatArray) -> FloatArray:
