@@ -15,6 +15,7 @@ Conventions, once for the whole package
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +27,8 @@ from friction_estimator.records import packed, record
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+Progress = Callable[[float, float], None]
+"""Called now and then with the amount of work that is done, and with the whole."""
 Vector: TypeAlias = FloatArray
 """Arrays with one, two (``Matrix``) and three axes (``Block``): kernels distinguish them."""
 Matrix: TypeAlias = FloatArray
@@ -51,8 +54,7 @@ class Brief:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-_LETTERS, _ITEMS = 40, 4
-"""Letters of a text, and items of a list, that a short ``repr`` shows."""
+_LETTERS, _ITEMS = 40, 4  # of a text and of a list that a short ``repr`` shows
 
 
 def _brief(value: object) -> str:

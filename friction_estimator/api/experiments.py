@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,12 +20,18 @@ from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, loa
 from friction_estimator.io.table_files import SUFFIXES, joint_log_from_table
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.robot.urdf import parse_urdf
+from friction_estimator.types import Progress
 
 Path_ = str | os.PathLike[str]
 Recordings = Path_ | JointLog | Sequence[Path_ | JointLog]
 Warn = Callable[[str], None]
-Progress = Callable[[float, float], None]
-"""Called now and then with the amount of work that is done, and with the whole."""
+Stage = Callable[[str], AbstractContextManager[Progress | None]]
+"""Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
+
+
+def silent(title: str) -> AbstractContextManager[Progress | None]:
+    """Work whose progress nobody watches."""
+    return nullcontext()
 
 
 def load_recording(
@@ -123,14 +130,14 @@ class Experiments:
 
 def read_experiments(
     recordings: Recordings,
-    robot: Robot | None,
-    *,
-    joints: Sequence[str] | None,
-    coupling: Path_ | None,
-    payloads: Mapping[str, Payload],
-    namespace: str,
-    progress: Progress | None,
+    robot: Path_ | Robot | None,
+    stage: Stage,
     warn: Warn,
+    *,
+    joints: Sequence[str] | None = None,
+    coupling: Path_ | None = None,
+    payloads: Mapping[str, Payload] | None = None,
+    namespace: str = "",
     kp: Gain | None = None,
     kd: Gain | None = None,
     wrenches: Sequence[ExternalWrench] = (),
@@ -145,26 +152,28 @@ def read_experiments(
     given = [recordings] if isinstance(recordings, (str, os.PathLike, JointLog)) else list(recordings)
     if not given:
         raise InputError("there is no recording to identify from")
-    couplings = couplings_of(coupling, robot)
+    chosen = None if robot is None else as_robot(robot)
+    couplings = couplings_of(coupling, chosen)
     notes: list[str] = []
     logs: list[JointLog] = []
-    for one in given:
-        if isinstance(one, JointLog):
-            logs.append(one)
-            continue
-        log, name = _read(Path(one), robot, joints, couplings, namespace, progress, warn)
-        logs.append(log)
-        if robot is None and name in robot_names():
-            robot = load_robot(name)
-            couplings = couplings if coupling is not None else couplings_of(None, robot)
-            notes.append(f"{Path(one).name} names the robot {name!r}; it is used because no robot was given")
+    with stage("reading") as progress:
+        for one in given:
+            if isinstance(one, JointLog):
+                logs.append(one)
+                continue
+            log, name = _read(Path(one), chosen, joints, couplings, namespace, progress, warn)
+            logs.append(log)
+            if chosen is None and name in robot_names():
+                chosen = load_robot(name)
+                couplings = couplings if coupling is not None else couplings_of(None, chosen)
+                notes.append(f"{Path(one).name} names the robot {name!r}; it is used because no robot was given")
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
-    selected = _select(named, tuple(joints) if joints is not None else None, robot, notes, warn)
-    pushed = [_with_wrenches(log, robot, wrenches, warn) for log in selected]
-    carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(pushed, payloads))
-    coupled = _coupling_of(coupling, robot, couplings, carrying[0].joint_names)
-    return Experiments(carrying, paths, robot, coupled, tuple(notes))
+    selected = _select(named, tuple(joints) if joints is not None else None, chosen, notes, warn)
+    pushed = [_with_wrenches(log, chosen, wrenches, warn) for log in selected]
+    carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(pushed, payloads or {}))
+    coupled = _coupling_of(coupling, chosen, couplings, carrying[0].joint_names)
+    return Experiments(carrying, paths, chosen, coupled, tuple(notes))
 
 
 def _distinguish(paths: Sequence[Path | None], logs: Sequence[JointLog]) -> list[JointLog]:

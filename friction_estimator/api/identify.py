@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -13,11 +12,12 @@ import numpy as np
 from friction_estimator.api.experiments import (
     Experiments,
     Path_,
-    Progress,
     Recordings,
+    Stage,
     Warn,
     is_table,
     read_experiments,
+    silent,
 )
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
@@ -41,14 +41,11 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.io.identification_file import load_identification as read_identification
 from friction_estimator.io.identification_file import save_identification
-from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.io.robot import Robot
 from friction_estimator.laws import linear_law_names
 from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.linear_algebra import one_blas_thread
 from friction_estimator.types import FloatArray
-
-Stage = Callable[[str], AbstractContextManager[Progress | None]]
-"""Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -227,21 +224,10 @@ def identify(
     note, working = noting(warnings, warn), stage or silent
     if fit not in FITS:
         raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
-    chosen = None if robot is None else as_robot(robot)
-    with working("reading") as progress:
-        experiments = read_experiments(
-            recordings,
-            chosen,
-            joints=joints,
-            coupling=coupling,
-            payloads=payloads or {},
-            namespace=namespace,
-            progress=progress,
-            warn=note,
-            kp=kp,
-            kd=kd,
-            wrenches=wrenches,
-        )
+    experiments = read_experiments(
+        recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
+        kp=kp, kd=kd, wrenches=wrenches,
+    )  # fmt: skip
     _warn_about_data(experiments, note)
     used = experiments.robot
     arm = None if used is None else RobotDescription(used.urdf_xml, used.config.robot.fixed_base)
@@ -396,8 +382,3 @@ def _with_friction(log: JointLog, found: ReplayResult) -> JointLog:
         effort=found.effort, inputs=MappingProxyType(measured),
     )  # fmt: skip
     return whole.select(log.joint_names)
-
-
-def silent(title: str) -> AbstractContextManager[Progress | None]:
-    """Work whose progress nobody watches."""
-    return nullcontext()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from friction_estimator.messages.recording import RunDescription
 from friction_estimator.reports.identification_page import write_identification_report
 from friction_estimator.reports.recording_page import write_report
 from friction_estimator.robot.urdf import MAX_SIZE
+from friction_estimator.types import Progress
 
 
 def export(
@@ -127,7 +127,7 @@ def report(
     robot: str | os.PathLike[str] | Robot | None = None,
     namespace: str = "",
     after: float = 0.0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write one self-contained HTML page with figures and tables.
 

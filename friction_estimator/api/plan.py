@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.api.experiments import Path_, Progress, movable_joints
+from friction_estimator.api.experiments import Path_, movable_joints
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification import excitation
 from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan
@@ -16,6 +16,7 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.io.table_files import write_trajectory_csv
+from friction_estimator.types import Progress
 
 
 def plan_excitation(

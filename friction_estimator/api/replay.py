@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator import compiled
-from friction_estimator.api.simulate import Progress, Simulation
+from friction_estimator.api.simulate import Simulation
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.estimator import Estimator
@@ -31,6 +31,7 @@ from friction_estimator.types import (
     FrictionEstimate,
     ImuSample,
     IntArray,
+    Progress,
     Reading,
     WrenchSample,
 )

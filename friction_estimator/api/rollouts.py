@@ -20,7 +20,6 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
 from friction_estimator.identification.prediction import TorquePrediction
-from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import Identification
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
 from friction_estimator.io.export.exporter import joint_frictions
@@ -28,7 +27,7 @@ from friction_estimator.io.export.robot_models import urdf_with_bodies
 from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.urdf import parse_urdf
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, Progress
 
 if TYPE_CHECKING:
     from friction_estimator.simulation.simulator import Drives

@@ -20,13 +20,10 @@ from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import SensorMessages, TruthMessages
-from friction_estimator.types import Brief, FloatArray
+from friction_estimator.types import Brief, FloatArray, Progress
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
     from friction_estimator.simulation import SimulationSample, Simulator
-
-Progress = Callable[[float, float], None]
-"""Called now and then with the amount of work that is done, and with the whole."""
 
 ARM_COULOMB, ARM_VISCOUS, ARM_NOISE = np.array([1.5, 0.6]), np.array([0.8, 0.3]), 0.05
 """True friction of shoulder and elbow [N m], [N m s/rad], and standard deviation of their recorded torques [N m]."""

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.api.experiments import Path_, Recordings, Warn, read_experiments
+from friction_estimator.api.experiments import Path_, Recordings, Stage, Warn, read_experiments, silent
 from friction_estimator.api.identify import (
     ScoredIdentification,
-    Stage,
     identify,
     measured_friction,
     noting,
-    silent,
 )
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
@@ -116,20 +114,10 @@ def validate(
     warnings: list[str] = []
     note, working = noting(warnings, warn), stage or silent
     found = identification if isinstance(identification, Identification) else load_identification(identification)
-    with working("reading") as progress:
-        experiments = read_experiments(
-            recordings,
-            None if robot is None else as_robot(robot),
-            joints=joints,
-            coupling=coupling,
-            payloads=payloads or {},
-            namespace=namespace,
-            progress=progress,
-            warn=note,
-            kp=kp,
-            kd=kd,
-            wrenches=wrenches,
-        )
+    experiments = read_experiments(
+        recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
+        kp=kp, kd=kd, wrenches=wrenches,
+    )  # fmt: skip
     logs: Sequence[JointLog] = experiments.logs
     chosen = experiments.robot
     if chosen is not None and not chosen.config.robot.fixed_base:
@@ -253,11 +241,7 @@ def check_motion(
     chosen, warnings = as_robot(robot), list[str]()
     if not chosen.config.robot.fixed_base or chosen.config.robot.coupling.coupling() is not None:
         raise ConfigError("motions are checked for robots with a fixed base and without robot.coupling")
-    with working("reading") as progress:
-        experiments = read_experiments(
-            recordings, chosen, joints=joints, coupling=None, payloads={}, namespace="", progress=progress,
-            warn=warn or warnings.append, kp=kp, kd=kd,
-        )  # fmt: skip
+    experiments = read_experiments(recordings, chosen, working, warn or warnings.append, joints=joints, kp=kp, kd=kd)
     log, random = experiments.logs[0], np.random.default_rng(seed)
     gains = (kp, kd) if COMMANDED in log.inputs else (None, None)
     found = list[tuple[ParameterTable, dict[str, float]]]()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -247,15 +248,12 @@ def progress_bar(title: str) -> Iterator[Callable[..., None]]:
 
     The progress goes to stderr: as a bar on a terminal, else as a line every few seconds.
     """
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    except ModuleNotFoundError:
+    if not sys.stderr.isatty() or find_spec("rich") is None:
         yield progress_lines(title)
         return
-    if not sys.stderr.isatty():
-        yield progress_lines(title)
-        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -166,7 +166,6 @@ def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None
             print_table(table)
 
 
-_LINE_PERIOD = 2.0
 _SHOWN_COLLISIONS = 3
 """Newest collisions below the live table."""
 
@@ -182,11 +181,10 @@ class PlainView:
     duration : simulated time of the whole run [s]
     """
 
-    period = 0.25
+    period = 2.0
 
     def __init__(self, duration: float) -> None:
         self._duration = duration
-        self._next = 0.0
         self._collisions = 0
 
     def __enter__(self) -> PlainView:
@@ -197,11 +195,9 @@ class PlainView:
         pass
 
     def show(self, state: LiveState) -> None:
-        """Print a line when it is time."""
-        now = time.monotonic()
-        if now < self._next or not state.estimates:
+        """Print a line; nothing before the first estimate."""
+        if not state.estimates:
             return
-        self._next = now + _LINE_PERIOD
         for text in state.collisions[self._collisions :]:
             self._print(text)
         self._collisions = len(state.collisions)

@@ -20,9 +20,8 @@ from friction_estimator.identification.excitation_trajectory import (
 )
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointTrajectory
-from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.rigid_body import base_parameters
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, Progress
 
 
 @dataclass(frozen=True, slots=True)

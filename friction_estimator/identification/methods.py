@@ -13,8 +13,8 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.curves import friction_curve, motor
 from friction_estimator.identification.inverse_dynamics import method as inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
-from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import Identification
+from friction_estimator.types import Progress
 
 Accepts = Callable[[Sequence[JointLog], RobotDescription | None], tuple[bool, str]]
 """Logs and robot to whether a method can be used with them, and the reason in a sentence."""

@@ -9,17 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.etree.ElementTree import Element
 
-import numpy as np
-from scipy.spatial.transform import Rotation
+import pinocchio as pin
 
 from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import yaml_text
-from friction_estimator.robot.urdf import end_of, parse_urdf
-from friction_estimator.types import FloatArray
+from friction_estimator.robot.urdf import checked_urdf, end_of, parse_urdf
 
 _FOOT_WORDS = ("sole", "foot", "toe", "ankle")
 """Words in the names of links that stand on the ground, those that most likely mean the sole first."""
@@ -81,7 +78,7 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
     BagError
         When messages of the bag cannot be read.
     """
-    tree = _Tree(parse_urdf(urdf_xml))
+    tree = _Tree(urdf_xml)
     if not tree.moving:
         raise RobotModelError("the URDF has no joint that moves")
     robot = NewRobot({"robot.urdf": urdf})
@@ -100,7 +97,8 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
 class _Tree:
     """Links and joints of a URDF, with the place of each link where all joints are at zero."""
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, urdf_xml: str) -> None:
+        root = parse_urdf(urdf_xml)
         self.joints = {str(joint.get("name")): joint for joint in root.findall("joint")}
         self.above = {end_of(joint, "child"): name for name, joint in self.joints.items()}
         links = [str(link.get("name")) for link in root.findall("link")]
@@ -109,26 +107,17 @@ class _Tree:
             name for name, joint in self.joints.items() if joint.get("type") in _MOVING and joint.find("mimic") is None
         ]
         self.chain = {link: [name for name in self._chain(link) if name in self.moving] for link in links}
-        self.position = {link: self._place(link)[:3, 3] for link in links}
+        model = pin.buildModelFromXML(checked_urdf(urdf_xml))
+        data = model.createData()
+        pin.framesForwardKinematics(model, data, pin.neutral(model))
+        numbers = {link: model.getFrameId(link, pin.FrameType.BODY) for link in links}
+        self.position = {link: data.oMf[number].translation for link, number in numbers.items()}
 
     def _chain(self, link: str) -> Iterator[str]:
         """All joints between a link and the root, the nearest first."""
         while link in self.above:
             yield self.above[link]
             link = end_of(self.joints[self.above[link]], "parent")
-
-    def _place(self, link: str) -> FloatArray:
-        place = np.eye(4)
-        for name in self._chain(link):
-            origin = self.joints[name].find("origin")
-            xyz, rpy = (
-                [float(number) for number in ("0 0 0" if origin is None else origin.get(key, "0 0 0")).split()]
-                for key in ("xyz", "rpy")
-            )
-            step = np.eye(4)
-            step[:3, :3], step[:3, 3] = Rotation.from_euler("xyz", rpy).as_matrix(), xyz
-            place = step @ place
-        return place
 
 
 def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:

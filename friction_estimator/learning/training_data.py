@@ -11,7 +11,7 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.metrics import mean, root_mean_square
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, SensorFrame
+from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, Progress, SensorFrame
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
@@ -227,7 +227,7 @@ def read_bag(
     bag: str | os.PathLike[str],
     robot: Robot,
     namespace: str = "",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     with_observer: bool = False,
 ) -> tuple[SignalRecording, tuple[str, ...]]:
     """Signals of a bag, and findings about its sensors, one sentence each.

@@ -23,6 +23,7 @@ from friction_estimator.types import FrictionEstimate
 _MAX_ARRIVALS = 5000  # arrival times that are kept of samples without an estimate
 _LATE_SHARE = 0.01  # of the frames, above which samples that came too late are a problem
 _LONGEST_LAG = 1.0  # of stamps that are compared; larger ones are those of another clock [s]
+_SHORTEST_PERIOD = 1e-3  # of a report [s]
 _CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
@@ -77,27 +78,16 @@ class InputCounters:
     received, refused : number of messages since the start
     last_error : reason for which the newest refused message was refused
     mismatch : why messages of a publisher cannot arrive, empty when they can
-    new : messages received and refused between the previous two reports
     """
 
     received: int = 0
     refused: int = 0
     last_error: str = ""
     mismatch: str = ""
-    new: tuple[int, int] = (0, 0)
-    _before: tuple[int, int] = (0, 0)
 
-    def report(self) -> None:
-        """Begin a new report."""
-        now, before = (self.received, self.refused), self._before
-        self.new, self._before = (now[0] - before[0], now[1] - before[1]), now
 
-    @property
-    def refusal(self) -> str:
-        """Why messages were refused since the previous report; empty when none was."""
-        received, refused = self.new
-        share = f"{refused} of {max(received, refused)} messages refused"
-        return f"{share}: {self.last_error}" if refused else ""
+_OF_HEALTH = ("restarts", "repeated", "frames", "contradicting", "without_effort", "late", "stray")
+"""Counters of the estimator of which the increase is reported."""
 
 
 class NodeDiagnostics:
@@ -116,30 +106,22 @@ class NodeDiagnostics:
     ) -> None:
         self._name, self._publishers = name, publishers
         self._queue = queue
-        self._joints = InputCounters()
-        self._queue_before = queue.used, queue.left_out, queue.idle
         self._estimator = estimator
         self._inputs: dict[str, InputCounters] = {}
         self._arrivals: dict[int, float] = {}
         self._processing, self._steps, self._age = RecentValues(), RecentValues(), RecentValues()
         self._published = 0
         self._newest: FrictionEstimate | None = None
-        self._before: dict[str, int] = {}
-        self._reported = time.monotonic()
+        self._before: dict[str, float] = {}
+        self.begin()
 
     def begin(self) -> None:
         """Begin a period now: what came before the node was activated belongs to no report."""
-        queue, self._reported = self._queue, time.monotonic()
-        self._queue_before = queue.used, queue.left_out, queue.idle
-        for item in self._inputs.values():
-            item.report()
+        self._increases()
 
-    def input_counters(self, topic: str, joints: bool = False) -> InputCounters:
-        """Counters of a topic, for its callback; ``joints``: True for the joint states."""
-        counters = self._inputs.setdefault(topic, InputCounters())
-        if joints:
-            self._joints = counters
-        return counters
+    def input_counters(self, topic: str) -> InputCounters:
+        """Counters of a topic, for its callback."""
+        return self._inputs.setdefault(topic, InputCounters())
 
     def arrived(self, stamp_ns: int, time: float) -> None:
         """Note that a joint state with this stamp arrived at this time of ``time.perf_counter`` [s]."""
@@ -160,31 +142,35 @@ class NodeDiagnostics:
 
     def report(self) -> list[DiagnosticStatus]:
         """Statuses of the time since the previous call."""
-        now = time.monotonic()
-        period, self._reported = max(now - self._reported, 1e-3), now
         if len(self._arrivals) > _MAX_ARRIVALS:  # dropped samples get no estimate
             self._arrivals.clear()
-        for item in self._inputs.values():
-            item.report()
-        load = self._load(period, self._estimator.config)
-        statuses = [self._input(topic, item, period) for topic, item in self._inputs.items()]
-        restarts = self._new("restarts", self._estimator.health.restarts)
-        statuses.append(load)
-        statuses.append(self._sensors(self._estimator, restarts))
-        statuses.append(self._estimates(period, self._estimator.config, restarts))
+        new, config = self._increases(), self._estimator.config
+        refusals = {topic: text for topic, item in self._inputs.items() if (text := _refusal(topic, item, new))}
+        statuses = [self._input(topic, item, new, refusals.get(topic, "")) for topic, item in self._inputs.items()]
+        statuses.append(self._load(config, new))
+        statuses.append(self._sensors(self._estimator, new, refusals))
+        statuses.append(self._estimates(config, new))
         if self._estimator.config.has_friction:
             statuses.append(self._diagnosis(self._estimator))
         if self._estimator.compensation is not None:
             statuses.append(self._compensation(self._estimator.compensation, self._estimator))
         return statuses
 
-    def _new(self, name: str, count: int) -> int:
-        """Increase of a counter since the previous report."""
-        before, self._before[name] = self._before.get(name, 0), count
-        return count - before
+    def _increases(self) -> dict[str, float]:
+        """Increase of every counter, of the time and of the idle time [s] since the previous call."""
+        queue = self._queue
+        now = {name: float(getattr(self._estimator.health, name)) for name in _OF_HEALTH}
+        now |= {"published": self._published, "used": queue.used, "left out": queue.left_out}
+        now |= {"seconds": time.monotonic(), "idle": queue.idle}
+        for topic, item in self._inputs.items():
+            now |= {f"{topic} received": item.received, f"{topic} refused": item.refused}
+        new = {name: count - self._before.get(name, 0.0) for name, count in now.items()}
+        new["seconds"] = max(new["seconds"], _SHORTEST_PERIOD)
+        self._before = now
+        return new
 
-    def _input(self, topic: str, item: InputCounters, period: float) -> DiagnosticStatus:
-        rate = item.new[0] / period
+    def _input(self, topic: str, item: InputCounters, new: Mapping[str, float], refusal: str) -> DiagnosticStatus:
+        rate = new[f"{topic} received"] / new["seconds"]
         values: dict[str, object] = {
             "rate": f"{rate:.1f} Hz",
             "received": item.received,
@@ -192,8 +178,8 @@ class NodeDiagnostics:
             "reason of the newest refusal": item.last_error or "none refused",
         }
         label = f"input {topic}"
-        if item.refusal:
-            return self._status(label, DiagnosticStatus.ERROR, item.refusal, values)
+        if refusal:
+            return self._status(label, DiagnosticStatus.ERROR, refusal, values)
         if rate == 0.0:
             message = "no message since the last report: " + (
                 f"{item.mismatch}; set inputs_reliable to false, or publish it reliably"
@@ -203,22 +189,19 @@ class NodeDiagnostics:
             return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _sensors(self, estimator: Estimator, restarts: int) -> DiagnosticStatus:
+    def _sensors(self, estimator: Estimator, new: Mapping[str, float], refusals: Mapping[str, str]) -> DiagnosticStatus:
         health, config = estimator.health, estimator.config
-        refused = [(topic, item) for topic, item in self._inputs.items() if item.refusal]
-        problems = [f"{topic}: {item.refusal.removeprefix(f'{topic}: ')}" for topic, item in refused]
-        void = any(item.new[0] <= item.new[1] for _, item in refused)
+        problems = [f"{topic}: {refusal.removeprefix(f'{topic}: ')}" for topic, refusal in refusals.items()]
+        void = any(new[f"{topic} received"] <= new[f"{topic} refused"] for topic in refusals)
         joints = config.output.joint_states_topic
         publishers = self._publishers()
-        repeated, frames = self._new("repeated", health.repeated), self._new("frames", health.frames)
-        contradicting = self._new("contradicting", health.contradicting)
-        without = self._new("without effort", health.without_effort)
+        restarts, repeated, frames, contradicting, without, late, stray = (round(new[name]) for name in _OF_HEALTH)
         if repeated > frames:
             problems.append(
                 f"{joints}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
                 "one before and are not used: check that the driver sets the stamps and reads the encoders"
             )
-        elif not health.frames and joints not in dict(refused):
+        elif not health.frames and joints not in refusals:
             problems.append(f"no joint state yet: check that {joints} is published")
         if len(publishers) > 1 and (repeated or contradicting):
             problems.append(f"{joints}: {len(publishers)} publishers: {', '.join(publishers)}")
@@ -228,9 +211,9 @@ class NodeDiagnostics:
                     f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
                     "paused or jumped: check the clock of the driver, and the network"
                 )
-            if (late := self._new("late", health.late)) > _LATE_SHARE * frames:
+            if late > _LATE_SHARE * frames:
                 problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
-            if (stray := self._new("stray", health.stray)) > _LATE_SHARE * frames:
+            if stray > _LATE_SHARE * frames:
                 problems.append(f"{joints}: the stamps of {stray} samples are far from the others: check the clock")
             if config.has_friction and without:
                 void = True
@@ -262,11 +245,11 @@ class NodeDiagnostics:
         level = (DiagnosticStatus.ERROR if void else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
         return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
 
-    def _estimates(self, period: float, config: Config, restarts: int) -> DiagnosticStatus:
-        new = self._new("published", self._published)
-        values: dict[str, object] = {"rate": f"{new / period:.1f} Hz", "published": self._published}
+    def _estimates(self, config: Config, new: Mapping[str, float]) -> DiagnosticStatus:
+        rate, restarts = new["published"] / new["seconds"], round(new["restarts"])
+        values: dict[str, object] = {"rate": f"{rate:.1f} Hz", "published": self._published}
         values |= self._processing.take().texts("processing", "p50", "p99")
-        if not new or self._newest is None:
+        if not rate or self._newest is None:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate: see the inputs and sensors", values)
         if config.has_friction and (unknown := int((~np.isfinite(self._newest.friction)).sum())):
             message = f"the friction of {unknown} of {self._newest.friction.size} joints is NaN: see the status sensors"
@@ -274,16 +257,14 @@ class NodeDiagnostics:
         if restarts > 1:
             message = f"the filters restarted {restarts} times since the last report: see the status sensors"
             return self._status("estimates", DiagnosticStatus.WARN, message, values)
-        return self._status("estimates", DiagnosticStatus.OK, f"{new / period:.0f} Hz", values)
+        return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _load(self, period: float, config: Config) -> DiagnosticStatus:
+    def _load(self, config: Config, new: Mapping[str, float]) -> DiagnosticStatus:
         """Busy time of the node in this period [s], its highest rate, joint samples left out, times of steps, ages."""
-        queue, before = self._queue, self._queue_before
-        self._queue_before = queue.used, queue.left_out, queue.idle
-        used, left_out, idle = (now - then for now, then in zip(self._queue_before, before, strict=True))
-        came = self._joints.new[0]
+        queue, period, came = self._queue, new["seconds"], new[f"{config.output.joint_states_topic} received"]
+        used, left_out = round(new["used"]), round(new["left out"])
         keeps_up = not left_out and not queue.cannot_keep_up
-        busy = max(period - idle, 1e-6) if keeps_up else period
+        busy = max(period - new["idle"], 1e-6) if keeps_up else period
         values: dict[str, object] = {
             "busy": f"{100.0 * min(busy / period, 1.0):.0f} %",
             "busy time per joint state": f"{1e3 * busy / used:.3f} ms" if used else "nan",
@@ -329,3 +310,9 @@ class NodeDiagnostics:
 
     def _status(self, label: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
         return diagnostic_status(f"{self._name}: {label}", level, message, values)
+
+
+def _refusal(topic: str, item: InputCounters, new: Mapping[str, float]) -> str:
+    """Why messages were refused since the previous report; empty when none was."""
+    received, refused = round(new[f"{topic} received"]), round(new[f"{topic} refused"])
+    return f"{refused} of {max(received, refused)} messages refused: {item.last_error}" if refused else ""

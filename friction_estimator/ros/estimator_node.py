@@ -80,7 +80,7 @@ class InputTopic:
     ) -> None:
         self._node, self._name, self._read, self._joints = node, name, read, joints
         self._estimator: Estimator | None = estimator
-        self._counters = node.diagnostics.input_counters(name, joints)
+        self._counters = node.diagnostics.input_counters(name)
         self._put = node.queue.put_joints if joints else node.queue.put
 
     def receive(self, raw: bytes) -> None:

@@ -21,6 +21,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.learning.external_torque import MobNetEstimate, WholeBodyTorque, base_wrench, wrench_at_foot
 from friction_estimator.linear_algebra import quaternion_from_matrix
 from friction_estimator.messages import topics
+from friction_estimator.messages.cdr import StampedTemplate
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.topics import Topic, When
 from friction_estimator.robot.model import RobotModel
@@ -181,11 +182,11 @@ class CollisionPublisher:
         if wrench is None:
             return
         of_base, of_limb = self._wrenches
-        of_base.publish(_wrench_message(stamp_ns, topics.BASE_FRAME, wrench))
+        of_base.publish(StampedTemplate((6,), topics.BASE_FRAME).serialize(stamp_ns, wrench))
         for foot in self._detector.hit:
             if foot >= 0:
                 at_foot = wrench_at_foot(wrench, torque.dynamics, foot)
-                of_limb.publish(_wrench_message(stamp_ns, self._sole_frames[foot], at_foot))
+                of_limb.publish(StampedTemplate((6,), self._sole_frames[foot]).serialize(stamp_ns, at_foot))
 
 
 def _stamp(stamp_ns: int) -> Time:
@@ -197,14 +198,6 @@ def _pose(rotation: FloatArray, position: FloatArray) -> Pose:
     x, y, z = position.tolist()
     w, a, b, c = quaternion_from_matrix(np.ascontiguousarray(rotation)).tolist()
     return Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(w=w, x=a, y=b, z=c))
-
-
-def _wrench_message(stamp_ns: int, frame: str, wrench: FloatArray) -> WrenchStamped:
-    message = WrenchStamped()
-    message.header.stamp, message.header.frame_id = _stamp(stamp_ns), frame
-    force, torque, values = message.wrench.force, message.wrench.torque, wrench.tolist()
-    force.x, force.y, force.z, torque.x, torque.y, torque.z = values
-    return message
 
 
 class CompensationGuard:

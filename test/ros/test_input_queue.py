@@ -112,7 +112,7 @@ def test_nothing_is_left_out_where_every_sample_counts() -> None:
 def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> None:
     line = Line()
     diagnostics = NodeDiagnostics("node", line.queue, Estimator(robot.config, robot.urdf_xml), list)
-    diagnostics.input_counters("joint_states", joints=True).received = 6000
+    diagnostics.input_counters("joint_states").received = 6000
     line.run(6.0, step=2.5e-3)
     (load,) = [status for status in diagnostics.report() if status.name == "node: load"]
     assert load.level == DiagnosticStatus.WARN
@@ -129,7 +129,7 @@ def test_joint_states_that_repeat_their_stamp_are_no_good_data(
     """A driver that never sets the stamps: the node gets 1000 messages a second, and the estimate is void."""
     estimator = Estimator(robot.config, robot.urdf_xml)
     diagnostics = NodeDiagnostics("node", InputQueue(leave_out=False), estimator, list)
-    diagnostics.input_counters("joint_states", joints=True)
+    diagnostics.input_counters("joint_states")
     for sample in samples[:50]:
         for reading in sample.readings:
             estimator.add(replace(reading, stamp_ns=0))

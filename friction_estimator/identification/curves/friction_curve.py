@@ -31,7 +31,6 @@ from friction_estimator.identification.curves.problem import OFFSET, CurveSample
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
-from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import (
     Candidate,
     Finding,
@@ -48,6 +47,7 @@ from friction_estimator.identification.scoring import choice_covariance, samples
 from friction_estimator.laws import laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, chosen_joints
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import Progress
 
 METHOD, DRIVE_METHOD = "friction_curve", "motor"
 _SAMPLES_A_PARAMETER = 10

@@ -30,12 +30,12 @@ from friction_estimator.identification.curves.friction_curve import JointCurve, 
 from friction_estimator.identification.curves.problem import torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.recording.zero_phase import Progress
 from friction_estimator.identification.result import DriveGain, Finding, Identification
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import ASYMMETRIC_STRIBECK, ASYMMETRIC_STRIBECK_SCALED, STRIBECK_VELOCITY
+from friction_estimator.types import Progress
 
 
 @dataclass(frozen=True, slots=True)

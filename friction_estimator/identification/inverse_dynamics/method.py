@@ -40,7 +40,7 @@ from friction_estimator.identification.linear_problem import REJECTED, robust_st
 from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
-from friction_estimator.identification.recording.zero_phase import Progress, to_motions, usual_treatment
+from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import (
     Identification,
     Part,
@@ -52,6 +52,7 @@ from friction_estimator.identification.result import (
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY
+from friction_estimator.types import Progress
 
 METHOD = "inverse_dynamics"
 

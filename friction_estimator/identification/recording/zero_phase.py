@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -178,10 +178,6 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> Para
             f"the longest stretch has {longest:.3g} s"
         )
     return ParallelFilter(stretches, motion.period, cutoff_hz, factor, kept)
-
-
-Progress = Callable[[float, float], None]
-"""Called with the number of finished steps and the number of all steps."""
 
 
 LADDER = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -29,14 +29,14 @@ from friction_estimator.messages.recording import (
 )
 from friction_estimator.messages.sensors import Run, read_joint_states
 from friction_estimator.messages.topics import FRICTION, Topic
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray, Progress
 
 
 def read_recording(
     path: str | os.PathLike[str],
     namespace: str = "",
     description: RunDescription | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Recording:
     """Read a bag with output topics: one of ``replay``, or of a recorded live run.
 
@@ -134,7 +134,6 @@ def true_friction(reader: BagReader, joint_names: tuple[str, ...], stamp_ns: Int
 
 
 JOINT_STATES = "joint_states"
-Progress = Callable[[int, int], None]
 Messages = dict[str, list[BagMessage]]
 Samples = tuple[IntArray, FloatArray | None, FloatArray | None, FloatArray | None]
 """Stamps (N,); position, velocity and effort (N, n), NaN in messages that leave one empty, None when all do."""

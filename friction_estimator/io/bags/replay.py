@@ -25,10 +25,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import InputReader, Sample
-from friction_estimator.types import FrictionEstimate, JointSample
-
-Progress = Callable[[int, int], None]
-"""Called now and then with the number of messages done and of all."""
+from friction_estimator.types import FrictionEstimate, JointSample, Progress
 
 _BLOCK = 250
 """Messages that are read, decoded, estimated from and written together: each of these has warm caches then."""
