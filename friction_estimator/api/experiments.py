@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from friction_estimator.config.robot import Coupling
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices, located
 from friction_estimator.identification.fixed_base_model import with_external_torque
 from friction_estimator.identification.joint_log import ExternalWrench, JointLog, Payload
 from friction_estimator.identification.recording.torque_checks import Gain, with_drive_torque
 from friction_estimator.io.bags.arrays import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_couplings, load_robot, robot_names
+from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_coupling, load_robot, robot_names
 from friction_estimator.io.table_files import SUFFIXES, joint_log_from_table
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.robot.urdf import parse_urdf
@@ -52,7 +52,8 @@ def load_recording(
         recorded, ``velocity/<joint>``, ``effort/<joint>``, in SI units
     robot : names the topic of the joint states in a bag, and the joint of a table with bare columns
     joints : (n) wanted joints, in this order; None: all that were recorded
-    coupling : YAML of motors that move several joints together: columns such as ``current/<motor>`` are found by it
+    coupling : YAML with ``robot.coupling``, motors that move several joints together: names of columns such as
+        ``current/<motor>``
     namespace : of the topics in a bag
     progress : called now and then
     warn : called when a part of a bag cannot be read
@@ -76,14 +77,14 @@ def load_recording(
     (101, 1)
     """
     chosen = None if robot is None else as_robot(robot)
-    return _read(Path(path), chosen, joints, couplings_of(coupling, chosen), namespace, progress, warn)[0]
+    return _read(Path(path), chosen, joints, known_coupling(coupling, chosen), namespace, progress, warn)[0]
 
 
 def _read(
     path: Path,
     robot: Robot | None,
     joints: Sequence[str] | None,
-    couplings: Sequence[Coupling],
+    coupling: Coupling | None,
     namespace: str,
     progress: Progress | None,
     warn: Warn | None,
@@ -93,7 +94,7 @@ def _read(
         only = tuple(joints) if joints is not None else None
         if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
             only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
-        return joint_log_from_table(path, only, _places_of_motors(couplings)), ""
+        return joint_log_from_table(path, only, _places_of_motors(coupling)), ""
     topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
     reader = BagReader(path, namespace)
     fixed = robot.config if robot is not None and robot.config.robot.fixed_base else None
@@ -153,7 +154,7 @@ def read_experiments(
     if not given:
         raise InputError("there is no recording to identify from")
     chosen = None if robot is None else as_robot(robot)
-    couplings = couplings_of(coupling, chosen)
+    known = known_coupling(coupling, chosen)
     notes: list[str] = []
     logs: list[JointLog] = []
     with stage("reading") as progress:
@@ -161,18 +162,18 @@ def read_experiments(
             if isinstance(one, JointLog):
                 logs.append(one)
                 continue
-            log, name = _read(Path(one), chosen, joints, couplings, namespace, progress, warn)
+            log, name = _read(Path(one), chosen, joints, known, namespace, progress, warn)
             logs.append(log)
             if chosen is None and name in robot_names():
                 chosen = load_robot(name)
-                couplings = couplings if coupling is not None else couplings_of(None, chosen)
+                known = known_coupling(coupling, chosen)
                 notes.append(f"{Path(one).name} names the robot {name!r}; it is used because no robot was given")
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
     selected = _select(named, tuple(joints) if joints is not None else None, chosen, notes, warn)
     pushed = [_with_wrenches(log, chosen, wrenches, warn) for log in selected]
     carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(pushed, payloads or {}))
-    coupled = _coupling_of(coupling, chosen, couplings, carrying[0].joint_names)
+    coupled = _coupling_of(coupling, chosen, known, carrying[0].joint_names)
     return Experiments(carrying, paths, chosen, coupled, tuple(notes))
 
 
@@ -290,16 +291,15 @@ def movable_joints(urdf_xml: str) -> tuple[str, ...]:
     )
 
 
-def couplings_of(file: Path_ | None, robot: Robot | None) -> tuple[Coupling, ...]:
-    """Couplings of a file, else of the robot's YAML, group by group."""
+def known_coupling(file: Path_ | None, robot: Robot | None) -> Coupling | None:
+    """Coupling of a YAML, else that of the robot; None when nothing is coupled."""
     if file is not None:
-        return load_couplings(Path(file))
-    coupling = None if robot is None else robot.config.robot.coupling.coupling()
-    return () if coupling is None else coupling.parts
+        return load_coupling(file)
+    return None if robot is None else robot.config.robot.coupling.coupling()
 
 
 def _coupling_of(
-    file: Path_ | None, robot: Robot | None, couplings: Sequence[Coupling], joint_names: Sequence[str]
+    file: Path_ | None, robot: Robot | None, known: Coupling | None, joint_names: Sequence[str]
 ) -> Coupling | None:
     """Coupling of these joints (n), those without one included; None when nothing is coupled.
 
@@ -309,23 +309,20 @@ def _coupling_of(
         When the file couples other joints, robot.coupling joints that the robot lacks, or only a part of a coupled
         group is there.
     """
-    if not couplings:
+    if known is None:
         return None
-    coupled = {name for coupling in couplings for name in coupling.joint_names}
     if file is None and robot is not None:
         there = movable_joints(robot.urdf_xml)
-        if unknown := coupled - set(there):
+        if unknown := set(known.joint_names) - set(there):
             raise ConfigError(f"robot.coupling names the joint {choices(unknown)}; the robot has {choices(there)}")
-    if file is not None and not coupled & set(joint_names):
-        named = choices(name for coupling in couplings for name in coupling.joint_names)
+    if file is not None and not set(known.joint_names) & set(joint_names):
+        named = choices(known.joint_names)
         raise ConfigError(f"{file} couples {named}; the joints of data and robot are {choices(joint_names)}")
-    try:
-        return coupling_of_joints(couplings, joint_names)
-    except ConfigError as error:
-        raise ConfigError(f"{'robot.coupling' if file is None else file}: {error}") from None
+    with located("robot.coupling" if file is None else file):
+        return coupling_of_joints(known, joint_names)
 
 
-def _places_of_motors(couplings: Sequence[Coupling]) -> Mapping[str, str]:
-    """The joint at whose place each motor stands: the k-th of its coupling."""
-    pairs = [zip(coupling.motor_names, coupling.joint_names, strict=True) for coupling in couplings]
-    return {motor: joint for pair in pairs for motor, joint in pair}
+def _places_of_motors(coupling: Coupling | None) -> Mapping[str, str]:
+    """The joint at whose place each motor stands: the k-th of its group."""
+    groups = () if coupling is None else coupling.groups
+    return {motor: joint for joints, motors in groups for joint, motor in zip(joints, motors, strict=True)}

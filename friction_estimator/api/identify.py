@@ -35,10 +35,7 @@ from friction_estimator.identification.joint_log import (
 from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
-from friction_estimator.identification.result import (
-    Identification,
-    velocity_ranges,
-)
+from friction_estimator.identification.result import Identification, velocity_ranges
 from friction_estimator.io.identification_file import load_identification as read_identification
 from friction_estimator.io.identification_file import save_identification
 from friction_estimator.io.robot import Robot
@@ -189,7 +186,7 @@ def identify(
     method : ``inverse_dynamics``, ``friction_curve`` or ``motor``; None: the first one that data and robot allow
     law : friction law of all joints; None: the law of the robot's live node, else of the method
     joint_laws : exceptions ``joint=law``; the joint may be a pattern such as ``*_knee``
-    coupling : YAML of motors that move several joints together; None: ``robot.coupling`` of the robot's YAML
+    coupling : YAML with ``robot.coupling``, motors that move several joints together; None: that of the robot
     payloads : bodies that were fixed to the robot, by experiment (name of the recording)
     joints : only these joints, in this order
     namespace : of the topics in bags

@@ -45,7 +45,7 @@ def export(
     model : for urdf and drake the URDF that is changed, for mjcf an MJCF or a URDF, for gazebo an SDF or a URDF
     speed : speed up to which Coulomb and viscous friction agree with the law [rad/s]; None: the velocities of the
         identification
-    coupling : YAML of motors that move several joints together
+    coupling : YAML with ``robot.coupling``, motors that move several joints together
     options : of the format, e.g. ``controller="arm_controller"`` of ros2_control
 
     Returns
@@ -76,7 +76,7 @@ def export(
         joint_frictions(parameters, speed),
         (*origin, *_sources(parameters)),
         "" if model is None else _read_model(Path(model).expanduser()),
-        None if coupling is None else load_coupling(Path(coupling)),
+        None if coupling is None else load_coupling(coupling),
         parameters.bodies,
     )
     made = export_friction(to, request, **options)

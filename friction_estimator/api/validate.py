@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.api.experiments import Path_, Recordings, Stage, Warn, read_experiments, silent
-from friction_estimator.api.identify import (
-    ScoredIdentification,
-    identify,
-    measured_friction,
-    noting,
-)
+from friction_estimator.api.identify import ScoredIdentification, identify, measured_friction, noting
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -35,12 +30,7 @@ from friction_estimator.identification.joint_log import (
     Payload,
 )
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.prediction import (
-    TorquePrediction,
-    curves_of_laws,
-    rows_of_live_law,
-    validated,
-)
+from friction_estimator.identification.prediction import TorquePrediction, curves_of_laws, rows_of_live_law, validated
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import VAGUE, Identification, ParameterTable

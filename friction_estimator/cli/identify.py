@@ -136,8 +136,8 @@ _RECORDINGS: OptionTable = {
     "--wrench FRAME=COLUMNS[@AXES]": ([_wrench], "measured external force on a link, such as that of the ground on a "
         "foot: frame of the URDF, and name of the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz "
         "[N m], in the axes of that frame or of another one (@base: those of the base)"),
-    "--coupling YAML": (Path, "motors that move several joints together; when not given, robot.coupling of the robot's "
-        "YAML"),
+    "--coupling YAML": (Path, "motors that move several joints together: robot.coupling of this YAML; when not given, "
+        "that of the robot"),
 }
 _MODEL: OptionTable = {
     "--method": (tuple(METHODS), "identification method; when not given, the first that data and robot allow"),

@@ -28,7 +28,7 @@ _EXPORT: OptionTable = {
         "speed up to which Coulomb and viscous friction agree with the law [rad/s]; when not given, the velocities of "
         "the identification",
     ),
-    "--coupling YAML": (Path, "motors that move several joints together, as for `identify`"),
+    "--coupling YAML": (Path, "motors that move several joints together: robot.coupling of this YAML"),
 }
 _REPORT: OptionTable = {
     "-o --output": (Path, "page to write", Path("report.html")),

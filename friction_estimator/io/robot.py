@@ -1,17 +1,4 @@
-"""Robots and URDFs on this machine, one robot from its YAML or URDF, and coupling matrices from a YAML file.
-
-A file of coupling matrices looks like this; joints that it does not name have one motor each, with the joint's
-name:
-
-    couplings:
-      torso:                                  # any name
-        joints: [torso_pitch, torso_roll, torso_yaw]
-        motors: [0B3M0, 0B3M1, 0B4M0]
-        matrix:                               # joint velocity = matrix * motor velocity, behind the gearboxes
-          - [0.5, -0.5, 0.0]
-          - [0.5, 0.5, 0.0]
-          - [0.275, 0.275, 0.55]
-"""
+"""Robots and URDFs on this machine, and one robot from its YAML or URDF."""
 
 from __future__ import annotations
 
@@ -24,12 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 import friction_estimator
 from friction_estimator.config import Config, config_from_parameters
 from friction_estimator.config.robot import Coupling, combined, uncoupled
-from friction_estimator.errors import ConfigError, RobotModelError, choices, file_errors, located
+from friction_estimator.errors import ConfigError, RobotModelError, choices, file_errors
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
@@ -320,34 +305,21 @@ def _flatten(values: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]
             yield f"{prefix}{key}", value
 
 
-_COUPLING_KEYS = ("joints", "motors", "matrix")
-
-
-def load_coupling(path: str | os.PathLike[str]) -> Coupling:
-    """All groups of a YAML file of coupling matrices, see the head of this module.
+def load_coupling(name_or_path: str | os.PathLike[str]) -> Coupling:
+    """Motors that move several joints together: ``robot.coupling`` of a robot, or of a YAML that has nothing else.
 
     Raises
     ------
     ConfigError
-        When the file cannot be read or is not such a file.
+        As :func:`load_robot`, and when there is no coupling.
     """
-    couplings = load_couplings(path)
-    with located(Path(path).expanduser()):
-        return combined(couplings)
+    coupling = load_robot(name_or_path).config.robot.coupling.coupling()
+    if coupling is None:
+        raise ConfigError(f"{name_or_path} has no robot.coupling: give its joints, motors and matrix")
+    return coupling
 
 
-def load_couplings(path: str | os.PathLike[str]) -> tuple[Coupling, ...]:
-    """Every group of a file. Raises ConfigError when it cannot be read or is not such a file."""
-    source = Path(path).expanduser()
-    document = read_yaml(source)
-    groups = document.get("couplings") if isinstance(document, Mapping) else None
-    if not isinstance(groups, Mapping) or not groups:
-        raise ConfigError(f"{source} does not hold couplings: expected 'couplings:' and named groups below it")
-    with located(source):
-        return tuple(_coupling(str(name), entry) for name, entry in groups.items())
-
-
-def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]) -> Coupling:
+def coupling_of_joints(coupling: Coupling, joint_names: Sequence[str]) -> Coupling:
     """Those groups of which there are joints, and the other joints (n) with a motor each.
 
     Raises
@@ -355,29 +327,13 @@ def coupling_of_joints(couplings: Sequence[Coupling], joint_names: Sequence[str]
     ConfigError
         When only a part of a coupled group is there.
     """
-    kept = [coupling for coupling in couplings if set(coupling.joint_names) & set(joint_names)]
-    missing = [name for coupling in kept for name in coupling.joint_names if name not in joint_names]
+    kept = [part for part in coupling.parts if set(part.joint_names) & set(joint_names)]
+    missing = [name for part in kept for name in part.joint_names if name not in joint_names]
     if missing:
         raise ConfigError(
             f"{choices(missing)} shares motors with joints of the data, and is not among them: record it too, or leave "
             f"these out; there are {choices(joint_names)}"
         )
-    coupled = {name for coupling in kept for name in coupling.joint_names}
+    coupled = {name for part in kept for name in part.joint_names}
     alone = [name for name in joint_names if name not in coupled]
     return combined([*kept, uncoupled(alone)] if alone else kept)
-
-
-def _coupling(name: str, entry: Any) -> Coupling:
-    if not isinstance(entry, Mapping) or set(entry) != set(_COUPLING_KEYS):
-        raise ConfigError(f"the coupling {name!r} must hold {choices(_COUPLING_KEYS)}")
-    for key in ("joints", "motors"):
-        if not isinstance(entry[key], list) or not all(isinstance(item, str) for item in entry[key]):
-            raise ConfigError(f"{key!r} of the coupling {name!r} must be a list of names, it is {entry[key]!r}")
-    with located(f"coupling {name!r}"):
-        try:
-            matrix = np.array(entry["matrix"], dtype=float)
-        except (TypeError, ValueError):
-            raise ConfigError(
-                f"'matrix' must be a list of rows of numbers, all as long, it is {entry['matrix']!r}"
-            ) from None
-        return Coupling(tuple(entry["joints"]), tuple(entry["motors"]), matrix)

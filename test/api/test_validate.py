@@ -15,11 +15,13 @@ from test.identification.recordings import arm_recording
 
 TORSO = Coupling(("pitch", "roll"), ("m0", "m1"), np.array([[0.5, -0.5], [0.5, 0.5]]))
 STRIBECK = np.array([[0.6, 12.0, 1.3, 1.9], [0.9, 8.0, 1.2, 1.6]])
-COUPLING_YAML = """couplings:
-  torso:
-    joints: [pitch, roll]
-    motors: [m0, m1]
-    matrix: [[0.5, -0.5], [0.5, 0.5]]
+COUPLING_YAML = """/**:
+  ros__parameters:
+    robot:
+      coupling:
+        joints: [pitch, roll]
+        motors: [m0, m1]
+        matrix: [0.5, -0.5, 0.5, 0.5]
 """
 
 

@@ -254,11 +254,13 @@ def test_torques_behind_the_transmission_give_the_friction_of_motors(
     np.testing.assert_allclose([drive.gain for drive in drives.values()], 2.0, rtol=0.05)
 
 
-COUPLING = """couplings:
-  arm:
-    joints: [shoulder, elbow]
-    motors: [m0, m1]
-    matrix: [[0.5, 0.5], [0.5, -0.5]]
+COUPLING = """/**:
+  ros__parameters:
+    robot:
+      coupling:
+        joints: [shoulder, elbow]
+        motors: [m0, m1]
+        matrix: [0.5, 0.5, 0.5, -0.5]
 """
 T = np.array([[0.5, 0.5], [0.5, -0.5]])
 GAIN = np.array([2.0, 3.0])

@@ -117,8 +117,8 @@ def test_motors_without_friction_are_named(tmp_path: Path, capsys: pytest.Captur
     with pytest.raises(ConfigError, match="no friction of the motor 'm7'"):
         job(coupling=replace(COUPLING, motor_names=("m0", "m7")))
     save_identification(tmp_path / "p.yaml", make_identification(("m0", "m1")))
-    text = "couplings: {ankle: {joints: [pitch, roll], motors: [m0, m1], matrix: [[0.5, -0.5], [0.4, 0.5]]}}"
-    (tmp_path / "coupling.yaml").write_text(text)
+    text = "{joints: [pitch, roll], motors: [m0, m1], matrix: [0.5, -0.5, 0.4, 0.5]}"
+    (tmp_path / "coupling.yaml").write_text(f"/**: {{ros__parameters: {{robot: {{coupling: {text}}}}}}}")
     command = ["export", str(tmp_path / "p.yaml"), "--coupling", str(tmp_path / "coupling.yaml"), "--to"]
     assert main([*command, "c_header", "-o", str(tmp_path / "f.h")]) == 0
     assert "friction_torques" in (tmp_path / "f.h").read_text()

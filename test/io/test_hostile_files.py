@@ -231,7 +231,8 @@ def valid(tmp_path_factory: pytest.TempPathFactory, bag: Path) -> dict[str, byte
     parameters = (folder / "friction.yaml").read_bytes()
     return {
         "robot": (share_directory() / "config" / "robots" / "suralp.yaml").read_bytes(),
-        "coupling": b"couplings:\n  ankle: {joints: [a, b], motors: [m, n], matrix: [[0.5, -0.5], [0.5, 0.5]]}\n",
+        "coupling": b"/**:\n  ros__parameters:\n    robot:\n"
+        b"      coupling: {joints: [a, b], motors: [m, n], matrix: [0.5, -0.5, 0.5, 0.5]}\n",
         "identification": parameters,
         "parameters": parameters,
         "table": "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]).encode(),

@@ -10,7 +10,6 @@ from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.io.robot import (
     coupling_of_joints,
     load_coupling,
-    load_couplings,
     load_robot,
     read_node_parameters,
     read_parameters,
@@ -176,19 +175,14 @@ def test_what_the_nodes_declare_beside_the_configuration_is_passed_over(tmp_path
     assert read_node_parameters(path) == {**own, "use_sim_time": True, "observer": "fbse"}
 
 
-TORSO = """\
-couplings:
-  torso:
-    joints: [torso_pitch, torso_roll, torso_yaw]
-    motors: [0B3M0, 0B3M1, 0B4M0]
-    matrix:
-      - [0.5, -0.5, 0.0]
-      - [0.5, 0.5, 0.0]
-      - [0.275, 0.275, 0.55]
-  neck:
-    joints: [neck_pitch, neck_roll]
-    motors: [0B6M0, 0B6M1]
-    matrix: [[0.5, -0.5], [0.5, 0.5]]
+TORSO = """
+joints: [torso_pitch, torso_roll, torso_yaw, neck_pitch, neck_roll]
+motors: [0B3M0, 0B3M1, 0B4M0, 0B6M0, 0B6M1]
+matrix: [0.5,   -0.5,   0.0,  0.0,  0.0,
+         0.5,    0.5,   0.0,  0.0,  0.0,
+         0.275,  0.275, 0.55, 0.0,  0.0,
+         0.0,    0.0,   0.0,  0.5, -0.5,
+         0.0,    0.0,   0.0,  0.5,  0.5]
 """
 LEGS = ("l_knee", "torso_yaw", "torso_roll", "torso_pitch", "r_knee")
 
@@ -197,7 +191,8 @@ LEGS = ("l_knee", "torso_yaw", "torso_roll", "torso_pitch", "r_knee")
 def coupling_file(tmp_path):
     def _write(text: str):
         path = tmp_path / "coupling.yaml"
-        path.write_text(text)
+        coupling = {"robot": {"coupling": yaml.safe_load(text)}}
+        path.write_text(yaml.safe_dump({"/**": {"ros__parameters": coupling}}))
         return path
 
     return _write
@@ -211,25 +206,25 @@ def test_a_file_gives_its_matrices(coupling_file):
 
 
 def test_other_joints_have_motors_of_their_own_and_other_groups_are_left_out(coupling_file):
-    coupling = coupling_of_joints(load_couplings(coupling_file(TORSO)), LEGS)
+    coupling = coupling_of_joints(load_coupling(coupling_file(TORSO)), LEGS)
     assert sorted(coupling.joint_names) == sorted(LEGS)
     assert coupling.motor_names == ("0B3M0", "0B3M1", "0B4M0", "l_knee", "r_knee")
 
 
 def test_a_part_of_a_coupled_group_is_refused(coupling_file):
     with pytest.raises(ConfigError, match=r"'neck_roll' shares motors with joints"):
-        coupling_of_joints(load_couplings(coupling_file(TORSO)), ("neck_pitch",))
+        coupling_of_joints(load_coupling(coupling_file(TORSO)), ("neck_pitch",))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("joints: [a]", "expected 'couplings:'"),
-        ("couplings: {}", "expected 'couplings:'"),
-        ("couplings: {torso: {joints: [a], motors: [m]}}", "'torso' must hold 'joints', 'matrix', 'motors'"),
-        ("couplings: {torso: {joints: a, motors: [m], matrix: [[1]]}}", "'joints' .* must be a list of names"),
-        ("couplings: {torso: {joints: [a], motors: [m], matrix: [[x]]}}", "coupling 'torso': 'matrix' must be a list"),
-        ("couplings: {torso: {joints: [a], motors: [m], matrix: [[0]]}}", "coupling 'torso': .*are zero"),
+        ("{}", "has no robot.coupling"),
+        ("{joints: [a], motors: [m]}", "robot.coupling.matrix has 0 numbers"),
+        ("{joints: a, motors: [m], matrix: [1.0]}", "robot.coupling.joints = 'a' .* expected a list of names"),
+        ("{joints: [a], motors: [m], matrix: [x]}", "robot.coupling.matrix = .* expected a list of numbers"),
+        ("{joints: [a], motors: [m], matrix: [0.0]}", "robot.coupling: .*are zero"),
+        ("{joints: [a], motors: [m], matrix: [1.0], groups: 1}", "coupling.groups"),
     ],
 )
 def test_what_is_no_coupling_is_refused_with_the_file_named(coupling_file, text, message):

@@ -14,12 +14,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from friction_estimator.errors import ConfigError, RobotModelError, choices
-from friction_estimator.io.export.exporter import (
-    ExportedFriction,
-    ExportRequest,
-    ExportResult,
-    reductions,
-)
+from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, reductions
 from friction_estimator.robot.urdf import end_of, mass_and_inertia, parse_urdf
 
 _URDF, _IDENTIFIED = "urdf", "identified"
