@@ -54,14 +54,8 @@ _FORCE, _MOMENT = ("x", "y", "z"), ("mx", "my", "mz")
 """Columns of a wrench, ``<kind>/x``."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column: which signal of which joint (empty: of the only one)."""
-
-    label: str
-    kind: str
-    joint: str
-    values: FloatArray
+_Kinds = dict[str, dict[str, FloatArray]]
+"""Columns by kind and joint; the joint of a bare column is empty."""
 
 
 def joint_log_from_table(
@@ -91,25 +85,30 @@ def joint_log_from_table(
     """
     table = read_columns(path)
     with located(table.path):
-        columns = [_column(label, values) for label, values in table.columns.items()]
-        time = [column for column in columns if column.kind == "time"]
+        kinds = _by_kind(table.columns, motor_places)
+        time = list(kinds.pop("time", {}).values())
         if len(time) != 1:
             raise InputError(f"there must be one column 'time'; the columns are {choices(table.columns)}; {_HELP}")
-        wrenches = _wrenches(columns)
-        used = ("time", *wrenches)
-        named = [_of_joint(column, motor_places) for column in columns if column.kind not in used]
-        signals = _name_joints(named, joint_names)
-        log = replace(_assemble(table, time[0].values, _wanted(signals, joint_names)), wrenches=wrenches)
-    return log if joint_names is None else log.select(tuple(joint_names))
+        wrenches = _wrenches(kinds)
+        of_joints = {kind: joints for kind, joints in kinds.items() if kind not in wrenches}
+        named = _name_joints(of_joints, joint_names)
+        return replace(_assemble(table, time[0], _wanted(named, joint_names)), wrenches=wrenches)
 
 
-def _column(label: str, values: FloatArray) -> _Column:
-    unit = _UNIT.search(label)
-    name = label[: unit.start()] if unit else label
-    kind, _, joint = (part.strip() for part in name.partition("/"))
-    kind = kind.lower()
-    kind = _ALIASES.get(kind, kind)
-    return _Column(label, kind, joint, values * _factor(label, kind, unit[1].strip()) if unit else values)
+def _by_kind(columns: Mapping[str, FloatArray], motor_places: Mapping[str, str]) -> _Kinds:
+    """Columns in SI units; a drive that is named by its motor is that of the joint at the motor's place."""
+    kinds: _Kinds = {}
+    for label, values in columns.items():
+        unit = _UNIT.search(label)
+        kind, _, joint = (part.strip() for part in (label[: unit.start()] if unit else label).partition("/"))
+        kind = _ALIASES.get(kind.lower(), kind.lower())
+        if kind in _OF_MOTORS:
+            joint = motor_places.get(joint, joint)
+        joints = kinds.setdefault(kind, {})
+        if joint in joints:
+            raise InputError(f"the column {label!r} gives {kind} of {joint!r} a second time")
+        joints[joint] = values * _factor(label, kind, unit[1].strip()) if unit else values
+    return kinds
 
 
 def _factor(label: str, kind: str, unit: str) -> float:
@@ -126,74 +125,59 @@ def _factor(label: str, kind: str, unit: str) -> float:
     return known[unit]
 
 
-def _wrenches(columns: Sequence[_Column]) -> Mapping[str, FloatArray]:
+def _wrenches(kinds: _Kinds) -> Mapping[str, FloatArray]:
     """Forces, ``<kind>/x, y, z``, with their moments, ``<kind>/mx, my, mz``, (N, 6) by kind; x is no joint there."""
-    parts: dict[str, dict[str, FloatArray]] = {}
-    for column in columns:
-        parts.setdefault(column.kind, {})[column.joint] = column.values
-    joints = set(parts.get("position", {}))
-    found = {}
-    for kind, part in parts.items():
+    joints, found = set(kinds.get("position", ())), {}
+    for kind, part in kinds.items():
         if set(part) in ({*_FORCE}, {*_FORCE, *_MOMENT}) and not joints & set(part):
             none = np.zeros_like(part["x"])
             found[kind] = np.column_stack([part.get(axis, none) for axis in (*_FORCE, *_MOMENT)])
     return MappingProxyType(found)
 
 
-def _of_joint(column: _Column, motor_places: Mapping[str, str]) -> _Column:
-    """A drive that is named by its motor, under the joint at the motor's place."""
-    if column.kind not in _OF_MOTORS or column.joint not in motor_places:
-        return column
-    return _Column(column.label, column.kind, motor_places[column.joint], column.values)
-
-
-def _name_joints(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:
+def _name_joints(kinds: _Kinds, joint_names: Sequence[str] | None) -> _Kinds:
     """Give the bare columns of a file with one joint the name of that joint."""
-    bare = [column for column in columns if not column.joint]
+    bare = [kind for kind, joints in kinds.items() if "" in joints]
     if not bare:
-        return list(columns)
-    named = sorted({column.joint for column in columns} - {""})
+        return kinds
+    named = sorted({joint for joints in kinds.values() for joint in joints} - {""})
     wanted = list(dict.fromkeys(named or joint_names or [ONLY_JOINT]))
     if len(wanted) != 1:
         raise InputError(
-            f"the column {choices(column.label for column in bare)} does not name its joint; bare names are "
-            f"for files with one joint, but there are {choices(wanted)}; {_HELP}"
+            f"the column {choices(bare)} does not name its joint; bare names are for files with one joint, but there "
+            f"are {choices(wanted)}; {_HELP}"
         )
-    return [_Column(column.label, column.kind, wanted[0], column.values) for column in columns]
+    if twice := [kind for kind in bare if len(kinds[kind]) > 1]:
+        raise InputError(f"the column {choices(twice)} is there with and without the name of the joint {wanted[0]!r}")
+    return {kind: dict.fromkeys(wanted, *joints.values()) for kind, joints in kinds.items()}
 
 
-def _wanted(columns: Sequence[_Column], joint_names: Sequence[str] | None) -> list[_Column]:
+def _wanted(kinds: _Kinds, joint_names: Sequence[str] | None) -> _Kinds:
     """Columns of the wanted joints. A column without a position is an error where it may be that of a wanted joint."""
     if joint_names is None:
-        return list(columns)
-    present = {column.joint for column in columns if column.kind == "position"}
-    missing = [joint for joint in joint_names if joint not in present]
-    if missing:
+        return kinds
+    present = kinds.get("position", {})
+    if missing := [joint for joint in joint_names if joint not in present]:
         raise InputError(f"there is no position of {choices(missing)}; the joints are {choices(present)}")
-    wanted = [column for column in columns if column.joint in joint_names]
     for kind in _SIGNALS:
-        lacking = set(joint_names) - {column.joint for column in wanted if column.kind == kind}
-        strange = [column.label for column in columns if column.kind == kind and column.joint not in present]
+        joints = kinds.get(kind, {})
+        lacking = set(joint_names) - set(joints)
+        strange = [f"{kind}/{joint}" for joint in joints if joint not in present]
         if lacking and strange:
             raise InputError(
                 f"there is no {kind} of {choices(lacking)}, but the column {choices(strange)}, whose joint has no "
                 "position: is a name misspelt?"
             )
-    return wanted
+    wanted = {kind: [joint for joint in joint_names if joint in joints] for kind, joints in kinds.items()}
+    return {kind: {joint: kinds[kind][joint] for joint in joints} for kind, joints in wanted.items() if joints}
 
 
-def _assemble(table: Columns, time: FloatArray, columns: Sequence[_Column]) -> JointLog:
-    by_kind: dict[str, dict[str, FloatArray]] = {}
-    for column in columns:
-        joints = by_kind.setdefault(column.kind, {})
-        if column.joint in joints:
-            raise InputError(f"the column {column.label!r} gives {column.kind} of {column.joint!r} a second time")
-        joints[column.joint] = column.values
-    names = tuple(by_kind.get("position", ()))
+def _assemble(table: Columns, time: FloatArray, kinds: _Kinds) -> JointLog:
+    names = tuple(kinds.get("position", ()))
     if not names:
         raise InputError(f"there is no column of positions; the columns are {choices(table.columns)}; {_HELP}")
-    inputs = {kind: _block(kind, names, joints) for kind, joints in by_kind.items() if kind not in _SIGNALS}
-    signals = {kind: _block(kind, names, by_kind[kind], True) for kind in _SIGNALS if kind in by_kind}
+    inputs = {kind: _block(kind, names, joints) for kind, joints in kinds.items() if kind not in _SIGNALS}
+    signals = {kind: _block(kind, names, kinds[kind], True) for kind in _SIGNALS if kind in kinds}
     return JointLog(
         table.path.stem,
         names,

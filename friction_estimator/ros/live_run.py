@@ -110,6 +110,10 @@ class LiveTopics:
     ----------
     config : topic names
     recorder : of the topics
+
+    Attributes
+    ----------
+    handlers : functions for :meth:`Recorder.record`
     """
 
     def __init__(self, config: Config, recorder: Recorder) -> None:
@@ -119,15 +123,11 @@ class LiveTopics:
         self._first_stamp: int | None = None
         self._reported: dict[str, str] = {}
         self._collisions: list[str] = []
-
-    def handler(self, topic: str) -> Callable[[bytes], None] | None:
-        """Function that the recorder calls with every message of a topic; None where only the newest one is used."""
-        handlers = {
+        self.handlers: dict[str, Callable[[bytes], None]] = {
             topics.NODE_STATUS.name: self._diagnostics,
             topics.COLLISION.name: self._collision,
             topics.TRUE_FRICTION.name: self._truth.append,
         }
-        return handlers.get(topic)
 
     @property
     def joint_samples(self) -> int:
@@ -279,7 +279,7 @@ class ViewNode(Node):
         self._topics = LiveTopics(robot.config, self._recorder)
         joint_states = topics.sensor_topics(robot.config)[0]
         shown = (joint_states, *_SHOWN, topics.NODE_STATUS, topics.COLLISION)
-        self._recorder.record(shown, SENSOR_INPUT, handler=self._topics.handler)
+        self._recorder.record(shown, SENSOR_INPUT, handlers=self._topics.handlers)
 
     def play(self, executor: Executor, running: Running) -> None:
         """Show until the process shall end."""
@@ -356,11 +356,11 @@ class LiveRun(Node):
             self.state = self._show(math.inf)
 
     def _record(self, recorder: Recorder) -> None:
-        config, watch = self._options.robot.config, self._topics.handler
+        config, handlers = self._options.robot.config, self._topics.handlers
         sensors = (*topics.input_topics(config), *topics.truth_topics(config))
-        recorder.record(sensors, clock=HeaderClock(), handler=watch)
+        recorder.record(sensors, clock=HeaderClock(), handlers=handlers)
         results = (*topics.result_topics(config), topics.NODE_STATUS, topics.COLLISION)
-        recorder.record(results, clock=HeaderClock(), handler=watch)
+        recorder.record(results, clock=HeaderClock(), handlers=handlers)
 
     def _start(self, name: str, own: Mapping[str, object]) -> subprocess.Popen[bytes]:
         options = self._options

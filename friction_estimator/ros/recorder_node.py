@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -82,7 +83,7 @@ class Recorder:
         recorded: Iterable[Topic],
         qos: QoSProfile = RECORDER,
         clock: HeaderClock | None = None,
-        handler: Callable[[str], Callable[[bytes], None] | None] = lambda name: None,
+        handlers: Mapping[str, Callable[[bytes], None]] = MappingProxyType({}),
     ) -> None:
         """Record topics.
 
@@ -91,7 +92,7 @@ class Recorder:
         recorded : their names are relative or absolute
         qos : reliable for publishers of this package, best effort for others
         clock : time under which a message is recorded; None: that of its arrival, as ``ros2 bag record`` does
-        handler : function, by name of the topic, that gets every serialized message; None where there is none
+        handlers : functions that get every serialized message of a topic, by its name
         """
         no_events = SubscriptionEventCallbacks(use_default_callbacks=False)
         for topic in recorded:
@@ -100,7 +101,7 @@ class Recorder:
             if self._writer is not None:
                 self._writer.add_topic(full_name, topic.type)
             source = SubscriptionOnDemand(self._node, message_class(topic.type), topic.name, qos, no_events)
-            self._recorded.append(_Recorded(topic, full_name, source, clock, handler(topic.name)))
+            self._recorded.append(_Recorded(topic, full_name, source, clock, handlers.get(topic.name)))
 
     def take(self) -> None:
         """Write all messages that have arrived since the last call, in the order of their arrival."""
