@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pinocchio as pin
-
 from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import yaml_text
-from friction_estimator.robot.urdf import checked_urdf, end_of, parse_urdf
+from friction_estimator.robot.model import link_positions
+from friction_estimator.robot.urdf import end_of, parse_urdf
 
 _FOOT_WORDS = ("sole", "foot", "toe", "ankle")
 """Words in the names of links that stand on the ground, those that most likely mean the sole first."""
@@ -107,11 +106,7 @@ class _Tree:
             name for name, joint in self.joints.items() if joint.get("type") in _MOVING and joint.find("mimic") is None
         ]
         self.chain = {link: [name for name in self._chain(link) if name in self.moving] for link in links}
-        model = pin.buildModelFromXML(checked_urdf(urdf_xml))
-        data = model.createData()
-        pin.framesForwardKinematics(model, data, pin.neutral(model))
-        numbers = {link: model.getFrameId(link, pin.FrameType.BODY) for link in links}
-        self.position = {link: data.oMf[number].translation for link, number in numbers.items()}
+        self.position = link_positions(urdf_xml, links)
 
     def _chain(self, link: str) -> Iterator[str]:
         """All joints between a link and the root, the nearest first."""

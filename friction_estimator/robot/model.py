@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -348,3 +349,11 @@ class RobotModel:
         for joint, ancestors in enumerate(self._model.supports):
             supports[joint, [ancestor - first_joint for ancestor in ancestors if ancestor >= first_joint]] = True
         return supports
+
+
+def link_positions(urdf_xml: str, links: Iterable[str]) -> dict[str, FloatArray]:
+    """Place (3,) of these links in the axes of the root where all joints are at zero [m]."""
+    model = pin.buildModelFromXML(checked_urdf(urdf_xml))
+    data = model.createData()
+    pin.framesForwardKinematics(model, data, pin.neutral(model))
+    return {link: data.oMf[model.getFrameId(link, pin.FrameType.BODY)].translation for link in links}
