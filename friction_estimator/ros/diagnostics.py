@@ -261,7 +261,7 @@ class NodeDiagnostics:
 
     def _load(self, config: Config, new: Mapping[str, float]) -> DiagnosticStatus:
         """Busy time of the node in this period [s], its highest rate, joint samples left out, times of steps, ages."""
-        queue, period, came = self._queue, new["seconds"], new[f"{config.output.joint_states_topic} received"]
+        queue, period, came = self._queue, new["seconds"], new.get(f"{config.output.joint_states_topic} received", 0.0)
         used, left_out = round(new["used"]), round(new["left out"])
         keeps_up = not left_out and not queue.cannot_keep_up
         busy = max(period - new["idle"], 1e-6) if keeps_up else period
