@@ -96,7 +96,7 @@ class RunDescription:
 RECORDED_SERIES = {
     field.removeprefix("law."): topic
     for field, topic in topics.SCALARS.items()
-    if topic.when is When.SLOW and topic not in (topics.EXTERNAL_TORQUE, topics.EXTERNAL_TORQUE_SIGMA)
+    if topic.when is When.SLOW and topic is not topics.EXTERNAL_TORQUE_SIGMA
 }
 """Topics by the attribute of a :class:`Recording` that has their series."""
 RECORDED = (
@@ -165,7 +165,7 @@ class Recording:
     measured : (m, n) True where the friction comes from the observer, False where it comes from the friction law
     truth : (m, n) true friction [N m], NaN outside its recording; None without ground truth
     phases, true_phases : contact phases, estimated and true; empty when not recorded
-    model, coulomb, viscous, coulomb_sigma, viscous_sigma : slow outputs; None when not recorded
+    model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
     description : robot, method and source of the run
     collisions : detected by the node
     """
@@ -185,6 +185,7 @@ class Recording:
     viscous: Series | None
     coulomb_sigma: Series | None
     viscous_sigma: Series | None
+    external_torque: Series | None
     description: RunDescription
     collisions: tuple[RecordedCollision, ...] = ()
 
