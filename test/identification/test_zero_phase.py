@@ -69,6 +69,17 @@ def test_jittering_stamps_are_brought_to_an_even_grid_with_a_note() -> None:
     assert not any("even grid" in text for text in to_motion(log, cutoff(25.0)).choices)
 
 
+def test_lost_samples_that_hide_nothing_of_the_motion_are_bridged() -> None:
+    log = recording(rate=50.0, encoder=0.0)
+    holes = log.rows(np.arange(log.time.size) % 35 >= 7)  # seven samples are lost: 0.16 s from one to the next
+    motion = to_motion(holes, cutoff(6.0))  # compared up to 3 Hz: samples may be 0.167 s apart
+    assert np.allclose(np.diff(motion.time), motion.period)
+    assert np.abs(motion.velocity - exact_motion(motion.time)[1]).max() < 0.03 * motion.velocity.std()
+    assert not any("gap" in text for text in motion.choices)
+    with pytest.raises(InputError, match="without a gap"):  # 0.16 s is more than half a period of 4 Hz
+        to_motion(holes, cutoff(8.0))
+
+
 def test_a_gap_is_not_crossed_and_divides_segments() -> None:
     log = recording(encoder=0.0)
     motion = to_motion(log.rows((log.time < 8.0) | (log.time > 8.1)), cutoff(25.0))

@@ -14,8 +14,10 @@ from friction_estimator.identification.joint_log import TEMPERATURE, JointLog
 from friction_estimator.identification.linear_problem import robust_std
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-LONGEST_BRIDGE = 3.5
-"""Two lost samples in a row are bridged, in periods; what is longer is a gap that nothing crosses."""
+ALWAYS_BRIDGED = 3.5
+"""Two lost samples in a row are bridged whatever the motion, in periods."""
+_LONGEST_BRIDGE = 10.5
+"""Steps that are bridged at most, in periods: the noise of a spline between its ends grows with them."""
 
 EVEN = 0.02
 """Steps between stamps that vary less than this, in periods (RMS), count as even; slow drift of a clock may add up."""
@@ -58,9 +60,27 @@ def usual_period(time: FloatArray) -> float:
     return float(np.mean(steps[np.abs(steps - median) < 0.5 * median]))  # the clock may count coarsely
 
 
-def find_stretches(time: FloatArray, period: float) -> tuple[Stretch, ...]:
-    """Where the samples (N,), strictly increasing in time [s], have no gap between them."""
-    gaps = np.flatnonzero(np.diff(time) > LONGEST_BRIDGE * period) + 1
+def longest_bridge(period: float, band_hz: float) -> float:
+    """Longest step between two samples that is bridged [s]; what is longer is a gap that no filter crosses.
+
+    Samples that are half of the shortest period of a signal apart show all of it.
+
+    Parameters
+    ----------
+    period : between two samples, as most of them have it [s]
+    band_hz : motion and torque are compared up to here [Hz]
+    """
+    return max(ALWAYS_BRIDGED * period, min(_LONGEST_BRIDGE * period, 0.5 / band_hz))
+
+
+def find_stretches(time: FloatArray, period: float, bridged: float | None = None) -> tuple[Stretch, ...]:
+    """Where the samples (N,), strictly increasing in time [s], have no gap between them.
+
+    Parameters
+    ----------
+    bridged : longest step between two samples that is no gap [s]; None: two samples may be lost in a row
+    """
+    gaps = np.flatnonzero(np.diff(time) > (ALWAYS_BRIDGED * period if bridged is None else bridged)) + 1
     edges, found = [0, *gaps.tolist(), time.size], []
     for start, stop in pairwise(edges):
         steps, whole = np.diff(time[start:stop]) / period, np.diff(places(time[start:stop], period))
@@ -132,7 +152,7 @@ _DIGIT_ERROR = 1e-3  # of a digit, left by floating point
 def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     """Leave out samples with missing numbers or repeated stamps, and put late ones in their place.
 
-    A hole of one or two samples is bridged later, a longer one becomes a gap. ``inputs`` may hold NaN: they mean that
+    A short hole is bridged later, a longer one becomes a gap. ``inputs`` may hold NaN: they mean that
     a joint has none or that nothing was measured. Only a temperature, which is often logged at a lower rate, is filled.
 
     Returns

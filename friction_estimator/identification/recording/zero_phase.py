@@ -20,6 +20,7 @@ from friction_estimator.identification.recording.sampling import (
     even_times,
     evenly,
     find_stretches,
+    longest_bridge,
     moving_joints,
     repair,
     usual_period,
@@ -260,7 +261,7 @@ def to_motion(
     if (chosen.measured or not filtered) and not velocity_is_complete(log):
         raise InputError(f"{log.name}: a velocity of every joint at every sample was not recorded")
     edge = math.ceil(derivative_edge(period, chosen.cutoff_hz) / grain) * grain if filtered else 0
-    stretches = find_stretches(log.time, period)
+    stretches = find_stretches(log.time, period, longest_bridge(period, chosen.band_hz) if filtered else None)
     parts = [_part(log, chosen, one, period, edge) for one in stretches if one.stop - one.start > 3 or not filtered]
     parts = [part for part in parts if part["time"].size]
     if not parts:
