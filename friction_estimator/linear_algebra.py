@@ -160,19 +160,23 @@ def kalman_gain(innovation_covariance: FloatArray, measured_covariance: FloatArr
     return np.ascontiguousarray(solve_positive(innovation_covariance, measured_covariance)[0].T)
 
 
-def quadratic_form(row: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Variance ``row covariance row^T`` of a linear combination, not below zero.
+@kernel
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """``a^T b``: a call of BLAS costs more for a few numbers."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
 
-    Parameters
-    ----------
-    row : (..., p)
-    covariance : (..., p, p)
 
-    Returns
-    -------
-    (...)
-    """
-    return np.maximum((row[..., None, :] @ covariance @ row[..., :, None])[..., 0, 0], 0.0)
+@kernel
+def bilinear(a: FloatArray, P: FloatArray, b: FloatArray) -> float:
+    """``a^T P b``."""
+    total = 0.0
+    for i in range(a.size):
+        if a[i] != 0.0:
+            total += a[i] * dot(P[i], b)
+    return total
 
 
 @kernel

@@ -14,7 +14,7 @@ rest on the same gyroscope: the published covariance is the sum of both.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,7 @@ _LIKE_GRAVITY = 1.0
 """The tilt is found anew from a specific force whose magnitude differs from gravity by less than this [m/s^2]."""
 _BROKEN, _SOUND, _CONTRADICTED = range(3)
 """Results of :func:`advance_attitude`."""
+_FAILED = "the state of its filter was not finite"
 _LEAST_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 _EMPTY: Blank[Attitude] = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
@@ -399,8 +400,10 @@ class AttitudeEstimator:
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
             result = advance_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
             self.contradicted = result == _CONTRADICTED
-            if not self.contradicted:
-                return out if result == _SOUND else _failed()
+            if result == _BROKEN:
+                raise FloatingPointError(_FAILED)
+            if result == _SOUND:
+                return out
         state, to_base = self._state, self._tuning.imu_to_base
         gyro, specific_force = to_base @ angular_velocity, to_base @ specific_force
         if not fresh:
@@ -420,7 +423,9 @@ class AttitudeEstimator:
         sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
         if not self._running:
             out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        return out if sound else _failed()
+        if not sound:
+            raise FloatingPointError(_FAILED)
+        return out
 
     def _start(
         self, gyro: FloatArray, specific_force: FloatArray, gyro_bias: FloatArray, yaw: float, yaw_variance: float
@@ -444,7 +449,3 @@ def _initial_state() -> tuple[FloatArray, AttitudeState]:
     buffer, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
     state.quaternion[0] = 1.0
     return buffer, state
-
-
-def _failed() -> NoReturn:
-    raise FloatingPointError("the state of its filter was not finite")

@@ -223,15 +223,9 @@ class Odometry:
     def reset(self) -> None:
         """Begin anew, above the origin of the world, at the next sample."""
         config, feet = self._config, len(self._config.feet)
-        state = OdometryState(
-            new_heading(config),
-            new_velocity(config),
-            new_places(feet),
-            new_heights(feet),
-            np.zeros(1),
-            self._imu,
-            self._imu_lever,
-        )
+        heading, velocity = new_heading(config), new_velocity(config)
+        places, heights, speed = new_places(feet), new_heights(feet), np.zeros(1)
+        state = OdometryState(heading, velocity, places, heights, speed, self._imu, self._imu_lever)
         self._filters = packed(state)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
@@ -244,17 +238,9 @@ class Odometry:
         """
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
         sound = step_odometry(
-            self._filters,
-            attitude.buffer,
-            phase.contact,
-            frame.wrench_fresh,
-            frame.wrenches,
-            dynamics.buffer,
-            frame.dt,
-            frame.imu_fresh,
-            state,
-            covariances,
-        )
+            self._filters, attitude.buffer, phase.contact, frame.wrench_fresh, frame.wrenches, dynamics.buffer,
+            frame.dt, frame.imu_fresh, state, covariances,
+        )  # fmt: skip
         if not sound:
             raise FloatingPointError("the state of its filters was not finite")
         return BaseState(state[3], state[:3], state[4], state[5], covariances[:6], covariances[6:])

@@ -103,10 +103,9 @@ class VisitedVelocities:
 
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
-        apart = np.isin(
-            laws.table.codes[..., 0], (Shape.CONSTANT, Shape.STRAIN)
-        )  # no friction of a motion that goes on
-        self._odd = 1.0 - (apart | (laws.table.codes[..., 4] != Factor.NONE))
+        shape, factor = laws.table.codes[..., 0], laws.table.codes[..., 4]
+        apart = np.isin(shape, (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
+        self._odd = 1.0 - (apart | (factor != Factor.NONE))
         self.reset_to_prior()
 
     @property
@@ -150,17 +149,9 @@ class VisitedVelocities:
             When the state of a motor was not finite; it has no velocities any more.
         """
         sound = visit(
-            regressor,
-            velocity,
-            std,
-            duration,
-            self._odd,
-            self._gram,
-            self._moments,
-            self.rows,
-            self._times,
+            regressor, velocity, std, duration, self._odd, self._gram, self._moments, self.rows, self._times,
             self.velocity_range,
-        )
+        )  # fmt: skip
         if not sound:
             parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
             failed = np.any([(~(np.abs(part) <= LARGEST)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0)

@@ -157,9 +157,7 @@ class RobotModel:
             velocity -= v[:3] + np.cross(v[3:6], position)
         return position, velocity
 
-    def link_error_columns(
-        self, dynamics: Dynamics, angular_acceleration: FloatArray, joint_acceleration: FloatArray
-    ) -> FloatArray:
+    def link_error_columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         """Torque that errors of the links' inertial parameters add to every joint.
 
         Columns of the inverse dynamic model, linear in the inertial parameters: a relative error of a link's mass,
@@ -168,48 +166,40 @@ class RobotModel:
         Parameters
         ----------
         dynamics : of the sample
-        angular_acceleration : (3,) of the base, base axes [rad/s^2]; not used for a fixed base
-        joint_acceleration : (n,)
+        acceleration : (3 + n,) angular one of the base, base axes, not used for a fixed base [rad/s^2]; of the joints
 
         Returns
         -------
         (n, n, 4) torque on joint i per error of the link behind joint j: mass [1], centre of mass x, y, z [m] in the
         axes of joint j
         """
-        acceleration = self._acceleration(angular_acceleration, joint_acceleration)
+        seen_from_imu = self._acceleration(acceleration)
         if self.base_dofs:
-            acceleration[:3] += dynamics.specific_force
-        regressor = pin.computeJointTorqueRegressor(
-            self._model, self._data, self._configuration(dynamics.position), dynamics.velocity, acceleration
-        )
+            seen_from_imu[:3] += dynamics.specific_force
+        at = self._configuration(dynamics.position), dynamics.velocity, seen_from_imu
+        regressor = pin.computeJointTorqueRegressor(self._model, self._data, *at)
         regressor = regressor.reshape(self._model.nv, -1)  # pinocchio gives a vector where there is a single row
         return link_error_columns(regressor[self.base_dofs :], self._link_errors)
 
-    def position_error_columns(
-        self, dynamics: Dynamics, angular_acceleration: FloatArray, joint_acceleration: FloatArray, wrenches: FloatArray
-    ) -> FloatArray:
-        """Torque that errors of the joint positions, reading minus truth, add to every joint.
+    def position_error_columns(self, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray) -> FloatArray:
+        """Torque (n, n) that errors of joint positions, reading minus truth, add to every joint [N m/rad].
 
         Parameters
         ----------
-        dynamics, angular_acceleration, joint_acceleration : as of :meth:`link_error_columns`
+        dynamics, acceleration : as of :meth:`link_error_columns`
         wrenches : (k, 6) of the ground on the feet, sole frames
-
-        Returns
-        -------
-        (n, n) torque on joint i per error of the position of joint j [N m/rad]
         """
-        acceleration = self._acceleration(angular_acceleration, joint_acceleration)
-        return -self.inverse_dynamics_derivatives(dynamics, acceleration, wrenches)[0][self.base_dofs :]
+        derivatives = self.inverse_dynamics_derivatives(dynamics, self._acceleration(acceleration), wrenches)
+        return -derivatives[0][self.base_dofs :]
 
-    def _acceleration(self, angular_acceleration: FloatArray, joint_acceleration: FloatArray) -> FloatArray:
-        """Generalised acceleration (nv,) seen from the IMU."""
-        acceleration = np.empty(self._model.nv)
-        acceleration[self.base_dofs :] = joint_acceleration
+    def _acceleration(self, acceleration: FloatArray) -> FloatArray:
+        """Generalised acceleration (nv,) seen from the IMU, from those of base and joints (3 + n,)."""
+        generalised = np.empty(self._model.nv)
+        generalised[self.base_dofs :] = acceleration[3:]
         if self.base_dofs:
-            acceleration[:3] = self.imu_lever @ angular_acceleration
-            acceleration[3:6] = angular_acceleration
-        return acceleration
+            generalised[:3] = self.imu_lever @ acceleration[:3]
+            generalised[3:6] = acceleration[:3]
+        return generalised
 
     def inverse_dynamics_derivatives(
         self, dynamics: Dynamics, acceleration: FloatArray, wrenches: FloatArray

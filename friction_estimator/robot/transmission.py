@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.linear_algebra import quadratic_form
 from friction_estimator.records import record
 from friction_estimator.types import FloatArray, IndexTable, IntArray, Matrix
 
@@ -131,34 +130,6 @@ class Transmission:
     def coulomb_at_joints(self, coulomb: FloatArray) -> FloatArray:
         """F_c of each joint that moves alone (..., n), from that of the motors (..., n) [N m]."""
         return np.asarray(coulomb @ np.abs(self.to_joints).T) if self.couples else coulomb
-
-    def columns(self, columns: IntArray) -> IntArray:
-        """Columns (n, g q) of all motors that act on each joint, in the order of ``group``, from those of motors."""
-        return columns[self.group].reshape(len(columns), -1) if self.couples else columns
-
-    def law_variance(self, row: FloatArray, covariance: FloatArray) -> FloatArray:
-        """Variance at the joints (..., n) of what a row of the motors' law parameters gives [(N m)^2].
-
-        Parameters
-        ----------
-        row : (..., n, p) motor by motor
-        covariance : (..., n, g (p + 1), g (p + 1)) of parameters and model error of the motors that act on each joint
-        """
-        if not self.couples:
-            return quadratic_form(row, covariance[..., :-1, :-1])
-        return quadratic_form(self.spread(row, 0.0, self.weights), covariance)
-
-    def spread(self, row: FloatArray, model_error: float, weights: FloatArray) -> FloatArray:
-        """Rows (..., n, g (p + 1)) of the joints from rows (..., n, p) of the motors.
-
-        Parameters
-        ----------
-        row : (..., n, p)
-        model_error : how the model error of every motor counts
-        weights : (n, g) how the motors of a joint's group count
-        """
-        row = np.concatenate((row, np.full((*row.shape[:-1], 1), model_error)), axis=-1)
-        return (weights[:, :, None] * row[..., self.group, :]).reshape(*row.shape[:-1], -1)
 
 
 def _transmission(names: Sequence[str], matrix: FloatArray) -> Transmission:

@@ -12,7 +12,10 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.kalman.joint_friction import FrameFriction, LawMemory, frame_friction, law_at_motion
+from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.kalman.limb_state import find_limbs
+from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -27,6 +30,7 @@ TORSO = Coupling(
 )
 PLACES = [4, 0, 2]
 """Of the torso's joints among all."""
+LAW = "coulomb_viscous"
 
 
 def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
@@ -52,18 +56,23 @@ def test_without_coupling_everything_is_returned_untouched():
 
 def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     """Against ``J P J^T`` of the whole map from all parameters and model errors to the friction of the joints."""
-    rng, motors, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), 5, 3
+    rng, motors, laws, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), JointLaws([LAW] * 5), 5, 2
     root = rng.normal(size=(n * (p + 1),) * 2)
-    P, regressor = root @ root.T, rng.normal(size=(n, p))
-    columns = motors.columns(np.arange(n * (p + 1)).reshape(n, p + 1))
-    gathered = P[columns[:, :, None], columns[:, None, :]]
-    J = np.zeros((n, n, p + 1))
-    J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, 0.0)))
-    J = motors.to_joints @ J.reshape(n, -1)
-    found = motors.law_variance(regressor, gathered)
-    np.testing.assert_allclose(found, np.diagonal(J @ P @ J.T), rtol=1e-10)
-    own = gathered[:, : p + 1, : p + 1]
-    np.testing.assert_array_equal(own[2], P[2 * (p + 1) : 3 * (p + 1), 2 * (p + 1) : 3 * (p + 1)])
+    P = root @ root.T
+    columns = np.arange(n * (p + 1)).reshape(n, p + 1)[motors.group].reshape(n, -1)
+    estimates = empty_estimates(n, p, 0, motors.group.shape[1])
+    estimates.covariance[:] = P[columns[:, :, None], columns[:, None, :]]
+    motion, still = JointMotion(np.zeros(n), rng.normal(size=n), *np.zeros((2, n))), np.zeros(n)
+    regressor, found = np.empty((n, p)), frame_friction(np.zeros((len(FrameFriction._fields), n)))
+    law_at_motion(
+        laws.table, motors.table, estimates, motion, still, still, 1e-3, np.zeros(0), LawMemory.initial(n, 0),
+        regressor, found,
+    )  # fmt: skip
+    for variance, model_error in ((found.law_variance, 0.0), (found.friction_variance, 1.0)):
+        J = np.zeros((n, n, p + 1))
+        J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, model_error)))
+        J = motors.to_joints @ J.reshape(n, -1)
+        np.testing.assert_allclose(variance, np.diagonal(J @ P @ J.T), rtol=1e-10)
 
 
 def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_published():

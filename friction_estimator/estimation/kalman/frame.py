@@ -329,7 +329,7 @@ class FrameEvaluation:
 
     Attributes
     ----------
-    law_memory : what the laws of one frame leave to the next
+    memory : what one frame leaves to the next
     newest : output of the newest frame
     """
 
@@ -347,11 +347,6 @@ class FrameEvaluation:
         self.newest: Any = None
         self.reset(0)
 
-    def _remember(self, law: LawMemory, disturbance: DisturbanceMemory, collisions: FloatArray) -> None:
-        self._buffer, (self.law_memory, self._memory, self._collisions) = pack(
-            FrameMemory(law, disturbance, collisions)
-        )
-
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
         self._variances.retune(noise)
@@ -361,21 +356,22 @@ class FrameEvaluation:
         count, n = self._shape
         unknown, pairs, pushes = np.full(n, np.nan), np.full((2, n), np.nan), np.zeros(count)
         disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
-        self._remember(LawMemory.initial(n, distances), disturbance, unknown)
+        self._buffer, self.memory = pack(FrameMemory(LawMemory.initial(n, distances), disturbance, unknown))
         self._variances.reset()
         self.forget_pushes()
 
     def forget_pushes(self) -> None:
         """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
-        memory, limbs = self._memory, self._limbs_in_contact
+        memory, limbs = self.memory.disturbance, self._limbs_in_contact
         memory.since_push[:] = memory.since_release[:] = math.inf
         memory.disturbed_for[:] = 0.0
         memory.since_push[limbs] = memory.since_release[limbs] = memory.disturbed_for[limbs] = -math.inf
 
     def drop_presliding(self) -> None:
         """Forget the strains."""
-        none = np.zeros((self._memory.expected.size, 0))
-        self._remember(LawMemory(self.law_memory.velocity, none, none), self._memory, self._collisions)
+        velocity = self.memory.law.velocity
+        none = np.zeros((velocity.size, 0))
+        self._buffer, self.memory = pack(self.memory._replace(law=LawMemory(velocity, none, none)))
 
     def step(
         self,
@@ -397,7 +393,7 @@ class FrameEvaluation:
         """
         if self._variances.due(frame.dt):
             self._variances.compute(frame, dynamics, _DIFFERENTIATED_PART * float((motion.velocity_std**2).mean()))
-            self._memory.variance[:] = self._variances.white
+            self.memory.disturbance.variance[:] = self._variances.white
         if laws is not self._laws:
             self._laws = laws
             n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)

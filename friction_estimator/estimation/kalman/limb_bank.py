@@ -24,7 +24,6 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
-    LimbPlace,
     MotorPriors,
     find_limbs,
     law_bounds,
@@ -37,7 +36,7 @@ from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.records import pack, packed, view
+from friction_estimator.records import packed, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 
@@ -49,12 +48,6 @@ towards zero velocity ripples, too, and no term of the ripple represents that.""
 _SHARED_PARTS = 6
 """Parts of the work of a window besides the limbs: feet, robot model, wrong positions, wrong links, what was learned,
 publication."""
-
-
-def _coulomb_ripple(laws: JointLaws) -> IntArray:
-    """Columns of sine and cosine of the Coulomb friction, (2,), or (0,) without ripple."""
-    columns = laws.added["ripple"]
-    return np.arange(columns.start, columns.stop)[:2]
 
 
 def share_out(costs: Sequence[float]) -> list[list[int]]:
@@ -105,11 +98,10 @@ class LimbBank:
         self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
         self.visited = VisitedVelocities(laws)
         bounds = law_bounds(laws)
-        self._rippling = _coulomb_ripple(laws)
-        self.filters, self._places = list[LimbFilter](), list[tuple[FloatArray, LimbPlace]]()
+        ripple = laws.added["ripple"]
+        self._rippling = np.arange(ripple.start, ripple.stop)[:2]  # sine and cosine of the Coulomb friction
+        self.filters = list[LimbFilter]()
         for limb in find_limbs(robot):
-            motors = robot.motors.select(limb.joints)
-            self._places.append(pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights)))
             layout = make_layout(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
         self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
@@ -220,7 +212,7 @@ class LimbBank:
             if not self._step_filter(index, window, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self.dynamics.momentum(self._places[index]))
+            limb_filter.begin(*self.dynamics.momentum(limb_filter.limb_buffer, limb.joints.size))
 
     def _finish_window(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -243,15 +235,14 @@ class LimbBank:
         self._share_offset()
         self._changes.step(time)
         if failed:
-            raise FloatingPointError("; ".join(f"{text} ({self._joints_of(index)})" for index, text in failed.items()))
+            joints = {index: [self._names[joint] for joint in self.filters[index].limb.joints] for index in failed}
+            texts = (f"{text} ({', '.join(joints[index])})" for index, text in failed.items())
+            raise FloatingPointError("; ".join(texts))
 
     def _share_offset(self) -> None:
         """Which part of the constant torques is friction, by all joints together."""
         dry = self._motors.coulomb_at_joints(self._next.dry_friction)
         share_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
-
-    def _joints_of(self, index: int) -> str:
-        return ", ".join(self._names[joint] for joint in self.filters[index].limb.joints)
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
@@ -384,8 +375,9 @@ class LimbBank:
 
     def _evaluate_limb(self, index: int) -> FloatArray:
         """Balance of momentum of a limb over the newest window: buffer of its filter."""
-        memory, _, table, limb_window = self.filters[index].buffers
-        self.dynamics.balance_of_limb(self._places[index][0], table, memory, limb_window)
+        one = self.filters[index]
+        memory, _, table, limb_window = one.buffers
+        self.dynamics.balance_of_limb(one.limb_buffer, table, memory, limb_window)
         self._used.add(index)
         return limb_window
 
@@ -417,8 +409,7 @@ class LimbBank:
         A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
         """
         one = self.filters[index]
-        place, rows = self._places[index][0], self.visited.rows
-        if write_limb_estimates(place, *one.buffers, measured_at, rows, self._next_buffer):
+        if write_limb_estimates(one.limb_buffer, *one.buffers, measured_at, self.visited.rows, self._next_buffer):
             return ""
         mended = f"the filter of a limb was not finite, and {one.recover()}"
         self._update_estimates(index)

@@ -9,9 +9,8 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbWindow, move_within_bounds
-from friction_estimator.estimation.kalman.window_dynamics import LimbPlace
-from friction_estimator.linear_algebra import bounded, is_covariance
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, move_within_bounds
+from friction_estimator.linear_algebra import bilinear, bounded, is_covariance
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
 
@@ -101,25 +100,12 @@ def _weigh(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArr
 
 
 @kernel
-def _spread(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
-    """``left^T P right``."""
-    total = 0.0
-    for i in range(left.size):
-        if left[i] != 0.0:
-            row, part = P[i], 0.0
-            for j in range(right.size):
-                part += row[j] * right[j]
-            total += left[i] * part
-    return total
-
-
-@kernel
-def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: FilterTable, out: LimbEstimates) -> None:
+def _gather_motors(limb: Limb, memory: LimbMemory, now: LimbNow, table: FilterTable, out: LimbEstimates) -> None:
     """Write parameters within their bounds, model error, and their covariance joint by joint."""
     state, P, law, delta = memory.state, memory.covariance, table.first.law, table.first.model_error
-    (m, g), p = place.group.shape, out.parameters.shape[1]
+    (m, g), p = limb.group.shape, out.parameters.shape[1]
     for a in range(m):
-        joint, covariance, group = place.joints[a], out.covariance[place.joints[a]], place.group[a]
+        joint, covariance, group = limb.joints[a], out.covariance[limb.joints[a]], limb.group[a]
         for b in range(g):
             for c in range(g):
                 for i in range(p + 1):
@@ -139,7 +125,7 @@ def _gather_motors(place: LimbPlace, memory: LimbMemory, now: LimbNow, table: Fi
 
 @kernel
 def _write_calibration(
-    place: LimbPlace,
+    limb: Limb,
     memory: LimbMemory,
     now: LimbNow,
     table: FilterTable,
@@ -159,7 +145,7 @@ def _write_calibration(
     x, P, first = memory.state, memory.covariance, table.first
     (m, size), calibration = columns.shape, table.first.links
     for a in range(m):
-        joint, spread = place.joints[a], np.zeros(size - calibration)
+        joint, spread = limb.joints[a], np.zeros(size - calibration)
         torque, variance, without_wrenches = 0.0, 0.0, 0.0
         for i in range(calibration, size):
             factor, row = columns[a, i], P[i, calibration:]
@@ -176,15 +162,15 @@ def _write_calibration(
         out.nis[joint], out.measured_at[joint] = now.nis[a], time
         own = first.effort_offset + a
         out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
-    for number in range(place.feet.size):
+    for number in range(limb.feet.size):
         for axis in range(6):
-            out.wrench_bias[place.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
-            out.wrench_gain[place.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
+            out.wrench_bias[limb.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
+            out.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
 
 
-@kernel("[LimbPlace] [LimbMemory] [LimbNow] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
+@kernel("[Limb] [LimbMemory] [LimbNow] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
 def write_limb_estimates(
-    place: LimbPlace,
+    limb: Limb,
     memory: LimbMemory,
     now: LimbNow,
     table: FilterTable,
@@ -205,29 +191,29 @@ def write_limb_estimates(
     False, and only the calibration is written, where the state is not finite or has no covariance
     """
     if not math.isnan(measured_at):
-        _write_calibration(place, memory, now, table, window.force_columns, measured_at, out)
-    (m, g), p = place.group.shape, out.parameters.shape[1]
+        _write_calibration(limb, memory, now, table, window.force_columns, measured_at, out)
+    (m, g), p = limb.group.shape, out.parameters.shape[1]
     sound = bounded(memory.state) and is_covariance(memory.covariance) and bounded(memory.model_error_variance)
     if not (sound and bounded(now.stick_variance)):
         return False
-    _gather_motors(place, memory, now, table, out)
-    limb_coulomb, limb_viscous = line[0][place.joints], line[1][place.joints]
+    _gather_motors(limb, memory, now, table, out)
+    limb_coulomb, limb_viscous = line[0][limb.joints], line[1][limb.joints]
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
-        joint = place.joints[a]
+        joint = limb.joints[a]
         coulomb, viscous, covariance = 0.0, 0.0, out.covariance[joint]
         for b in range(m):
-            share, parameters = place.to_joints[a, b], out.parameters[place.joints[b]]
+            share, parameters = limb.to_joints[a, b], out.parameters[limb.joints[b]]
             if share != 0.0:
                 for i in range(p):
                     coulomb += abs(share) * limb_coulomb[b, i] * parameters[i]
                     viscous += share**2 * limb_viscous[b, i] * parameters[i]
-        _weigh(limb_coulomb, np.abs(place.weights[a]), place.group[a], along_coulomb)
-        _weigh(limb_viscous, place.weights[a] ** 2, place.group[a], along_viscous)
+        _weigh(limb_coulomb, np.abs(limb.weights[a]), limb.group[a], along_coulomb)
+        _weigh(limb_viscous, limb.weights[a] ** 2, limb.group[a], along_viscous)
         out.coulomb[joint], out.viscous[joint] = coulomb, viscous
-        out.coulomb_sigma[joint] = math.sqrt(max(_spread(along_coulomb, covariance, along_coulomb), 0.0))
-        out.viscous_sigma[joint] = math.sqrt(max(_spread(along_viscous, covariance, along_viscous), 0.0))
-        out.coulomb_viscous_covariance[joint] = _spread(along_coulomb, covariance, along_viscous)
+        out.coulomb_sigma[joint] = math.sqrt(max(bilinear(along_coulomb, covariance, along_coulomb), 0.0))
+        out.viscous_sigma[joint] = math.sqrt(max(bilinear(along_viscous, covariance, along_viscous), 0.0))
+        out.coulomb_viscous_covariance[joint] = bilinear(along_coulomb, covariance, along_viscous)
     return True
 
 

@@ -22,7 +22,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout, LimbWindow
 from friction_estimator.linear_algebra import positive_semidefinite
-from friction_estimator.records import allocate, buffer_of, pack, view
+from friction_estimator.records import allocate, buffer_of, pack, packed, view
 from friction_estimator.types import FloatArray, IntArray
 
 _IMPACT_VARIANCE_FACTOR = 10.0
@@ -99,7 +99,7 @@ class LimbFilter:
     ----------
     limb, layout, table : joints and feet, layout of the state, and constants
     memory, now, window : what was learned, what the newest window shows, and this window
-    buffers : of memory, now, table and window
+    limb_buffer, buffers : of the limb; of memory, now, table and window
     evidence : what the newest seconds show of law and calibration
     windows : number of windows used for identification
     running : False until :meth:`begin`
@@ -117,7 +117,7 @@ class LimbFilter:
         rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
-        self.limb, self.layout = layout.limb, layout
+        self.limb, self.limb_buffer, self.layout = layout.limb, packed(layout.limb), layout
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)

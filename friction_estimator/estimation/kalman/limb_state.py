@@ -48,8 +48,8 @@ _MAX_STEPS_PER_BOUND, _BOUND_TOLERANCE = 4, 1e-9
 deviation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limb:
+@record
+class Limb(NamedTuple):
     """Joints of one branch of the root link: a leg, or a torso with arms and head.
 
     Seen from the IMU on the root link, the joint rows of the mass matrix couple joints of the same branch only.
@@ -58,29 +58,6 @@ class Limb:
     ----------
     joints : (m,) indices
     feet : (f,) indices of the feet that hang on them
-    """
-
-    joints: IntArray
-    feet: IntArray
-
-
-def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
-    """All limbs of a robot, in the order of their first joints."""
-    count, label = connected_components(robot.coupled, directed=False)
-    limbs = []
-    for branch in range(count):
-        joints = np.flatnonzero(label == branch)
-        limbs.append(Limb(joints, np.flatnonzero(robot.limb[:, joints].any(axis=1))))
-    return tuple(sorted(limbs, key=lambda limb: int(limb.joints[0])))
-
-
-@record
-class LimbPlace(NamedTuple):
-    """Where a limb is among joints, feet and motors of the robot.
-
-    Attributes
-    ----------
-    joints, feet : (m,), (f,) indices
     to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors, see :class:`Transmission`
     """
 
@@ -89,6 +66,23 @@ class LimbPlace(NamedTuple):
     to_joints: Matrix
     group: IndexTable
     weights: Matrix
+
+
+def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
+    """All limbs of a robot, in the order of their first joints.
+
+    Raises
+    ------
+    ConfigError
+        When motors move joints of two limbs.
+    """
+    count, label = connected_components(robot.coupled, directed=False)
+    limbs = []
+    for branch in range(count):
+        joints = np.flatnonzero(label == branch)
+        feet, motors = np.flatnonzero(robot.limb[:, joints].any(axis=1)), robot.motors.select(joints)
+        limbs.append(Limb(joints, feet, motors.to_joints, motors.group, motors.weights))
+    return tuple(sorted(limbs, key=lambda limb: int(limb.joints[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +161,16 @@ class LimbStateLayout:
     ----------
     limb : whose state it is
     first : first state of each block
-    blocks : states of each block
     prior_std : (size,) before any data; zero for what is known, or switched off
     """
 
     limb: Limb
     first: BlockOffsets
-    blocks: dict[str, slice]
     prior_std: FloatArray
 
     def __getitem__(self, block: str) -> slice:
-        return self.blocks[block]
+        place = BlockOffsets._fields.index(block)
+        return slice(self.first[place], (*self.first[1:], self.size)[place])
 
     @property
     def size(self) -> int:
@@ -271,9 +264,8 @@ def make_layout(
         "position_offset": np.zeros(m),
     }
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
-    blocks = {name: slice(end - block.size, end) for (name, block), end in zip(prior.items(), ends, strict=True)}
-    first = BlockOffsets(**{name: block.start for name, block in blocks.items()})
-    return LimbStateLayout(limb, first, blocks, np.concatenate([*prior.values()]))
+    first = BlockOffsets(**{name: end - block.size for (name, block), end in zip(prior.items(), ends, strict=True)})
+    return LimbStateLayout(limb, first, np.concatenate([*prior.values()]))
 
 
 @record

@@ -11,7 +11,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
-from friction_estimator.estimation.kalman.limb_state import BlockOffsets, LimbPlace, LimbWindow, stick_probability
+from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
@@ -66,14 +66,6 @@ class WindowEnd(NamedTuple):
     speed: Vector
     dry_regressor: Matrix
     lasting: Vector
-
-    @staticmethod
-    def empty(n: int, k: int, p: int) -> WindowEnd:
-        """Zeros, for n joints, k feet and p parameters of a law."""
-        return WindowEnd(
-            np.zeros(n), np.zeros((n, n)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros((k, 6, n)),
-            np.zeros(n), np.zeros((k, 6)), np.zeros(n), np.zeros((n, p)), np.zeros(n),
-        )  # fmt: skip
 
 
 @record
@@ -141,10 +133,10 @@ def end_window(
                 out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
 
 
-@kernel("[LimbPlace] [Window] [WindowEnd] V M")
-def limb_momentum(place: LimbPlace, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
+@kernel("[Limb] [Window] [WindowEnd] V M")
+def limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
-    rows, motion, lasting = place.joints, window.end, end.lasting
+    rows, motion, lasting = limb.joints, window.end, end.lasting
     m = rows.size
     for a in range(m):
         p[a] = end.momentum[rows[a]]
@@ -172,7 +164,7 @@ def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
 
 @kernel
 def _joint_terms(
-    place: LimbPlace,
+    limb: Limb,
     first: BlockOffsets,
     window: Window,
     start: WindowEnd,
@@ -182,7 +174,7 @@ def _joint_terms(
     out: LimbWindow,
 ) -> None:
     """Write what joints and IMU add to force, columns and variance."""
-    rows, m, p = place.joints, place.joints.size, window.regressor.shape[1]
+    rows, m, p = limb.joints, limb.joints.size, window.regressor.shape[1]
     force, columns, variance = out.force, out.force_columns, out.force_variance
     for a in range(m):
         i = rows[a]
@@ -196,9 +188,9 @@ def _joint_terms(
             j = rows[b]
             columns[a, first.compliance + b] = links.position[i, j] * window.effort[j]  # the gear of j deflects
             columns[a, first.position_offset + b] = links.position[i, j]
-            columns[a, first.model_error + b] = place.to_joints[a, b]
+            columns[a, first.model_error + b] = limb.to_joints[a, b]
             for parameter in range(p):
-                columns[a, first.law + b * p + parameter] = place.to_joints[a, b] * window.regressor[j, parameter]
+                columns[a, first.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
                 columns[a, first.links + 4 * b + error] = links.torque[i, j, error]
     lever = np.empty(m)
@@ -215,7 +207,7 @@ def _joint_terms(
 
 @kernel
 def _foot_terms(
-    place: LimbPlace,
+    limb: Limb,
     first: BlockOffsets,
     window: Window,
     start: WindowEnd,
@@ -225,10 +217,10 @@ def _foot_terms(
     out: LimbWindow,
 ) -> None:
     """Add what the wrenches of the feet add to force, columns and variance."""
-    rows, m = place.joints, place.joints.size
-    force, columns, variance, lever = out.force, out.force_columns, out.force_variance, np.empty(place.joints.size)
-    for number in range(place.feet.size):
-        foot = place.feet[number]
+    rows, m = limb.joints, limb.joints.size
+    force, columns, variance, lever = out.force, out.force_columns, out.force_variance, np.empty(limb.joints.size)
+    for number in range(limb.feet.size):
+        foot = limb.feet[number]
         for axis in range(6):
             bias_state, gain_state = first.foot_bias + 6 * number + axis, first.foot_gain + 6 * number + axis
             rate = window.wrench_rate[foot, axis]
@@ -248,9 +240,9 @@ def _foot_terms(
                     variance[a, b] += lever[a] * white * lever[b]
 
 
-@kernel("[LimbPlace] [FilterTable] [Window] [WindowEnd] [WindowEnd] [LinkColumns] [LimbMemory] V [LimbWindow]")
+@kernel("[Limb] [FilterTable] [Window] [WindowEnd] [WindowEnd] [LinkColumns] [LimbMemory] V [LimbWindow]")
 def limb_balance(
-    place: LimbPlace,
+    limb: Limb,
     table: FilterTable,
     window: Window,
     start: WindowEnd,
@@ -269,10 +261,10 @@ def limb_balance(
     noise : (8,) variances of the white noise of motor torque, accelerometer, and the six components of a wrench
     """
     first, state = table.first, memory.state
-    rows, variance, m = place.joints, out.force_variance, place.joints.size
+    rows, variance, m = limb.joints, out.force_variance, limb.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(place, first, window, start, end, links, noise, out)
-    _foot_terms(place, first, window, start, end, state, noise, out)
+    _joint_terms(limb, first, window, start, end, links, noise, out)
+    _foot_terms(limb, first, window, start, end, state, noise, out)
     for a in range(m):
         out.lasting_factor[a] = end.lasting[rows[a]]
         for b in range(m):
@@ -281,21 +273,21 @@ def limb_balance(
         of_law = window.regressor_variance[rows[c]] * (CORRELATION_TIME / window.duration)
         for a in range(m):
             for b in range(m):
-                variance[a, b] += place.to_joints[a, c] * of_law * place.to_joints[b, c]
-    friction_at_rest(place, first.law, end, state, memory.covariance, out)
-    limb_momentum(place, window, end, out.momentum, out.momentum_covariance)
+                variance[a, b] += limb.to_joints[a, c] * of_law * limb.to_joints[b, c]
+    friction_at_rest(limb, first.law, end, state, memory.covariance, out)
+    limb_momentum(limb, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
-def friction_at_rest(place: LimbPlace, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
     not moved yet may be anything.
     """
     p = end.dry_regressor.shape[1]
-    for a in range(place.joints.size):
-        joint = place.joints[a]
+    for a in range(limb.joints.size):
+        joint = limb.joints[a]
         mean, variance, first, phi = 0.0, 0.0, law + a * p, end.dry_regressor[joint]
         for i in range(p):
             mean += phi[i] * x[first + i]
@@ -324,7 +316,7 @@ def missing_acceleration(
     ----------
     readings, std : (c,) by the readings, and standard deviation
     first, last : (c,) of the filters at both ends
-    power, part : (c,) mean square difference, in place, and the part of it that is replaced
+    power, part : (c,) mean square difference, in limb, and the part of it that is replaced
     """
     more = np.empty(power.size)
     for i in range(power.size):
@@ -357,7 +349,8 @@ class WindowDynamics:
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
         self._links_buffer, self.links = allocate(LinkColumns, (n, n, 4), n, (n, n))
-        self._empty = packed(WindowEnd.empty(n, len(robot.foot_names), laws.parameter_count))
+        k, p = len(robot.foot_names), laws.parameter_count
+        self._empty, _ = allocate(WindowEnd, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -393,6 +386,7 @@ class WindowDynamics:
         """
         robot, end, before = self._robot, window.end, self._window
         self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
+        self._acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
         speed: FloatArray = np.full(window.effort.size, np.inf)
         if before is not None:
             moved = end.position - before.end.position
@@ -410,39 +404,34 @@ class WindowDynamics:
     def evaluate_positions(self) -> None:
         """Find the torques of wrong positions at the end of the window of :meth:`evaluate`."""
         assert self._window is not None
-        at = self._window.angular_acceleration, self._window.acceleration, self._window.wrenches
-        self.links.position[:] = self._robot.position_error_columns(self._dynamics, *at)
+        at = self._dynamics, self._acceleration, self._window.wrenches
+        self.links.position[:] = self._robot.position_error_columns(*at)
 
     def evaluate_links(self) -> None:
         """Find the torques of wrong links over that window; to be called once for each."""
         assert self._window is not None
-        window, links, before = self._window, self.links, self._before
-        acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
-        self._before = now = self._dynamics, acceleration
+        window, links, before, columns_at = self._window, self.links, self._before, self._robot.link_error_columns
+        self._before = dynamics, acceleration = self._dynamics, self._acceleration
         if before is None or window.duration <= 0.0:
-            links.torque[:], links.acceleration[:] = self._torques_of_links(*now), acceleration[3:]
+            links.torque[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return
         missing = missing_acceleration(
             window.mean_acceleration, window.mean_acceleration_std, before[1], acceleration, self._power,
             min(window.duration / _POWER_MEMORY, 1.0),
         )  # fmt: skip
-        at_start = self._torques_of_links(before[0], before[1] + missing)
-        links.torque[:] = 0.5 * (at_start + self._torques_of_links(self._dynamics, acceleration + missing))
+        at_start = columns_at(before[0], before[1] + missing)
+        links.torque[:] = 0.5 * (at_start + columns_at(dynamics, acceleration + missing))
         links.acceleration[:] = 0.5 * (before[1] + acceleration)[3:] + missing[3:]
 
-    def _torques_of_links(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
-        return self._robot.link_error_columns(dynamics, acceleration[:3], acceleration[3:])
-
-    def momentum(self, place: tuple[FloatArray, LimbPlace]) -> tuple[FloatArray, FloatArray]:
-        """Momentum of a limb at the end of the newest window (m,), and the covariance of its noise (m, m)."""
-        m = place[1].joints.size
-        momentum, covariance = np.empty(m), np.empty((m, m))
-        limb_momentum(place[0], self._window_buffer, self._end, momentum, covariance)
+    def momentum(self, limb: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
+        """Momentum of a limb (a buffer) at the end of the newest window (m,), and covariance of its noise (m, m)."""
+        momentum, covariance = np.empty(joints), np.empty((joints, joints))
+        limb_momentum(limb, self._window_buffer, self._end, momentum, covariance)
         return momentum, covariance
 
-    def balance_of_limb(self, place: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:
+    def balance_of_limb(self, limb: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:
         """Write the balance of momentum of a limb over the newest window, see :func:`limb_balance`; all are buffers."""
         assert self._window is not None
         set_scalars(LimbWindow, out, self._window.duration)
         links = self._links_buffer
-        limb_balance(place, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)
+        limb_balance(limb, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)

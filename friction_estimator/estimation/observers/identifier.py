@@ -13,7 +13,7 @@ from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
-from friction_estimator.linear_algebra import LARGEST, bounded, is_covariance
+from friction_estimator.linear_algebra import LARGEST, bilinear, bounded, dot, is_covariance
 from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
 from friction_estimator.types import Block, BoolArray, FloatArray, LawEstimate, Matrix, Vector
@@ -71,26 +71,9 @@ class IdentifierTable(NamedTuple):
 
 
 @kernel
-def _dot(left: FloatArray, right: FloatArray) -> float:
-    total = 0.0
-    for i in range(left.size):
-        total += left[i] * right[i]
-    return total
-
-
-@kernel
-def _cross(left: FloatArray, P: FloatArray, right: FloatArray) -> float:
-    """``left^T P right``."""
-    total = 0.0
-    for i in range(left.size):
-        total += left[i] * _dot(P[i], right)
-    return total
-
-
-@kernel
 def _spread(phi: FloatArray, P: FloatArray) -> float:
     """``phi^T P phi``, not below zero by rounding, where parameters cancel."""
-    return max(_cross(phi, P, phi), 0.0)
+    return max(bilinear(phi, P, phi), 0.0)
 
 
 @kernel
@@ -110,9 +93,9 @@ def recursive_least_squares(
     p = theta.size
     P_phi = np.empty(p)
     for i in range(p):
-        P_phi[i] = _dot(P[i], phi)
-    innovation = forgetting + _dot(phi, P_phi)
-    error = measured - _dot(phi, theta)  # eq. 65
+        P_phi[i] = dot(P[i], phi)
+    innovation = forgetting + dot(phi, P_phi)
+    error = measured - dot(phi, theta)  # eq. 65
     wound_up = False
     for i in range(p):
         theta[i] += P_phi[i] / innovation * error  # eqs. 64, 66
@@ -176,7 +159,7 @@ def learn_laws(
                 noise_variance += (share * noise[joint]) ** 2
         phi, theta, P = regressor[motor], state.parameters[motor], state.covariance[motor]
         old_theta[:], old_P[:] = theta, P
-        predicted = _dot(phi, theta)
+        predicted = dot(phi, theta)
         variance = noise_variance + state.residual_variance[motor] + state.scale[motor] * _spread(phi, P)
         error, limit = torque - predicted, _OUTLIER_GATE * math.sqrt(variance)
         state.consistency[motor] = error * error / variance
@@ -213,7 +196,7 @@ def predict_friction(
     sigma[:] = 0.0
     for motor in range(n):
         phi = regressor[motor]
-        torque = _dot(phi, state.parameters[motor])
+        torque = dot(phi, state.parameters[motor])
         variance = state.residual_variance[motor] + state.scale[motor] * _spread(phi, state.covariance[motor])
         for joint in range(n):
             share = to_joints[joint, motor]
@@ -251,11 +234,11 @@ def describe_laws(
         for joint in range(n):
             share = abs(to_joints[joint, motor])
             if share != 0.0:
-                coulomb[joint] += share * _dot(c, theta)
-                viscous[joint] += share**2 * _dot(v, theta)
+                coulomb[joint] += share * dot(c, theta)
+                viscous[joint] += share**2 * dot(v, theta)
                 coulomb_sigma[joint] += share**2 * scale * _spread(c, P)
                 viscous_sigma[joint] += share**4 * scale * _spread(v, P)
-                cross[joint] += share**3 * scale * _cross(c, P, v)
+                cross[joint] += share**3 * scale * bilinear(c, P, v)
     for joint in range(n):
         coulomb_sigma[joint] = math.sqrt(coulomb_sigma[joint])
         viscous_sigma[joint] = math.sqrt(viscous_sigma[joint])

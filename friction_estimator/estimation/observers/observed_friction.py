@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.linear_algebra import bounded
-from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -34,20 +32,7 @@ from friction_estimator.types import (
     JointFriction,
     MeasuredFriction,
     SensorFrame,
-    Vector,
 )
-
-
-@record
-class FusedFriction(NamedTuple):
-    """Result of :func:`fuse`, see :class:`JointFriction`; the external torque is without foot wrenches and law."""
-
-    friction: Vector
-    sigma: Vector
-    model: Vector
-    model_sigma: Vector
-    external_torque: Vector
-    external_torque_sigma: Vector
 
 
 @kernel("[IdentifierState] M M M M b1 (MeasuredFriction) (MeasuredFriction) M")
@@ -72,15 +57,14 @@ def fuse(
     regressor, delayed, residual_regressor : (n, p) at present, as late as the observer, as late as the residual
     lags : False for an observer without lag
     measured, residual : of the observer and of the momentum observer
-    rows : (6, n) output, fields of :class:`FusedFriction`
+    rows : (6, n) output, first fields of :class:`JointFriction`; the external torque is without foot wrenches and law
 
     Returns
     -------
     False where friction, model or a sigma of them is not finite
     """
-    out = FusedFriction(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
-    friction, sigma, external, external_sigma = out.friction, out.sigma, out.external_torque, out.external_torque_sigma
-    predict_friction(state, to_joints, regressor, out.model, out.model_sigma)
+    friction, sigma, model, model_sigma, external, external_sigma = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
+    predict_friction(state, to_joints, regressor, model, model_sigma)
     predict_friction(state, to_joints, residual_regressor, external, external_sigma)
     behind, behind_sigma = friction, sigma  # until the last loop overwrites them
     if lags:
@@ -93,10 +77,10 @@ def fuse(
             sigma[i] = math.sqrt(measured.sigma[i] ** 2 + behind[i] ** 2 + behind_sigma[i] ** 2)
             friction[i] = measured.friction[i]
         else:
-            friction[i], sigma[i] = out.model[i], out.model_sigma[i]
+            friction[i], sigma[i] = model[i], model_sigma[i]
         external[i] -= residual.friction[i]
         external_sigma[i] = math.hypot(external_sigma[i], residual.sigma[i])
-    return bounded(friction) and bounded(sigma) and bounded(out.model) and bounded(out.model_sigma)
+    return bounded(friction) and bounded(sigma) and bounded(model) and bounded(model_sigma)
 
 
 class ObservedFriction:
@@ -177,40 +161,21 @@ class ObservedFriction:
         self._visit(frame, regressor, learning)
         late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
         rows = np.empty((6, frame.effort.size))
-        out = FusedFriction(*rows)
         sound = fuse(
             identifier.buffer, self._motors.to_joints, regressor, delayed, late, delayed is not regressor, *measured,
             *residual, rows,
         )  # fmt: skip
         if not sound:
             raise FloatingPointError("the measured friction was not finite")
-        external, external_sigma, keep = (
-            out.external_torque,
-            out.external_torque_sigma,
-            math.exp(-self._gain * frame.dt),
-        )
+        friction, sigma, model, model_sigma, external, external_sigma = rows
         add_collisions_of_feet(
-            dynamics.foot_jacobian,
-            frame.wrenches,
-            phase.contact,
-            keep,
-            self._foot_collision_torque,
-            external,
-            external_sigma,
-        )
+            dynamics.foot_jacobian, frame.wrenches, phase.contact, math.exp(-self._gain * frame.dt),
+            self._foot_collision_torque, external, external_sigma,
+        )  # fmt: skip
         return JointFriction(
-            friction=out.friction,
-            sigma=out.sigma,
-            measured=measured.available,
-            model=out.model,
-            model_sigma=out.model_sigma,
-            external_torque=external,
-            external_torque_sigma=external_sigma,
-            consistency=identifier.consistency,
-            calibration_torque=self._no_calibration,
-            disturbed=self._never_disturbed,
-            law=identifier.law,
-        )
+            friction, sigma, measured.available, model, model_sigma, external, external_sigma, identifier.consistency,
+            self._no_calibration, self._never_disturbed, identifier.law,
+        )  # fmt: skip
 
     def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
         """Note the velocities at which motors learn, now and then."""

@@ -33,12 +33,15 @@ def motors(joints: int) -> MotorPriors:
     return MotorPriors(np.full(joints, 0.5), np.full(joints, 0.01), np.full(joints, 1e-4))
 
 
+def limb_of(joints: np.ndarray, feet: np.ndarray) -> Limb:
+    """Limb with one motor for each of its joints."""
+    return Limb(joints, feet, np.eye(joints.size), np.arange(joints.size)[:, None], np.ones((joints.size, 1)))
+
+
 def layout_of(config: KalmanConfig, law: str = "three_slope", priors: MotorPriors | None = None) -> LimbStateLayout:
     """Two joints, one foot; torque sensors without offset, rotors without inertia and stiff gears, or these priors."""
-    limb = Limb(np.arange(JOINTS), np.array([0]))
-    return make_layout(
-        limb, JointLaws((law,) * JOINTS), config, NOISE, True, priors or MotorPriors(*np.zeros((3, JOINTS)))
-    )
+    limb, laws = limb_of(np.arange(JOINTS), np.array([0])), JointLaws((law,) * JOINTS)
+    return make_layout(limb, laws, config, NOISE, True, priors or MotorPriors(*np.zeros((3, JOINTS))))
 
 
 def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors | None = None) -> LimbFilter:

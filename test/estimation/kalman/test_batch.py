@@ -7,9 +7,9 @@ import numpy as np
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, LimbStateLayout, LimbWindow, make_layout
+from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, LimbWindow, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
-from test.estimation.kalman.synthetic import motors, random_windows
+from test.estimation.kalman.synthetic import limb_of, motors, random_windows
 
 CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
 DURATION = 0.01
@@ -83,7 +83,7 @@ def batch(
 
 def test_the_filter_is_the_batch_least_squares_solution() -> None:
     rng = np.random.default_rng(2)
-    limb = Limb(np.array([0, 1]), np.array([0]))
+    limb = limb_of(np.array([0, 1]), np.array([0]))
     layout = make_layout(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), True, motors(2))
     windows = random_windows(layout, rng, WINDOWS)
     limb_filter, variances = filtered(layout, windows)

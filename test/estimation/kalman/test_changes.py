@@ -8,7 +8,7 @@ import pytest
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbEvidence
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
+from friction_estimator.estimation.kalman.limb_state import law_bounds, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import (
     JOINTS,
@@ -17,6 +17,7 @@ from test.estimation.kalman.synthetic import (
     SyntheticLimb,
     filter_of,
     layout_of,
+    limb_of,
     motors,
     random_windows,
 )
@@ -91,7 +92,7 @@ def test_a_sensor_that_is_right_again_has_not_changed():
 
 def test_limbs_with_and_without_feet_are_compared_together():
     config, priors = KalmanConfig(), motors(2 * JOINTS)
-    limbs = [Limb(np.arange(JOINTS), np.array([0])), Limb(np.arange(JOINTS, 2 * JOINTS), np.zeros(0, dtype=int))]
+    limbs = [limb_of(np.arange(JOINTS), np.array([0])), limb_of(np.arange(JOINTS, 2 * JOINTS), np.zeros(0, dtype=int))]
     laws = JointLaws(("three_slope",) * 2 * JOINTS)
     layouts = [make_layout(limb, laws, config, NOISE, True, priors) for limb in limbs]
     bounds = np.zeros_like(law_bounds(laws))

@@ -11,7 +11,6 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.limb_state import (
     CHANGED_FACTOR,
     SLIP_STD,
-    Limb,
     LimbStateLayout,
     MotorPriors,
     make_layout,
@@ -20,9 +19,9 @@ from friction_estimator.estimation.kalman.limb_state import (
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from test.biped import suralp_config
-from test.estimation.kalman.synthetic import motors
+from test.estimation.kalman.synthetic import limb_of, motors
 
-LIMB = Limb(np.array([1, 2, 4]), np.array([1]))
+LIMB = limb_of(np.array([1, 2, 4]), np.array([1]))
 LAWS = JointLaws(("coulomb_viscous", "three_slope", "coulomb_viscous", "three_slope", "three_slope"))
 
 
@@ -34,7 +33,7 @@ def layout(
 
 def test_blocks_cover_the_state_without_gaps():
     found = layout()
-    blocks = list(found.blocks.values())
+    blocks = [found[name] for name in found.first._fields]
     assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop

@@ -58,7 +58,7 @@ def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarra
         for t in np.linspace(window.time - window.duration, window.time, 5):
             position, velocity, _ = motion(t)
             at = robot.dynamics(position, velocity, np.zeros(3), np.zeros(3))
-            inside.append(robot.link_error_columns(at, np.zeros(3), motion(t - late)[2]))
+            inside.append(robot.link_error_columns(at, np.concatenate((np.zeros(3), motion(t - late)[2]))))
         truths.append(np.mean(inside, axis=0))
     return np.array(found[100:]), np.array(truths[100:])
 

@@ -40,7 +40,7 @@ def test_link_error_columns_are_the_derivatives_of_inverse_dynamics(floating, ur
     rate, rate_dot = rng.normal(size=(2, 3)) * [[1.0], [5.0]]
     specific_force = np.array([0.0, 0.0, 9.81]) + rng.normal(size=3)
     dynamics = robot.dynamics(position, velocity, rate, specific_force)
-    found = robot.link_error_columns(dynamics, rate_dot, joint_acceleration)
+    found = robot.link_error_columns(dynamics, np.concatenate((rate_dot, joint_acceleration)))
 
     q, acceleration = pin.neutral(model), np.zeros(model.nv)
     q[model.nq - n :] = position

@@ -11,7 +11,7 @@ import pytest
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import Limb, law_bounds, make_layout
+from friction_estimator.estimation.kalman.limb_state import law_bounds, make_layout
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.kalman.term_selection import load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
@@ -19,7 +19,7 @@ from friction_estimator.laws.joint_laws import JointLaws, MeanFriction, advance_
 from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.metrics import joint_errors
 from test.biped import suralp_config
-from test.estimation.kalman.synthetic import motors, random_windows
+from test.estimation.kalman.synthetic import limb_of, motors, random_windows
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
 
@@ -149,7 +149,7 @@ def test_no_decision_is_made_without_motion(urdf_xml):
     assert estimator.identified.has_presliding
 
 
-LIMB = Limb(np.array([0, 1]), np.array([0]))
+LIMB = limb_of(np.array([0, 1]), np.array([0]))
 FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, model_error_memory=1e4)
 TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
 

@@ -7,7 +7,6 @@ import pytest
 
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import (
-    LimbPlace,
     LimbWindow,
     MotorPriors,
     find_limbs,
@@ -18,9 +17,7 @@ from friction_estimator.estimation.kalman.local_motion import LocalMotion
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, errors_that_last
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.records import pack
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray
 from test.biped import suralp_config
 
 LENGTHS = (0.01, 0.02)
@@ -52,20 +49,16 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
     dynamics.evaluate(window)
-    motors, filter_of_leg = (
-        robot.motors.select(limb.joints),
-        LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints]),
-    )
-    place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
-    return balance(dynamics, place[0], filter_of_leg)
+    leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
+    return balance(dynamics, leg)
 
 
-def balance(dynamics: WindowDynamics, place: FloatArray, leg: LimbFilter) -> LimbWindow:
+def balance(dynamics: WindowDynamics, leg: LimbFilter) -> LimbWindow:
     """Balance of momentum of a leg over the newest window."""
     memory, _, table, out = leg.buffers
     dynamics.evaluate_positions()
     dynamics.evaluate_links()
-    dynamics.balance_of_limb(place, table, memory, out)
+    dynamics.balance_of_limb(leg.limb_buffer, table, memory, out)
     return leg.window
 
 
@@ -112,13 +105,12 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     known = slice(layout.first.law, layout.first.law + 4)
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
     prior = leg.covariance[layout.first.law + 4, layout.first.law + 4]
-    dynamics, motors = WindowDynamics(config, robot, laws), robot.motors.select(limb.joints)
-    place = pack(LimbPlace(limb.joints, limb.feet, motors.to_joints, motors.group, motors.weights))
+    dynamics = WindowDynamics(config, robot, laws)
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
     dynamics.evaluate(still)
     dynamics.evaluate(still._replace(end=moved))
-    found = balance(dynamics, place[0], leg)
+    found = balance(dynamics, leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
     np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
