@@ -368,10 +368,8 @@ class AttitudeEstimator:
 
     def reset(self) -> None:
         """Begin anew with the next sample; yaw is zero there."""
-        self._running = False
-        self._silent_for = 0.0
+        self._running, self._silent_for, self.contradicted = False, 0.0, False
         self._buffer, self._state = _initial_state()
-        self.contradicted = False
 
     @property
     def gyro_bias(self) -> FloatArray:
