@@ -246,21 +246,21 @@ def replay(
         order = {sample.joints.stamp_ns: row for row, sample in enumerate(source.samples)}
         truth = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
         return rows.result(chosen, estimator.joint_names, truth, estimator.identified, warnings)
-    chosen = as_robot(robot_of_bag(BagReader(source)) if robot is None else robot)
+    reader = BagReader(source, namespace)
+    chosen = as_robot(robot_of_bag(reader) if robot is None else robot)
     summary = bags.replay(
-        source,
+        reader,
         output,
         chosen.config,
         chosen.urdf_xml,
         on_estimate=rows.add,
         start=start,
         overwrite=overwrite,
-        namespace=namespace,
         robot=chosen.name,
         smooth=smooth,
         progress=progress,
     )
-    recorded = true_friction(BagReader(source, namespace), summary.joint_names, rows.stamps)
+    recorded = true_friction(reader, summary.joint_names, rows.stamps)
     return rows.result(chosen, summary.joint_names, recorded, summary.identified, summary.warnings)
 
 

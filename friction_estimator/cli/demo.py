@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -37,7 +39,7 @@ from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.recording_page import write_report
 from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.executables import on_end_signals
-from friction_estimator.ros.live_run import LiveRun, LiveRunOptions, LiveState, StateView
+from friction_estimator.ros.live_run import LiveRun, LiveState, StateView
 from friction_estimator.ros.processes import core_count, environment, load_average
 from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import Scenario, make_scenario
@@ -87,7 +89,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
     arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
     if compiled.is_new():  # else the estimator compiles, and nothing shows how far it is
         compiled.prepare()
-    state = _live(_options(arguments, robot, output), arguments)
+    state = _live(arguments, robot, output)
     bag, page = output / "run", output / "report.html"
     with progress_bar("reading") as progress:
         recording = read_recording(bag, progress=progress)
@@ -97,38 +99,33 @@ def run_demo(arguments: argparse.Namespace) -> None:
     print(f"bag     {bag}\nreport  {page}")
 
 
-def _options(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveRunOptions:
-    overrides = dict(arguments.settings)
-    if arguments.observer:
-        overrides["observer"] = arguments.observer
-    source = f"live simulation of {arguments.scenario!r}, sensors {arguments.noise!r}, seed {arguments.seed}"
-    description = RunDescription.of(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
+def _live(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveState:
+    """Run the processes in a separate ROS domain, on this machine only."""
+    os.environ.update(environment())
     simulation = {
         **given(arguments, "scenario", "noise", "seed", "duration"),
         "wait_for_subscribers": 2,  # estimator and recorder
         "max_lead": MAX_LEAD,
     }
-    estimator = learn_thresholds(robot, arguments.noise, arguments.seed + 1, output) if arguments.collisions else {}
+    estimator: dict[str, object] = {"inputs_reliable": True}
+    if arguments.collisions:
+        estimator |= learn_thresholds(robot, arguments.noise, arguments.seed + 1, output)
     if arguments.react:
-        estimator = {**estimator, "collision_reaction": "rewind"}
-    return LiveRunOptions(
-        robot, robot_file(arguments.robot), overrides, simulation, estimator, output, description.to_custom_data()
-    )
-
-
-def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
-    """Run the processes in a separate ROS domain, on this machine only."""
-    os.environ.update(environment())
+        estimator |= {"collision_reaction": "rewind"}
+    own = {"estimator": estimator, "simulation": simulation}
+    nodes = {name: _node_arguments(arguments, robot, parameters) for name, parameters in own.items()}
+    source = f"live simulation of {arguments.scenario!r}, sensors {arguments.noise!r}, seed {arguments.seed}"
+    description = RunDescription.of(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
     plain = arguments.headless or not sys.stderr.isatty()
     live: list[LiveRun] = []
     with (
         opened_view(arguments) as web,
         PlainView(arguments.duration) if plain else TableView(arguments.duration) as view,
     ):
-        views = (view,) if web is None else (view, StateView(options.robot, web))
+        views = (view,) if web is None else (view, StateView(robot, web))
 
         def make() -> LiveRun:
-            live.append(LiveRun(options, views))
+            live.append(LiveRun(robot.config, nodes, output, description.to_custom_data(), views))
             return live[0]
 
         code = run_node(make, [], LiveRun.play)
@@ -137,6 +134,15 @@ def _live(options: LiveRunOptions, arguments: argparse.Namespace) -> LiveState:
     if state is None:  # a process failed, or somebody interrupted the start
         raise SystemExit(code or 1)
     return state
+
+
+def _node_arguments(arguments: argparse.Namespace, robot: Robot, own: Mapping[str, object]) -> list[str]:
+    """Command line of a node: YAML of the robot, what the options of the demo replace in it, and its own parameters."""
+    parameters = {**dict(arguments.settings), "robot.urdf": str(robot.urdf_path), **own}
+    if arguments.observer:
+        parameters["observer"] = arguments.observer
+    words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={json.dumps(value)}")]
+    return ["--ros-args", "--params-file", str(robot_file(arguments.robot)), *words]
 
 
 def _load(state: LiveState) -> str:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
@@ -56,13 +56,13 @@ class FleetRobot:
     serial: str
     robot: Robot
     bags: tuple[str, ...] = ()
-    metadata: tuple[tuple[str, str], ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
 
     def owns(self, url: str, custom_data: Mapping[str, str]) -> bool:
         """Whether a bag is one of this robot's."""
         named = any(fnmatchcase(url, pattern) for pattern in self.bags)
-        return named or bool(self.metadata) and all(custom_data.get(key) == value for key, value in self.metadata)
+        return named or bool(self.metadata) and self.metadata.items() <= custom_data.items()
 
     @property
     def content_hash(self) -> str:
@@ -164,8 +164,8 @@ def _entry(source: Path, serial: str, entry: Any, loaded: dict[str, Robot]) -> F
             loaded[name] = as_robot(relative if name not in robot_names() and relative.exists() else name)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
-    pairs = tuple((str(key), str(value)) for key, value in metadata.items())
-    return FleetRobot(serial, loaded[name], tuple(bags), pairs, str(entry.get("namespace", "")))
+    owned = {str(key): str(value) for key, value in metadata.items()}
+    return FleetRobot(serial, loaded[name], tuple(bags), owned, str(entry.get("namespace", "")))
 
 
 FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -43,7 +43,6 @@ class JointDrift:
     drop, drop_sigma : from the highest level so far to the newest day, negative
     temperature_effect : part by which the friction differs since then because of the temperature
     coulomb, viscous : change of F_c and F_v since then with its standard deviation; NaN where steady or unknown
-    verdict : all this in one sentence
     """
 
     days: DaySeries
@@ -58,7 +57,6 @@ class JointDrift:
     temperature_effect: float = np.nan
     coulomb: tuple[float, float] = _NOT_KNOWN
     viscous: tuple[float, float] = _NOT_KNOWN
-    verdict: str = ""
 
     @property
     def name(self) -> str:
@@ -69,6 +67,25 @@ class JointDrift:
     def change(self) -> tuple[float, float]:
         """Growth, or the drop where the state is ``lower``, and its standard deviation."""
         return (self.drop, self.drop_sigma) if self.state == LOWER else (self.growth, self.growth_sigma)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how much, since when, what part, what temperature explains, what to do."""
+        if self.since is None:
+            return f"{self.days.day.size} days with bags, at least {FEWEST_DAYS} are needed"
+        if self.state == STEADY:
+            return f"friction steady, {change_text(*self.change)} since its lowest level"
+        parts = [
+            f"{name} {change_text(*value)}"
+            for name, value in (("Coulomb", self.coulomb), ("viscous", self.viscous))
+            if np.isfinite(value[0])
+        ]
+        step = _main_step(self)
+        text = f"friction {change_text(*self.change)} {_how_long(self, self.since, step)}"
+        text += f" ({', '.join(parts)})" if parts else ""
+        if np.isfinite(self.days.reference):
+            text += f", temperature explains {round(100.0 * self.temperature_effect):+d} %"
+        return f"{text}: {_advice(self.state, step is not None)}"
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -130,8 +147,7 @@ def date_of(day: float) -> datetime:
 
 def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     if days.day.size < FEWEST_DAYS:
-        text = f"{days.day.size} days with bags, at least {FEWEST_DAYS} are needed"
-        return JointDrift(days, None, UNKNOWN, verdict=text)
+        return JointDrift(days, None, UNKNOWN)
     model = find_changes(days)
     grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
     state = WORN if grown >= LEAST_PROBABILITY else LOWER if fallen >= LEAST_PROBABILITY else STEADY
@@ -142,22 +158,20 @@ def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     parts = [_NOT_KNOWN, _NOT_KNOWN]
     if state != STEADY:
         parts = [_change_of(one, days, model.level, change) for one in (days.series.coulomb, days.series.viscous)]
-    since = date_of(days.day[change.since])
-    joint = JointDrift(
+    return JointDrift(
         days,
         model,
         state,
         growth,
         growth_sigma,
         probability=fallen if state == LOWER else grown,
-        since=since,
+        since=date_of(days.day[change.since]),
         drop=drop,
         drop_sigma=drop_sigma,
         temperature_effect=float(np.expm1(days.factor * (now - then))),
         coulomb=parts[0],
         viscous=parts[1],
     )
-    return replace(joint, verdict=_verdict(joint, since))
 
 
 def _relative(change: Difference) -> tuple[float, float]:
@@ -194,23 +208,6 @@ def _change_of(parameter: FloatArray, days: DaySeries, level: FloatArray, change
     slope = np.array([1.0, -ratio]) / before
     least = abs(ratio) * change.sigma / abs(1.0 - np.exp(-change.mean))
     return float(ratio), max(float(np.sqrt(slope @ covariance @ slope)), float(least))
-
-
-def _verdict(joint: JointDrift, since: datetime) -> str:
-    """One sentence: how much, since when, what part, what temperature explains, what to do."""
-    if joint.state == STEADY:
-        return f"friction steady, {change_text(*joint.change)} since its lowest level"
-    parts = [
-        f"{name} {change_text(*value)}"
-        for name, value in (("Coulomb", joint.coulomb), ("viscous", joint.viscous))
-        if np.isfinite(value[0])
-    ]
-    step = _main_step(joint)
-    text = f"friction {change_text(*joint.change)} {_how_long(joint, since, step)}"
-    text += f" ({', '.join(parts)})" if parts else ""
-    if np.isfinite(joint.days.reference):
-        text += f", temperature explains {round(100.0 * joint.temperature_effect):+d} %"
-    return f"{text}: {_advice(joint.state, step is not None)}"
 
 
 def _main_step(joint: JointDrift) -> Change | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
@@ -293,35 +292,15 @@ class ViewNode(Node):
         self._recorder.close()
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRunOptions:
-    """Robot, parameters and output of a live run.
-
-    Attributes
-    ----------
-    robot : configuration and URDF
-    robot_file : YAML of the robot
-    overrides : parameters that replace those of the YAML, by dotted name
-    simulation, estimator : parameters of the nodes
-    output : folder for the bag ``run`` and the logs
-    custom_data : texts that are stored in the bag
-    """
-
-    robot: Robot
-    robot_file: Path
-    overrides: Mapping[str, object]
-    simulation: Mapping[str, object]
-    estimator: Mapping[str, object]
-    output: Path
-    custom_data: Mapping[str, str]
-
-
 class LiveRun(Node):
     """Starts the processes, records all topics, and ends the processes in an order in which no message is lost.
 
     Parameters
     ----------
-    options : robot, parameters and output
+    config : of the robot
+    nodes : command line of the nodes ``estimator`` and ``simulation``
+    output : folder for the bag ``run`` and the logs
+    custom_data : texts that are stored in the bag
     views : show the state during the run
 
     Attributes
@@ -329,9 +308,16 @@ class LiveRun(Node):
     state : values and counters at the end; None until :meth:`play` is over
     """
 
-    def __init__(self, options: LiveRunOptions, views: Sequence[View]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        nodes: Mapping[str, Sequence[str]],
+        output: Path,
+        custom_data: Mapping[str, str],
+        views: Sequence[View],
+    ) -> None:
         super().__init__("live_run")
-        self._options = options
+        self._config, self._nodes, self._output, self._custom_data = config, nodes, output, custom_data
         self._views = views
         self._next_views = [0.0] * len(views)
         self.state: LiveState | None = None
@@ -341,33 +327,29 @@ class LiveRun(Node):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Run until the simulation ends or the process shall end; the bag is complete afterwards."""
-        options = self._options
-        bag = BagWriter(options.output / "run", custom_data=options.custom_data, overwrite=True)
-        with bag as writer, Processes(options.output) as self._processes:
+        bag = BagWriter(self._output / "run", custom_data=self._custom_data, overwrite=True)
+        with bag as writer, Processes(self._output) as self._processes:
             self._recorder = Recorder(self, writer)
-            self._topics = LiveTopics(options.robot.config, self._recorder)
+            self._topics = LiveTopics(self._config, self._recorder)
             self._record(self._recorder)
-            estimator = self._start("estimator", {"inputs_reliable": True, **options.estimator})
+            estimator = self._start("estimator")
             self._await_estimator(running)
-            simulation = self._start("simulation", options.simulation)
+            simulation = self._start("simulation")
             self._watch(running, simulation)
             self._finish(simulation, estimator)
             self._recorder.close()
             self.state = self._show(math.inf)
 
     def _record(self, recorder: Recorder) -> None:
-        config, handlers = self._options.robot.config, self._topics.handlers
+        config, handlers = self._config, self._topics.handlers
         sensors = (*topics.input_topics(config), *topics.truth_topics(config))
         recorder.record(sensors, clock=HeaderClock(), handlers=handlers)
         results = (*topics.result_topics(config), topics.NODE_STATUS, topics.COLLISION)
         recorder.record(results, clock=HeaderClock(), handlers=handlers)
 
-    def _start(self, name: str, own: Mapping[str, object]) -> subprocess.Popen[bytes]:
-        options = self._options
-        parameters = {**options.overrides, "robot.urdf": str(options.robot.urdf_path), **own}
-        words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={json.dumps(value)}")]
-        words = ["--ros-args", "--params-file", str(options.robot_file), *words]
-        process = self._processes.start(name, "friction_estimator.ros.executables", f"{name}_node", *words)
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
+        words = f"{name}_node", *self._nodes[name]
+        process = self._processes.start(name, "friction_estimator.ros.executables", *words)
         self._load.pids[name] = process.pid
         return process
 
@@ -376,7 +358,7 @@ class LiveRun(Node):
 
         The simulation starts only then. While it starts, the estimator finds the recorder.
         """
-        names = [topic.name for topic in topics.result_topics(self._options.robot.config)]
+        names = [topic.name for topic in topics.result_topics(self._config)]
         give_up = time.monotonic() + _START_UP
         while running() and not all(self.count_publishers(name) for name in names):
             self._work(0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -181,10 +180,6 @@ class Player(Node):
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._settings["publish_clock"] else None
         self._clock_ns = self._sent = 0
 
-    @abstractmethod
-    def moments(self) -> Iterator[Moment]:
-        """All that is published, in order."""
-
     def report(self, pace: Pace) -> None:
         """Called every thousand joint states, and after the last one."""
 
@@ -193,12 +188,12 @@ class Player(Node):
         self._topics = {name: self.create_publisher(message_class(kind), name, SENSOR_OUTPUT) for name, kind in offered}
         self._lead = Lead(self, max_lead)
 
-    def _send(self, factor: float, executor: Executor, running: Running) -> None:
+    def _send(self, moments: Iterable[Moment], factor: float, executor: Executor, running: Running) -> None:
         """Publish all moments until they or the process end; ``factor``: their time divided by real time."""
         joint_topic = self._config.output.joint_states_topic
         joints, pace, newest = self._topics[joint_topic], Pace(factor), 0
         await_subscribers(executor, joints, self._settings["wait_for_subscribers"], running)
-        for moment in self.moments() if running() else ():
+        for moment in moments if running() else ():
             pace.wait(moment.elapsed)
             self._publish_clock(moment.time_ns)
             for topic, raw in moment.messages:
@@ -241,7 +236,7 @@ class SimulationNode(Player):
             raise SimulationError("the simulation needs a URDF: set the parameter robot.urdf to the file")
         scenario = make_scenario(own["scenario"], own["duration"] or _DEFAULT_DURATION)
         noise = make_noise(own["noise"])
-        self._make = partial(Simulator, self._config, urdf_xml, scenario, noise, seed=own["seed"])
+        self._make = partial(Simulator, self._config, urdf_xml, scenario, noise, own["seed"])
         self._description = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._description.publish(String(data=urdf_xml))
         self._diagnostics = self.create_publisher(DiagnosticArray, topics.NODE_STATUS.name, OUTPUT)
@@ -251,20 +246,18 @@ class SimulationNode(Player):
     def play(self, executor: Executor, running: Running) -> None:
         """Simulate until the scenario ends or the process shall end."""
         compile_kernels(self, running)
-        before, names = time.perf_counter(), self._make(start_ns=0).joint_names
+        simulator = self._simulator = self._make()
+        names = simulator.joint_names
         self._sensors, self._truth = SensorMessages(self._config, names), TruthMessages(self._config, names)
         offered = (*self._sensors.topics, *self._truth.topics)
         self._offer(((topic.name, topic.type) for topic in offered), self._settings["max_lead"])
-        self._build_time = time.perf_counter() - before
-        self._send(self._settings["real_time_factor"], executor, running)
+        self._send(self._moments(simulator), self._settings["real_time_factor"], executor, running)
 
-    def moments(self) -> Iterator[Moment]:
-        """One a sample. The stamps agree with the wall clock: they start at a moment when all will have been built."""
+    def _moments(self, simulator: Simulator) -> Iterator[Moment]:
+        """One a sample. The stamps agree with the wall clock."""
         scenario, noise = self._settings["scenario"], self._settings["noise"]
         self.get_logger().info(f"simulating {scenario!r} with sensor noise {noise!r}")
-        start_ns = time.time_ns() + int(2e9 * self._build_time)
-        simulator = self._simulator = self._make(start_ns=start_ns)
-        time.sleep(max(0.0, 1e-9 * (start_ns - time.time_ns())))
+        simulator.start_ns = time.time_ns()
         while (elapsed := simulator.time) < simulator.duration:
             sample = simulator.step()
             built = (*self._sensors.build(sample.readings), *self._truth.build(sample.truth))
@@ -335,14 +328,14 @@ class ReplayNode(Player):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Send all messages at the recorded pace, until the bag or the process ends."""
-        self._send(self._settings["rate"], executor, running)
+        self._count = 0
+        self._send(self._moments(), self._settings["rate"], executor, running)
         damage = f"; {self._reader.damage}" if self._reader.damage else ""
         self.get_logger().info(f"played {self._count} messages{damage}")
 
-    def moments(self) -> Iterator[Moment]:
+    def _moments(self) -> Iterator[Moment]:
         """One a message."""
         self.get_logger().info(f"playing {self._reader.path}")
-        self._count = 0
         for message in self._reader.messages(self._names):
             self._count += 1
             elapsed = 1e-9 * (message.time_ns - self._reader.start_ns)

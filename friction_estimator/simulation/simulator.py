@@ -101,6 +101,7 @@ class Simulator:
     joint_names : (n,) ``Config.robot.joints``, or all movable joints
     leg_joint_names : (k, 6) from hip yaw to ankle roll, legs in the order of the feet
     substeps : integration steps per control period
+    start_ns : stamp of the first sample [ns]; may be set until the first step
 
     Raises
     ------
@@ -120,7 +121,7 @@ class Simulator:
     ) -> None:
         self._biped = Biped(config, urdf_xml)
         self._scenario = scenario
-        self._start_ns = start_ns
+        self.start_ns = start_ns
         self._size = self._biped.dimensions(scenario.gait.leg_extension)
         plan = WalkPlan(scenario.gait, self._size, scenario.duration, scenario.ground)
         self._plan, self._references = plan, ReferenceGenerator(self._biped, plan, _PERIOD)
@@ -246,7 +247,7 @@ class Simulator:
         friction = friction + physics.stiction
         exact, wrenches = physics.signals(position, velocity, effort, self._columns)
         truth = GroundTruth(
-            self._start_ns + self._count * PERIOD_NS, friction[columns], pose[:3], physics.base_rotation, twist[:3],
+            self.start_ns + self._count * PERIOD_NS, friction[columns], pose[:3], physics.base_rotation, twist[:3],
             twist[3:], wrenches, wrenches[:, 2] > 0.0, physics.external_torque[columns], physics.com_in_world,
         )  # fmt: skip
         sample = self._sample(self._sensors.measure(exact), truth, block, row)

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from friction_estimator.messages.recording import (
     Series,
     phase_intervals,
 )
-from friction_estimator.messages.sensors import Run, read_joint_states
+from friction_estimator.messages.sensors import InputReader, Run, read_joint_states
 from friction_estimator.messages.topics import FRICTION, Topic
 from friction_estimator.types import FloatArray, IntArray, Progress
 
@@ -173,6 +172,8 @@ def joint_log_from_bag(
     ------
     BagError
         When the topic is missing, of another type, or no message holds positions of the joints.
+    InputError
+        When a wrench cannot be read, or is in a frame that is not that of its foot.
     """
     reader = bag if isinstance(bag, BagReader) else BagReader(bag)
     feet = () if config is None else config.feet
@@ -188,7 +189,6 @@ def joint_log_from_bag(
         raise BagError(f"no message of {found[main]} in {reader.path} has positions of {choices(names)}; "
                        f"the joints are {choices(there)}")  # fmt: skip
     inputs = _friction(names, stamp_ns, runs)
-    wrenches = {foot.wrench_topic: [reader.decode(one) for one in messages[foot.wrench_topic]] for foot in feet}
     return JointLog(
         reader.path.name,
         names,
@@ -198,21 +198,21 @@ def joint_log_from_bag(
         effort if main == JOINT_STATES else None,
         MappingProxyType(inputs),
         digest=digest,
-        wrenches=MappingProxyType({} if config is None else _wrenches(config, stamp_ns, wrenches)),
+        wrenches=MappingProxyType({} if config is None else _wrenches(config, names, stamp_ns, messages)),
     )
 
 
-def _wrenches(config: Config, stamp_ns: IntArray, messages: dict[str, list[Any]]) -> dict[str, FloatArray]:
+def _wrenches(
+    config: Config, joint_names: Sequence[str], stamp_ns: IntArray, messages: Messages
+) -> dict[str, FloatArray]:
     """Wrenches of the ground on the feet at these stamps, (N, 6) by the name of the foot; interpolated."""
-    found = {}
-    for foot in config.feet:
-        stamped = [(header_stamp(one) - round(1e9 * foot.delay), one.wrench) for one in messages[foot.wrench_topic]]
-        if stamped:
-            sign = -1.0 if foot.flip else 1.0
-            parts = [(one.force, one.torque) for _, one in stamped]
-            values = sign * np.array([[getattr(part, axis) for part in both for axis in "xyz"] for both in parts])
-            stamps = np.array([stamp for stamp, _ in stamped])
-            found[foot.name] = np.column_stack([np.interp(stamp_ns, stamps, column) for column in values.T])
+    reader, found = InputReader(config, joint_names), {}
+    for number, foot in enumerate(config.feet):
+        samples = [reader.wrench(number, message.raw) for message in messages[foot.wrench_topic]]
+        if samples:
+            stamps = np.array([one.stamp_ns for one in samples]) - round(1e9 * foot.delay)
+            columns = np.array([one.wrench for one in samples]).T
+            found[foot.name] = np.column_stack([np.interp(stamp_ns, stamps, column) for column in columns])
     return found
 
 
