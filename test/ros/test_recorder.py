@@ -45,7 +45,9 @@ def test_messages_are_written_in_the_order_in_which_they_came(node, tmp_path):
     seen: list[bytes] = []
     with BagWriter(tmp_path / "bag") as writer:
         recorder = Recorder(node, writer)
-        recorder.record((PHASES, JOINTS), SENSOR_OUTPUT, HeaderClock(), dict.fromkeys(("phases", "joints"), seen.append))
+        recorder.record(
+            (PHASES, JOINTS), SENSOR_OUTPUT, HeaderClock(), dict.fromkeys(("phases", "joints"), seen.append)
+        )
         wait_for(lambda: joints.get_subscription_count() > 0 and phases.get_subscription_count() > 0)
         for k in range(COUNT):
             joints.publish(template.serialize(1000 + k, EFFORT))
