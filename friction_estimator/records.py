@@ -121,12 +121,6 @@ def construction(name: str, variables: Iterator[str], classes: dict[str, Any]) -
     return f"{name}({', '.join(construction(field, variables, classes) for field in fields_of(name).values())})"
 
 
-_CUTS = {
-    name: f"ndarray(({{}},), {kind!r}, buffer, {_SLOT} * start)" for name, (kind, axes) in FIELD_TYPES.items() if axes
-}
-_viewers: dict[str, Callable[[FloatArray], Any]] = {}
-
-
 def view(kind: type[Tuple], buffer: FloatArray) -> Tuple:
     """The tuple of the views of a buffer that :func:`pack` has made.
 
@@ -136,10 +130,25 @@ def view(kind: type[Tuple], buffer: FloatArray) -> Tuple:
         When it is the buffer of another class.
     """
     name = kind.__name__
-    if name not in _viewers:
-        _viewers[name] = viewer_of(name, _CUTS, {"ndarray": np.ndarray})
-    result: Tuple = _viewers[name](buffer)
+    result: Tuple = _cutter(name, buffer[: first_slot(name)].tobytes())(buffer)
     return result
+
+
+@functools.cache
+def _cutter(name: str, header: bytes) -> Callable[[FloatArray], Any]:
+    """What :func:`view` does with all buffers of a class that have this header, so the same shapes."""
+    numbers = np.frombuffer(header)
+    if numbers.size == 0 or numbers[0] != number_of(name):
+        raise TypeError(f"the buffer is not one of the class {name}")
+    shapes, slot, cuts = iter(numbers[1:].astype(int).tolist()), numbers.size, list[str]()
+    for leaf in leaves_of(name):
+        kind, axes = FIELD_TYPES[leaf]
+        shape = tuple(next(shapes) for _ in range(axes))
+        cuts.append(f"ndarray({shape}, {kind}, buffer, {_SLOT * slot})" if axes else f"{leaf}(buffer[{slot}])")
+        slot += math.ceil(math.prod(shape) / _SLOT) if axes and kind == "bool" else math.prod(shape)
+    space: dict[str, Any] = {"ndarray": np.ndarray, "float64": np.dtype("float64"), "int64": np.dtype("int64")}
+    cut: Callable[[FloatArray], Any] = eval(f"lambda buffer: {construction(name, iter(cuts), space)}", space)
+    return cut
 
 
 def packed(values: tuple[Any, ...]) -> FloatArray:

@@ -224,10 +224,11 @@ class JointLaws:
 
     def regressor(self, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Regressor (..., n, p) at velocities (..., n) [rad/s] and loads (..., n) [N m], which may broadcast."""
-        n = len(self.law_names)
-        rows = np.ascontiguousarray(velocity, dtype=float).reshape(-1, n)
-        loads = np.array(np.broadcast_to(load, velocity.shape), dtype=float, order="C").reshape(-1, n)
-        return joints_regressor(self.table_buffer, rows, loads).reshape(*velocity.shape, self.parameter_count)
+        rows, loads = np.ascontiguousarray(velocity, dtype=float), np.empty(velocity.shape)
+        loads[...] = load
+        shape = -1, len(self.law_names)
+        phi = joints_regressor(self.table_buffer, rows.reshape(shape), loads.reshape(shape))
+        return phi.reshape(*velocity.shape, self.parameter_count)
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction torque (..., n) [N m] for parameters (n, p)."""

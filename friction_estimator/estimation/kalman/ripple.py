@@ -51,13 +51,15 @@ _MAX_CORRECTION, _MIN_GAIN, _MIN_RATIO = 8, 10.0, 1.01
 times that of the other by this."""
 
 
-@kernel("V V M M M T M M")
+@kernel("V V M M M i8 i8 T M M")
 def add_window(
     position: FloatArray,
     speed: FloatArray,
     regressor: FloatArray,
     parameters: FloatArray,
     unexplained: FloatArray,
+    first: int,
+    stop: int,
     block: FloatArray,
     sums: FloatArray,
     seen: FloatArray,
@@ -67,18 +69,24 @@ def add_window(
     Parameters
     ----------
     position, speed, regressor, parameters, unexplained : of :meth:`RippleSearch.add`
+    first, stop : columns of the terms of a ripple in use
     sums : (n, 2 MOST) of ``F y sin(k q)`` and of ``F y cos(k q)``, in variances of y
     seen : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
     """
     for motor in range(position.size):
         torque, variance, F = unexplained[0, motor], unexplained[1, motor], 0.0
+        for j in range(parameters.shape[1]):
+            part = regressor[motor, j] * parameters[motor, j]
+            if first <= j < stop:
+                torque += part
+            else:
+                F += part
         if not (abs(speed[motor]) > _MIN_SPEED and torque * torque < math.inf and variance > 0.0):
             continue
         sigma, now = math.sqrt(variance), seen[motor]
         count = int(now[0]) if 0.0 <= now[0] < _BLOCK else 0  # a broken state must not become a place in memory
-        for j in range(parameters.shape[1]):
-            F += regressor[motor, j] * parameters[motor, j] / sigma
         y = min(max(torque / sigma, -_MAX_SIGMAS), _MAX_SIGMAS)
+        F /= sigma
         block[motor, count, 0], block[motor, count, 1] = math.sin(position[motor]), math.cos(position[motor])
         block[motor, count, 2] = F * y
         now[1] += y * y
@@ -124,6 +132,7 @@ class RippleSearch:
         regressor: FloatArray,
         parameters: FloatArray,
         unexplained: FloatArray,
+        ripple: slice,
     ) -> None:
         """Add a window.
 
@@ -131,10 +140,11 @@ class RippleSearch:
         ----------
         position, speed : (n,) of the motors in its middle [rad], [rad/s]
         regressor, parameters : (n, p) of their laws
-        unexplained : (2, n) what the laws without ripple do not explain [N m], and its variance; NaN where nothing was
-            measured
+        unexplained : (2, n) what the laws do not explain [N m], and its variance; NaN where nothing was measured
+        ripple : columns of the terms of a ripple in use: what they explain counts as not explained
         """
-        add_window(position, speed, regressor, parameters, unexplained, self._block, self._sums, self._seen)
+        of_law = position, speed, regressor, parameters, unexplained
+        add_window(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._seen)
 
     def visited(self) -> tuple[FloatArray, FloatArray]:
         """Middle and width (n,), (n,) of the positions of the motors [rad]."""

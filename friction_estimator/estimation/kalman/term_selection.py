@@ -115,12 +115,10 @@ class TermSelection:
         search, newest, waits = self._search, bank.newest, time < self._looked_for_ripple
         if search is None or newest is None or not newest[0].duration > 0.0 or waits:
             return 0
-        (window, speed), columns = newest, self.laws.added["ripple"]
-        parameters, unexplained = bank.estimates.parameters.copy(), bank.unexplained.copy()
-        unexplained[0] += (window.regressor[:, columns] * parameters[:, columns]).sum(axis=1)
-        parameters[:, columns] = 0.0
+        window, speed = newest
         middle = self._motors.velocity(window.end.position) - 0.5 * window.duration * speed
-        search.add(middle, speed, window.regressor, parameters, unexplained)
+        law = window.regressor, bank.estimates.parameters
+        search.add(middle, speed, *law, bank.unexplained, self.laws.added["ripple"])
         if time - self._looked_for_ripple < RIPPLE_PERIOD:
             return 0
         self._looked_for_ripple = time

@@ -45,7 +45,12 @@ def searched(
         missed[rng.random(MOTORS) < 0.02] = 100.0
         missed[rng.random(MOTORS) < 0.02] = np.nan
         search.add(
-            position, speed, torque[:, None], np.ones((MOTORS, 1)), np.stack((missed, np.full(MOTORS, noise**2)))
+            position,
+            speed,
+            torque[:, None],
+            np.ones((MOTORS, 1)),
+            np.stack((missed, np.full(MOTORS, noise**2))),
+            slice(1, 1),
         )
     first = search.found(known)
     assert known or first == 0  # one look alone finds no ripple
