@@ -248,7 +248,7 @@ class RobotConfig(Validated):
 
 @dataclass(frozen=True, slots=True)
 class ImuConfig(Validated):
-    """The inertial measurement unit on the trunk."""
+    """The inertial measurement unit, on a body that no leg moves: the root link, or above a waist."""
 
     frame: str = parameter("imu_link", "URDF frame of the IMU.")
     message_frame: str = parameter("", "The frame_id of the IMU messages, where it is another name of `imu.frame`.")

@@ -255,6 +255,8 @@ class Pipeline:
             self._health.add_error_restart("base state", frame.stamp_ns, error)
             self.base_state.reset()
             base = self.base_state.step(attitude, phase, dynamics, frame)
+        if self.robot.root:
+            base = self.robot.state_of_root(base, dynamics)
         self.sensed = sensed = SensedFrame(attitude, phase, dynamics, base)
         return sensed
 

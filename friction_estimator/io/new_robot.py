@@ -86,8 +86,9 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
     if not feet:
         robot.parameters |= {"robot.fixed_base": True, "observer": "momentum"}
         robot.reasons.append("No link looks like a foot, so the base is taken to be fixed: an arm needs no IMU.")
-    locked = set() if not feet else _imu(tree, feet, recorded, robot)
-    _joints(tree, locked, recorded, robot)
+    else:
+        _imu(tree, feet, recorded, robot)
+    _joints(tree, recorded, robot)
     for name, frame in feet.items():
         _foot(tree, name, frame, recorded, robot)
     return robot
@@ -183,8 +184,8 @@ def _words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
-def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robot: NewRobot) -> set[str]:
-    """Choose frame and topic of the IMU; the joints between trunk and IMU, which have to be locked."""
+def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robot: NewRobot) -> None:
+    """Choose frame and topic of the IMU: the one nearest to the root link that no leg moves."""
     topics = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _IMU}
     frames = {message.header.frame_id: topic for topic, message in topics.items()}
     legs = {joint for frame in feet.values() for joint in tree.chain[frame]}
@@ -203,31 +204,22 @@ def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robo
     how = "by its messages" if frame in frames else "by its name" if fit else "no link has such a name; check the axes"
     robot.reasons.append(f"IMU taken to be in {frame}: {how}.")
     _other_name(tree, "imu", topics.get(topic), robot)
-    locked = set(tree.chain[frame])
-    if locked:
-        robot.reasons.append(
-            f"The IMU {frame} is above {', '.join(sorted(locked))}: these joints are locked at zero. Keep them there, "
-            "or use an IMU on the trunk."
-        )
-    return locked
 
 
-def _joints(tree: _Tree, locked: set[str], recorded: Mapping[str, Any], robot: NewRobot) -> None:
+def _joints(tree: _Tree, recorded: Mapping[str, Any], robot: NewRobot) -> None:
     """Choose joints and the topic of their states."""
     states = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _JOINT_STATE}
     if states:
         topic = max(states, key=lambda one: len(set(states[one].name) & set(tree.moving)))
         names = set(states[topic].name)
-        missing = [joint for joint in tree.moving if joint not in names and joint not in locked]
+        missing = [joint for joint in tree.moving if joint not in names]
         if topic.lstrip("/") != OutputConfig().joint_states_topic:
             robot.parameters["output.joint_states_topic"] = topic.lstrip("/")
         if missing:
             robot.reasons.append(f"{topic} lacks these joints, which are locked: {', '.join(missing)}.")
-        locked = locked | set(missing)
+            robot.parameters["robot.joints"] = [joint for joint in tree.moving if joint in names]
         if not len(states[topic].effort):
             robot.reasons.append(f"{topic} has no efforts: without motor torques no friction can be estimated.")
-    if locked:
-        robot.parameters["robot.joints"] = [joint for joint in tree.moving if joint not in locked]
 
 
 def _foot(tree: _Tree, name: str, frame: str, recorded: Mapping[str, Any], robot: NewRobot) -> None:

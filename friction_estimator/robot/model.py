@@ -30,8 +30,8 @@ from friction_estimator.robot.dynamics import (
     velocity_seen_from_imu,
 )
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import checked_urdf, mimics, urdf_warnings
-from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray
+from friction_estimator.robot.urdf import checked_urdf, mimics, rooted_behind, urdf_warnings
+from friction_estimator.types import GRAVITY, BaseState, BoolArray, Dynamics, FloatArray
 
 POSITION_MARGIN = 2.0 * math.pi
 """A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
@@ -56,7 +56,8 @@ class RobotModel:
     ----------
     joint_names : (n) names in the order of every joint array of the package (the order of the URDF tree)
     foot_names : (k) names in the order of every foot array
-    base_dofs : 6, or 0 for a fixed base
+    base_dofs : 6, or 0 for a fixed base; the base is the body that has the IMU
+    root : root link of the URDF, where that is not the base; else empty
     mass : total mass [kg]
     imu_position_in_base : (3,) r_I of the paper [m]
     rotation_imu_to_base : (3, 3) A_I^b of the paper
@@ -75,6 +76,10 @@ class RobotModel:
     def __init__(self, config: Config, urdf_xml: str) -> None:
         urdf_xml = checked_urdf(urdf_xml)
         self._model = build_model(config, urdf_xml)
+        self.root = ""
+        if not config.robot.fixed_base and (joint := self._joint_of_imu(config)):
+            urdf_xml, self.root = rooted_behind(urdf_xml, joint)
+            self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
         self.warnings = (*urdf_warnings(urdf_xml), *massless(self._model, first_joint))
         if (followers := sorted(mimics(urdf_xml))) and not config.robot.joints:
@@ -156,6 +161,33 @@ class RobotModel:
         if self.base_dofs:
             velocity -= v[:3] + np.cross(v[3:6], position)
         return position, velocity
+
+    def state_of_root(self, base: BaseState, dynamics: Dynamics) -> BaseState:
+        """Pose and twist of the root link of the URDF, from those of the base, which is another link.
+
+        Errors of the joints are not in the covariance.
+
+        Parameters
+        ----------
+        base, dynamics : of the sample
+        """
+        model, data, v = self._model, self._data, dynamics.velocity.copy()
+        v[: self.base_dofs] = 0.0
+        frame = model.getFrameId(self.root)
+        pin.forwardKinematics(model, data, self._configuration(dynamics.position), v)
+        place, motion = pin.updateFramePlacement(model, data, frame), pin.getFrameVelocity(model, data, frame)
+        R, turn = base.rotation_base_to_world, place.rotation
+        lever, rate = skew(R @ place.translation), base.angular_velocity
+        of_pose, of_twist = np.eye(6), np.eye(6)
+        of_pose[:3, 3:], of_twist[:3, 3:], of_twist[3:, 3:] = -lever, -lever @ R, turn.T
+        return BaseState(
+            base.position_base_in_world + R @ place.translation,
+            R @ turn,
+            base.linear_velocity - lever @ R @ rate + R @ turn @ motion.linear,
+            turn.T @ rate + motion.angular,
+            of_pose @ base.pose_covariance @ of_pose.T,
+            of_twist @ base.twist_covariance @ of_twist.T,
+        )
 
     def link_error_columns(self, dynamics: Dynamics, acceleration: FloatArray) -> FloatArray:
         """Torque that errors of the links' inertial parameters add to every joint.
@@ -299,18 +331,26 @@ class RobotModel:
             raise RobotModelError(f"{parameter} = {name!r} is not in the URDF{hint}; its links are {choices(frames)}")
         return int(self._model.getFrameId(name))
 
+    def _joint_of_imu(self, config: Config) -> str:
+        """Joint that moves the IMU against the root link; empty where it is on the root link."""
+        model, frames = self._model, self._model.frames
+        joint = frames[self._frame_id(config.imu.frame, "imu.frame")].parentJoint
+        if joint == 1:
+            return ""
+        for foot in config.feet:
+            if joint in model.supports[frames[self._frame_id(foot.frame, f"feet.{foot.name}.frame")].parentJoint]:
+                raise RobotModelError(
+                    f"imu.frame = {config.imu.frame!r} moves with joint {model.names[joint]!r} of the leg of "
+                    f"{foot.name!r}; the IMU must be on a body that no leg moves: the root link, or above a waist"
+                )
+        return str(model.names[joint])
+
     def _place_imu(self, config: Config) -> None:
         self.imu_position_in_base: FloatArray = np.zeros(3)
         self.rotation_imu_to_base: FloatArray = np.eye(3)
         if config.robot.fixed_base:
             return
         frame = self._model.frames[self._frame_id(config.imu.frame, "imu.frame")]
-        if frame.parentJoint != 1:
-            raise RobotModelError(
-                f"imu.frame = {config.imu.frame!r} moves with joint {self._model.names[frame.parentJoint]!r}; "
-                "the IMU must be on the trunk, rigidly connected to the root link of the URDF: name an IMU of that "
-                "link, or, where the joint is held still, make it fixed in the URDF"
-            )
         self.imu_position_in_base = frame.placement.translation.copy()
         self.rotation_imu_to_base = frame.placement.rotation.copy()
 

@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
+from pinocchio.rpy import matrixToRpy, rpyToMatrix
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, RobotModelError, choices
@@ -253,6 +254,44 @@ def end_of(joint: Element, which: str) -> str:
     """Name of the link that the element ``parent`` or ``child`` of a joint gives; empty where there is none."""
     end = joint.find(which)
     return "" if end is None else end.get("link", "")
+
+
+def rooted_behind(urdf_xml: str, joint_name: str) -> tuple[str, str]:
+    """The same robot with the child of a joint as its root link, and the name of the root link before.
+
+    The joints between both are reversed. One of the placement ``O R(q)`` has the placement ``R(q)^-1 O^-1`` seen from
+    its child: the same position about the opposite axis, then a fixed placement.
+
+    Parameters
+    ----------
+    urdf_xml : a checked URDF
+    joint_name : of one of its joints
+    """
+    root = ElementTree.fromstring(urdf_xml)
+    above = {end_of(joint, "child"): joint for joint in root.findall("joint")}
+    link = next(end for end, joint in above.items() if joint.get("name") == joint_name)
+    while (joint := above.get(link)) is not None:
+        parent, middle = end_of(joint, "parent"), f"{joint.get('name')}_reversed"
+        xyz, rpy = (_vector(joint.find("origin"), part) for part in ("xyz", "rpy"))
+        back = rpyToMatrix(rpy).T
+        origin = {"xyz": _text(-back @ xyz), "rpy": _text(matrixToRpy(back))}
+        axis = joint.find("axis")
+        about = np.array([1.0, 0.0, 0.0]) if axis is None else _vector(axis, "xyz")
+        for part in [part for part in joint if part.tag in ("parent", "child", "origin", "axis")]:
+            joint.remove(part)
+        SubElement(root, "link", {"name": middle})
+        fixed = SubElement(root, "joint", {"name": middle, "type": "fixed"})
+        for one, start, end in ((joint, link, middle), (fixed, middle, parent)):
+            SubElement(one, "parent", {"link": start})
+            SubElement(one, "child", {"link": end})
+        SubElement(joint, "axis", {"xyz": _text(-about)})
+        SubElement(fixed, "origin", origin)
+        link = parent
+    return ElementTree.tostring(root, encoding="unicode"), link
+
+
+def _text(numbers: FloatArray) -> str:
+    return " ".join(repr(number) for number in numbers.tolist())
 
 
 def mass_and_inertia(inertial: Element) -> tuple[float, FloatArray]:

@@ -50,9 +50,9 @@ deviation."""
 
 @record
 class Limb(NamedTuple):
-    """Joints of one branch of the root link: a leg, or a torso with arms and head.
+    """Joints of one branch of the base: a leg, a torso with arms and head, or both legs behind a waist.
 
-    Seen from the IMU on the root link, the joint rows of the mass matrix couple joints of the same branch only.
+    Seen from the IMU on the base, the joint rows of the mass matrix couple joints of the same branch only.
 
     Attributes
     ----------
