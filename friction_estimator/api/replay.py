@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from friction_estimator.types import (
     FrictionEstimate,
     ImuSample,
     IntArray,
+    JointSample,
     Progress,
     Reading,
     WrenchSample,
@@ -244,7 +245,8 @@ def replay(
         if not rows.stamps.size:
             raise InputError(f"no estimate could be made from the simulation: {'; '.join(warnings)}")
         order = {sample.joints.stamp_ns: row for row, sample in enumerate(source.samples)}
-        truth = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]]
+        joints = _columns(source, estimator)
+        truth = source.friction[[order[stamp] for stamp in rows.stamps.tolist()]][:, joints]
         return rows.result(chosen, estimator.joint_names, truth, estimator.identified, warnings)
     reader = BagReader(source, namespace)
     chosen = as_robot(robot_of_bag(reader) if robot is None else robot)
@@ -301,7 +303,7 @@ def _feed(
     """Run an estimator over the samples of a simulation; the estimator, and what it refused, one sentence a topic."""
     config, xml = robot.config, robot.urdf_xml
     estimator = Estimator(config, xml) if smooth is None else SmoothedEstimator(config, xml, smooth)
-    refused = bags.Refused()
+    refused, joints = bags.Refused(), _columns(source, estimator)
     compiled.prepare()
     if start is not None:
         estimator.restore(start)
@@ -309,12 +311,29 @@ def _feed(
         if progress is not None and done % _PROGRESS_STRIDE == 0:
             progress(done, len(source.samples))
         for reading in sample.readings:
+            if isinstance(reading, JointSample):
+                reading = _select(reading, joints)
             try:
                 rows.extend(estimator.add(reading))
             except InputError as error:
                 refused.note(_topic(config, reading), error)
     rows.extend(estimator.flush())
     return estimator, refused.in_words()
+
+
+def _columns(source: Simulation, estimator: Estimator) -> list[int]:
+    """Where the joints of an estimator are in the arrays of a simulation."""
+    if missing := set(estimator.joint_names).difference(source.joint_names):
+        raise ConfigError(f"the simulation has no joint {choices(missing)}; it has {choices(source.joint_names)}")
+    return [source.joint_names.index(name) for name in estimator.joint_names]
+
+
+def _select(sample: JointSample, joints: list[int]) -> JointSample:
+    """A sample of some joints, in this order."""
+    velocity = sample.velocity
+    if velocity is not None and len(velocity):
+        velocity = velocity[joints]
+    return replace(sample, position=sample.position[joints], velocity=velocity, effort=sample.effort[joints])
 
 
 def _topic(config: Config, reading: Reading) -> str:

@@ -280,7 +280,7 @@ def rooted_behind(urdf_xml: str, joint_name: str) -> tuple[str, str]:
         for part in [part for part in joint if part.tag in ("parent", "child", "origin", "axis")]:
             joint.remove(part)
         SubElement(root, "link", {"name": middle})
-        fixed = SubElement(root, "joint", {"name": middle, "type": "fixed"})
+        fixed = SubElement(root, "joint", {"name": f"{middle}_origin", "type": "fixed"})
         for one, start, end in ((joint, link, middle), (fixed, middle, parent)):
             SubElement(one, "parent", {"link": start})
             SubElement(one, "child", {"link": end})

@@ -1,11 +1,14 @@
-"""Claims about robots that are not the built-in biped: four point feet on three-joint legs, and an arm on the trunk."""
+"""Claims about robots that are not the built-in biped: four point feet, an arm, a waist under the IMU."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
+import friction_estimator as fe
 from friction_estimator.config import Config, config_from_parameters
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
@@ -135,3 +138,25 @@ def test_the_whole_path_runs_on_four_feet_and_names_its_phases(observer, measure
 
 def _project(J, vector):
     return vector - np.linalg.pinv(J) @ (J @ vector)
+
+
+def test_a_humanoid_with_its_imu_above_the_waist_walks_and_its_waist_is_estimated():
+    humanoid = fe.load_robot("humanoid")
+    settings = humanoid.config.robot
+    rotors = {
+        name: rotor for name, rotor in zip(settings.joints, settings.armature, strict=True)
+        if name.startswith(("l_hip", "l_knee", "l_ankle", "r_hip", "r_knee", "r_ankle", "waist"))
+    }  # fmt: skip
+    settings = replace(settings, joints=tuple(rotors), armature=tuple(rotors.values()))
+    imu = replace(humanoid.config.imu, frame="torso")
+    robot = replace(humanoid, config=replace(humanoid.config, robot=settings, imu=imu))
+    walk = fe.simulate(robot, scenario="whole_body", duration=3.5, seed=1)
+    result = fe.replay(walk)
+    assert sorted(result.joint_names) == sorted(walk.joint_names)
+    late = slice(2000, None)
+    error, sigma = result.friction[late] - result.truth[late], result.sigma[late]
+    assert (np.mean(np.abs(error) < 2.0 * sigma, axis=0) > 0.85).all()
+    known = np.sqrt(np.mean(error**2, axis=0) / np.mean(result.truth[late] ** 2, axis=0))
+    assert np.median(known) < 0.15 and (known < 0.6).all()
+    truth = [sample.truth.linear_velocity for sample in walk.samples[-1000:]]
+    np.testing.assert_allclose(result.linear_velocity[-1000:], truth, atol=0.02)  # of the pelvis, not of the torso
