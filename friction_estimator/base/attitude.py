@@ -50,8 +50,7 @@ IMU_GAP_RATE = 0.5
 """Standard deviation of the trunk's angular rate while the IMU sends nothing [rad/s]."""
 _MEAN_TIME, _MOST_ACCELERATION = 1.0, 1.5
 """Time constant of the mean horizontal acceleration of the trunk [s], and its largest true value [m/s^2]. A larger one
-means that the tilt is wrong by more than asin(1.5 / 9.81), 9 degrees. Simulated walks, pushed and on uneven ground,
-reach 0.4."""
+means that the tilt is wrong by more than asin(1.5 / 9.81), 9 degrees. Simulated walks, pushed or uneven, reach 0.4."""
 _LIKE_GRAVITY = 1.0
 """The tilt is found anew from a specific force whose magnitude differs from gravity by less than this [m/s^2]."""
 _BROKEN, _SOUND, _CONTRADICTED = range(3)
