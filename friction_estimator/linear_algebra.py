@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
 from friction_estimator.compiled import kernel
+from friction_estimator.errors import choices
 from friction_estimator.types import FloatArray
 
 Triple = tuple[float, float, float]
@@ -40,6 +42,12 @@ def bounded(values: FloatArray) -> bool:
     for value in values.flat:  # counting has no branches, and is four times faster
         count += int(abs(value) <= LARGEST)
     return count == values.size
+
+
+def unbounded(names: Sequence[str], values: FloatArray) -> str:
+    """Names, for an error message, of the columns of values (r, n) that are not all :func:`bounded`."""
+    sound = np.all(np.abs(values) <= LARGEST, axis=0)
+    return choices(compress(names, np.logical_not(sound).tolist()))
 
 
 @kernel("M")

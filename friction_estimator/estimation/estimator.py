@@ -63,7 +63,8 @@ class Estimator:
         self._health = Health(foot_stale={foot.name: True for foot in config.feet})
         self._newest_frame: SensorFrame | None = None
         self.pipeline = Pipeline(config, urdf_xml, self._health)
-        for text in self.pipeline.robot.warnings:
+        robot, laws, velocity_std = self.pipeline.robot, self.pipeline.friction.laws, config.sensors.velocity_std
+        for text in robot.warnings:
             self._health.add_event("robot_model", None, text)
         delays = config.imu.delay, *(foot.delay for foot in config.feet)
         self._synchronizer = Synchronizer(
@@ -72,13 +73,11 @@ class Estimator:
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False
         self._diagnosed_ns = 0
-        self._velocity_estimator = VelocityEstimator(config, len(self.pipeline.robot.joint_names))
-        model = self.pipeline.robot
-        self._sample_checks = SampleChecks(config, model, self._health)
+        self._velocity_estimator = VelocityEstimator(config, robot.joint_names)
+        self._sample_checks = SampleChecks(config, robot, self._health)
         self._checks = SensorChecks(
-            config, model, self._health, self._synchronizer, lambda: self.pipeline.friction.sensor_calibration()
+            config, robot, self._health, self._synchronizer, lambda: self.pipeline.friction.sensor_calibration()
         )
-        laws, robot, velocity_std = self.pipeline.friction.laws, self.pipeline.robot, config.sensors.velocity_std
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
             self.compensation = FrictionCompensation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -72,14 +73,14 @@ class VelocityEstimator:
     Parameters
     ----------
     config : ``kalman``, ``sensors``, ``feet``
-    joints : n
+    joint_names : (n,)
     """
 
-    def __init__(self, config: Config, joints: int) -> None:
+    def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
         noise = config.sensors.without_velocity()
-        self._monitor = SensorNoiseMonitor(noise, joints, len(config.feet))
-        self._motion = JointMotionFilter(config.kalman, noise)
-        self._nothing = np.zeros(joints)
+        self._monitor = SensorNoiseMonitor(noise, len(joint_names), len(config.feet))
+        self._motion = JointMotionFilter(config.kalman, noise, joint_names)
+        self._nothing = np.zeros(len(joint_names))
         self._time, self._stamp_ns = 0.0, -1
 
     def step(self, frame: SensorFrame) -> SensorFrame:

@@ -21,12 +21,12 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
 from friction_estimator.estimation.sensor_evidence import (
-    LEAST_SPEED,
-    PERIOD,
+    READING_PERIOD,
     SCALED,
     Evidence,
     EvidenceChecks,
     EvidenceCollector,
+    is_motion,
 )
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
@@ -42,13 +42,13 @@ _SLACK = 0.9
 _LATE = 0.01
 """Share of the readings that may come too late to be used."""
 
-_FEW = 0.01
+_GLITCH_SHARE = 0.01
 """Share of joint samples that may contradict the others: encoders have glitches."""
 
-_PERIOD_NS = round(1e9 * PERIOD)
-_BLOCK = 1.0
+_READING_PERIOD_NS = round(1e9 * READING_PERIOD)
+_BLOCK_TIME = 1.0
 """Time between two conclusions [s]; each uses the newest two to four blocks of this length."""
-_LONGEST = 10.0
+_LONGEST_PAUSE = 10.0
 """Frames farther apart than this are a jump of the clock and not a low rate [s]."""
 
 _MOVED = 0.03
@@ -56,11 +56,7 @@ _MOVED = 0.03
 _TRAVELLED = 0.05
 """Distance by velocity, or by position, during which the other one must change [rad or m]."""
 
-_SMOOTH = 0.7
-"""Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
-them may have it by chance, so that a joint must go farther in a shorter time."""
-
-_MOSTLY = 0.9
+_STANDING_SHARE = 0.9
 """Fraction of a second for which a foot must be loaded, so that it stands."""
 _BLOCKS = 4
 """Number of blocks that are kept."""
@@ -77,9 +73,15 @@ _PART_OF_INTERVAL = 0.15
 """Delays below this part of the time between two readings are not named: values between readings are interpolated."""
 _TILTED = math.radians(0.6)
 """Mounting errors of the IMU below this are not named: links with wrong centres of mass look alike."""
+_LARGEST_UNNAMED = {
+    "torque_delay": _DELAY, "wrench_delay": _DELAY, "accelerometer_bias": GRAVITY * _TILTED,
+    "position_offset": _SLIP, "effort_gain": _GAIN,
+}  # fmt: skip
+"""Errors up to which nothing is named, by their block of the state."""
 
-
-_LONG = frozenset((SensorFault.HEADING, SensorFault.GYROSCOPE_UNIT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
+_NEEDS_FOUR_BLOCKS = frozenset(
+    (SensorFault.HEADING, SensorFault.GYROSCOPE_UNIT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT)
+)
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
 
@@ -135,8 +137,9 @@ class SensorChecks:
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
         self._floating = not config.robot.fixed_base
-        self._sensors = [(self._imu, LOWEST_IMU_RATE)] if self._floating else []
-        self._sensors += [(foot.wrench_topic, LOWEST_RATE) for foot in self._feet]
+        sensors = (self._imu, LOWEST_IMU_RATE), *((foot.wrench_topic, LOWEST_RATE) for foot in self._feet)
+        self._first = 0 if self._floating else 1
+        self._sensors = sensors[self._first :]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
         self._collector, self._relations = EvidenceCollector(robot, flat), EvidenceChecks(config, robot)
         self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
@@ -149,7 +152,7 @@ class SensorChecks:
 
     def reset(self) -> None:
         """Drop all frames; findings stay until their check is right."""
-        self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST)  # long before any stamp
+        self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST_PAUSE)  # long before any stamp
         self._counters: IntArray = np.zeros(3 + len(self._sensors), dtype=np.int64)
         self._delays: list[list[float]] = []
         self._collector.reset()
@@ -163,14 +166,14 @@ class SensorChecks:
         """
         self._conclude()
         elapsed = frame.stamp_ns - self._stamp_ns
-        if not (0 <= elapsed < _PERIOD_NS and frame.dt):
-            if not (0 < elapsed < 4 * _PERIOD_NS and frame.dt):
+        if not (0 <= elapsed < _READING_PERIOD_NS and frame.dt):
+            if not (0 < elapsed < 4 * _READING_PERIOD_NS and frame.dt):
                 self._conclude_all()
                 self._collector.reset()
                 self._blocks.clear()
             self._stamp_ns = frame.stamp_ns
             self._collect(frame, dynamics)
-        self.due_ns = self._stamp_ns + _PERIOD_NS if self._pending is None else frame.stamp_ns
+        self.due_ns = self._stamp_ns + _READING_PERIOD_NS if self._pending is None else frame.stamp_ns
 
     def _collect(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         """Add the readings of a frame to the evidence; begin the checks once a second."""
@@ -180,9 +183,9 @@ class SensorChecks:
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
         counters = np.array([health.frames, health.restarts, health.contradicting, *self._synchronizer.late()])
         frames, restarts, contradicting, *late = (counters - self._counters).tolist()
-        if 0.0 <= since < _LONGEST and (since < _BLOCK or frames <= 1):
+        if 0.0 <= since < _LONGEST_PAUSE and (since < _BLOCK_TIME or frames <= 1):
             return
-        if _BLOCK <= since < _LONGEST:
+        if _BLOCK_TIME <= since < _LONGEST_PAUSE:
             self._conclude_all()
             self._blocks.append(self._collector.block)
             delays = np.array(self._delays)
@@ -211,7 +214,7 @@ class SensorChecks:
         if not check.text:
             self._right_ns[key] = self._stamp_ns
         elif not self.readings_are_wrong and check.kind not in HARMLESS:
-            hidden = _BLOCK * (3.0 if check.kind in _LONG else 1.0)
+            hidden = _BLOCK_TIME * (3.0 if check.kind in _NEEDS_FOUR_BLOCKS else 1.0)
             since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
             self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
 
@@ -225,23 +228,30 @@ class SensorChecks:
             self._conclude()
 
     def _checks(self, second: _Second) -> Iterator[Iterator[Check]]:
-        """All checks; those that need another sensor only while nothing is found about that one."""
+        """All checks: of every sensor alone, then of joints, IMU, feet and torques, each with those before it.
+
+        A check is left out while something is found about a sensor that it needs.
+        """
         yield self._rates(second)
         yield self._publishers(second)
         yield self._lags(second)
         yield self._calibrated(second)
         yield self._stuck()
+        yield self._relations.speeds(self._evidence(2))
+        if self._findings.is_wrong(self._joints):
+            return
+        if self._floating:
+            yield from self._checks_of_base()
+        else:
+            yield self._relations.torques(self._evidence(4), self._factor)
+
+    def _checks_of_base(self) -> Iterator[Iterator[Check]]:
+        """Checks of IMU, feet and torques of a floating base, whose joints are right."""
         findings, relations, two = self._findings, self._relations, self._evidence(2)
-        yield relations.speeds(two)
-        if findings.is_wrong(self._joints):
-            return
-        if not self._floating:
-            yield relations.torques(self._evidence(4), self._factor)
-            return
         yield relations.gravity(two)
         if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
             yield relations.directions(two)
-        four = two if any(kind in _LONG for kind, _ in findings.current) else self._evidence(4)
+        four = two if any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current) else self._evidence(4)
         yield relations.turning(four)
         if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
@@ -267,7 +277,7 @@ class SensorChecks:
             return
         hertz = frames / second.elapsed
         rates = [(self._joints, hertz, LOWEST_RATE)]
-        parts = frame.readings_per_sample.tolist()[-len(self._sensors) :] if self._sensors else []
+        parts = frame.readings_per_sample[self._first :].tolist()
         for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), parts, strict=True):
             if not restarts:
                 rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
@@ -277,7 +287,7 @@ class SensorChecks:
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
-        return [frame.imu_fresh, *frame.wrench_fresh.tolist()][-len(self._sensors) :] if self._sensors else []
+        return [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
 
     def _publishers(self, second: _Second) -> Iterator[Check]:
         """Joint states of a second node, which contradict those that are used."""
@@ -286,7 +296,7 @@ class SensorChecks:
             f"{self._joints}: {dropped} of {dropped + second.frames} joint states contradict the others and are not "
             "used: a second node publishes joint states; end it, or give its topic another name"
         )
-        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _FEW * second.frames else "")
+        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _GLITCH_SHARE * second.frames else "")
 
     def _lags(self, second: _Second) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
@@ -358,36 +368,31 @@ class SensorChecks:
 
     def _error(self, kind: str, place: int, size: float) -> Check | None:
         """Finding about an error of this size, of a joint or foot; None where it is small, or found by other checks."""
-        topic, fault, joints = self._joints, SensorFault.DELAY, None
-        remedy, least = "correct the stamps in the driver", _DELAY
+        if kind == "effort_gain":
+            self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
+            if not 1.0 / SCALED <= factor <= SCALED:
+                return None  # a wrong sign or unit, see EvidenceChecks.torques
+        if not abs(size) > _LARGEST_UNNAMED[kind]:
+            return None
+        joints, in_driver = self._joints, "correct the stamps in the driver"
         if kind == "torque_delay":
             what = f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp"
-        elif kind == "wrench_delay":
+            return _accounted(SensorFault.DELAY, joints, what, in_driver)
+        if kind == "wrench_delay":
             foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
-            topic, what = foot.wrench_topic, f"wrenches are {age} than the motor torques at the same stamp"
+            what = f"wrenches are {age} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{foot.name}.delay"
-        elif kind == "accelerometer_bias":
-            tilt = (
-                f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r} in the URDF"
-            )
-            topic, fault, remedy, least = (
-                self._imu,
-                SensorFault.TILT,
-                "correct the frame in the URDF",
-                GRAVITY * _TILTED,
-            )
-            what = f"IMU is tilted by {tilt}, or its accelerometer has a bias of {size:.2g} m/s^2"
-        else:
-            joints = np.arange(len(self._robot.joint_names)) == place
-            fault, remedy, least = SensorFault.POSITION_OFFSET, "set its zero", _SLIP
+            return _accounted(SensorFault.DELAY, foot.wrench_topic, what, remedy)
+        if kind == "accelerometer_bias":
+            tilt = f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r}"
+            what = f"IMU is tilted by {tilt} in the URDF, or its accelerometer has a bias of {size:.2g} m/s^2"
+            return _accounted(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
+        only = np.arange(len(self._robot.joint_names)) == place
+        if kind == "position_offset":
             what = f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
-            if kind == "effort_gain":
-                self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
-                if not 1.0 / SCALED <= factor <= SCALED:
-                    return None  # a wrong sign or unit, see EvidenceChecks.torques
-                fault, remedy, least = SensorFault.EFFORT_GAIN, "correct the gain", _GAIN
-                what = f"effort of joint {JOINTS} is {factor:.2f} times its torque"
-        return Check(fault, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints) if abs(size) > least else None
+            return _accounted(SensorFault.POSITION_OFFSET, joints, what, "set its zero", only)
+        what = f"effort of joint {JOINTS} is {self._factor[place]:.2f} times its torque"
+        return _accounted(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -395,14 +400,15 @@ class SensorChecks:
         same = newest.unchanged > 0.0
         stuck = np.zeros_like(same)
         if same.any():
-            standing = limbs[newest.loaded > _MOSTLY * newest.imu[0]].any(axis=0)  # joints between base and ground
+            stands = newest.loaded > _STANDING_SHARE * newest.imu[0]
+            standing = limbs[stands].any(axis=0)  # joints between base and ground
             empty = ~newest.first[3 * n + 6 :].reshape(-1, 6).any(axis=1)
             for blocks in (1, _BLOCKS):
                 evidence = self._evidence(blocks)
                 moved, expected = np.split(evidence.high - evidence.low, 2)
                 base = bool((moved[standing] > _MOVED).any())
                 feet = (limbs & (moved > _MOVED)).any(axis=1) & ~empty & standing.any()
-                clear = _is_motion(evidence.speed) & (expected > _TRAVELLED * _BLOCKS / blocks)
+                clear = is_motion(evidence.speed) & (expected > _TRAVELLED * _BLOCKS / blocks)
                 joints = np.concatenate((clear, np.tile(moved > _TRAVELLED, 2)))
                 stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         named = [
@@ -424,18 +430,11 @@ class SensorChecks:
                 yield Check(kind, topic, text if stuck[rows].any() else "", hit)
 
 
+def _accounted(fault: SensorFault, topic: str, what: str, remedy: str, joints: BoolArray | None = None) -> Check:
+    """Finding about an error that the estimate corrects."""
+    return Check(fault, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints)
+
+
 def _is_sure(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:
     """Whether identified errors are beyond their standard deviations, and near those of a second before."""
     return (np.abs(value) > _DEVIATIONS * sigma) & (np.abs(value - before) < _SETTLED * np.abs(value))
-
-
-def _is_motion(sums: FloatArray) -> BoolArray:
-    """True (n,) where velocities are those of a motion, and neither noise nor an offset: sums (6, n) of ``speed``.
-
-    Drivers publish steps of the velocity, and often none of them is zero.
-    """
-    _, square, _, count, total, lagged = sums
-    highest = LEAST_SPEED * PERIOD
-    offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
-    removed = offset * (2.0 * total - count * offset)
-    return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))

@@ -26,7 +26,10 @@ LOADED, UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
 LEAST_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
-PERIOD = 0.05
+_SMOOTH = 0.7
+"""Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
+them may have it by chance, so that a joint must go farther in a shorter time."""
+READING_PERIOD = 0.05
 """Time between the frames that are checked [s]."""
 _ENOUGH = 10
 """Checked frames from which means are made at least: half a second."""
@@ -223,7 +226,7 @@ class EvidenceChecks:
     def speeds(self, sums: Evidence) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
         product, expected, step, count = sums.speed[:4]
-        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * PERIOD) ** 2)
+        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * READING_PERIOD) ** 2)
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
         slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
@@ -408,3 +411,15 @@ def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> t
         np.divide(product, size, out=np.zeros_like(size), where=size > 0.0),
         np.divide(product, reference, out=np.ones_like(size), where=reference > 0.0),
     )
+
+
+def is_motion(sums: FloatArray) -> BoolArray:
+    """True (n,) where velocities are those of a motion, and neither noise nor an offset: sums (6, n) of ``speed``.
+
+    Drivers publish steps of the velocity, and often none of them is zero.
+    """
+    _, square, _, count, total, lagged = sums
+    highest = LEAST_SPEED * READING_PERIOD
+    offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
+    removed = offset * (2.0 * total - count * offset)
+    return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))

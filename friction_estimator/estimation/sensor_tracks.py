@@ -306,8 +306,7 @@ def next_frame(
     ``CHANGED`` (``fresh`` or ``readings_per_sample``)
     dt : time since the last frame, zero where filters restart [s]
     """
-    for k in range(count):
-        _insert_reading(tracks, tracks.arrived_sensor[k], tracks.arrived_stamp[k], tracks.arrived[k], used)
+    insert_readings(tracks, count, used)
     if not (forced or _is_complete(tracks, stamp, newest, used)):
         return WAITS, 0.0
     flags, dt = USED, 0.0

@@ -99,6 +99,29 @@ def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> Non
         unknown[k] /= 1.0 + abs(part)
 
 
+@kernel("V M f8")
+def dahl_strain(strain: FloatArray, moved: FloatArray, distance: float) -> FloatArray:
+    """Dahl strains z (N, n) of presliding after each of N steps, from strains (n,), exact for steps in one direction.
+
+    ``dz = (dq - |dq| z) / s`` (Dahl 1968); the bristles of the LuGre model (Canudas de Wit et al. 1995, eq. 2), as a
+    fraction of the presliding distance.
+
+    Parameters
+    ----------
+    strain : (n,) before the first step
+    moved : (N, n) distances of the steps [rad]
+    distance : presliding distance s [rad]
+    """
+    strains = np.empty(moved.shape)
+    for joint in range(strain.size):
+        z = strain[joint]
+        for k in range(moved.shape[0]):
+            direction = np.sign(moved[k, joint])
+            z = direction + (z - direction) * np.exp(-abs(moved[k, joint]) / distance)
+            strains[k, joint] = z
+    return strains
+
+
 @record
 class MeanFriction(NamedTuple):
     """Friction of n joints over uncertain velocities: mean regressor (n, p), mean (n,) [N m], variance (n,)."""
@@ -248,7 +271,7 @@ AUTOMATIC, START_LAW = "auto", "coulomb_viscous"
 """Name in place of a law that is chosen from recordings, and the law that the choice begins with."""
 
 
-def chosen_joints(exceptions: Sequence[str], joint_names: Sequence[str]) -> list[int]:
+def joints_without_own_law(exceptions: Sequence[str], joint_names: Sequence[str]) -> list[int]:
     """Joints whose law no entry ``joint=law`` names."""
     patterns = [entry.partition("=")[0].strip() for entry in exceptions]
     return [k for k, name in enumerate(joint_names) if not any(fnmatchcase(name, pattern) for pattern in patterns)]

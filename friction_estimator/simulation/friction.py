@@ -10,6 +10,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.laws import FrictionLaw, make_law
+from friction_estimator.laws.joint_laws import dahl_strain
 from friction_estimator.laws.law import Role
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray, IntArray
@@ -163,25 +164,12 @@ class InjectedFriction:
         warming = setting.warming * min(self._time / setting.warming_time, 1.0)
         torque = table.offset(velocity, load) + (1.0 - warming) * table.viscous(velocity, load)
         if setting.presliding > 0.0:
-            self._strain = advance_strain(self._strain, velocity, setting.presliding, dt)
+            self._strain = dahl_strain(self._strain, dt * velocity[None], setting.presliding)[0]
             torque += table.dry(velocity, load) * self._strain
             torque += setting.bristle_damping * (velocity - np.abs(velocity) * self._strain)
         elif not setting.sticks:
             torque += np.sign(velocity) * table.dry(velocity, load)
         return torque * table.ripple(position)
-
-
-@kernel("V V f8 f8")
-def advance_strain(strain: FloatArray, velocity: FloatArray, presliding: float, dt: float) -> FloatArray:
-    """Deflection of the LuGre bristles as a fraction of the presliding distance, after one time step (n,).
-
-    Canudas de Wit et al. 1995, eq. 2, ``dz/dt = v - |v| z / z_s``, with ``s = z / z_s``, exact for a constant velocity.
-    """
-    result = np.empty(velocity.size)
-    for joint in range(velocity.size):
-        direction = np.sign(velocity[joint])
-        result[joint] = direction + (strain[joint] - direction) * np.exp(-abs(velocity[joint]) * dt / presliding)
-    return result
 
 
 class _Table:

@@ -25,7 +25,7 @@ def test_smoothed_velocities_are_consistent_and_better() -> None:
     rng, dt, density, joints = np.random.default_rng(0), 1e-3, 1e3, 60
     noise = SensorNoise(position_std=3e-4, velocity_std=0.045)
     config = KalmanConfig(jerk_densities=(density,), acceleration_densities=())
-    smoother, motion_filter = MotionSmoother(config, noise), JointMotionFilter(config, noise)
+    smoother, motion_filter = MotionSmoother(config, noise), JointMotionFilter(config, noise, ())
     root = np.linalg.cholesky(density * dt**5 * WHITE_JERK)
     state, true, live = np.zeros((3, joints)), [], []
     for k in range(500):

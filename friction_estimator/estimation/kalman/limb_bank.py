@@ -312,12 +312,12 @@ class LimbBank:
                 one.memory.model_error_variance[row] = identified.residual_variance[saved]
         self.visited.restore(identified, here, there)
 
-    def checkpoint(self, age: float) -> None:
+    def mark_return(self, age: float) -> None:
         """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
         self._checkpoints = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
 
-    def rollback(self) -> None:
-        """Drop what the limbs have learned since the time of :meth:`checkpoint`."""
+    def return_to_mark(self) -> None:
+        """Drop what the limbs have learned since the time that :meth:`mark_return` has marked."""
         for limb_filter, checkpoint in zip(self.filters, self._checkpoints, strict=True):
             limb_filter.rollback(checkpoint)
         self.refresh_estimates()
@@ -415,8 +415,8 @@ class LimbBank:
         self._update_estimates(index)
         return mended
 
-    def inflate_covariance(self, limbs: int) -> None:
+    def open_after_push(self, limbs: int) -> None:
         """Inflate the covariance of limbs, given as bits: a push has lasted too long to be one."""
         for index, one in enumerate(self.filters):
             if limbs >> index & 1:
-                one.inflate_covariance()
+                one.open_after_push()

@@ -266,7 +266,7 @@ class LimbFilter:
             innovation = self.now.innovation
             self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
             if not contact_transition and self._impacts.is_change:
-                self._inflate_covariance(window, self._impacts.force, frozen)
+                self._open_to_change(window, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
                 self._reset_momentum(innovation, distance)
@@ -290,7 +290,7 @@ class LimbFilter:
             S = np.ascontiguousarray(self.covariance[rows, rows])
             correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 
-    def inflate_covariance(self) -> None:
+    def open_after_push(self) -> None:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
         law = self.layout["law"]
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
@@ -308,7 +308,7 @@ class LimbFilter:
         unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
-    def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
+    def _open_to_change(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
         more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]

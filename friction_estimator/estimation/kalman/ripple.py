@@ -19,7 +19,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.laws.linear import MAX_RIPPLES as MOST
 from friction_estimator.types import FloatArray
 
-PERIOD = 1.0
+RIPPLE_PERIOD = 1.0
 """Interval between two looks at the sums [s]."""
 _BLOCK = 20
 """Windows of a motor that are added together: its sums then stay in the cache of the processor."""
@@ -152,7 +152,7 @@ class RippleSearch:
         return 0.5 * (low + high), high - low
 
     def found(self, known: int = 0) -> int:
-        """Number of ripples a turn, zero while there is no clear one; to be asked every :data:`PERIOD`.
+        """Number of ripples a turn, zero while there is no clear one; to be asked every :data:`RIPPLE_PERIOD`.
 
         Parameters
         ----------

@@ -83,7 +83,7 @@ class KalmanFriction:
         self.frozen = self._sensors_wrong = False
         self._clock = StampClock(len(robot.joint_names))
         self._noise = SensorNoiseMonitor(config.sensors, len(robot.joint_names), len(robot.foot_names))
-        self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors)
+        self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors, robot.joint_names)
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._frames = FrameEvaluation(config, robot, find_limbs(robot))
         self._window = config.kalman.window
@@ -152,7 +152,7 @@ class KalmanFriction:
             frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
-            self.bank.inflate_covariance(lasting)
+            self.bank.open_after_push(lasting)
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         if math.isnan(largest):
@@ -273,11 +273,6 @@ class KalmanFriction:
         return motors.variance_at_joints((mean**2 + variance) * np.square(resting))
 
     @property
-    def model_error_variance(self) -> FloatArray:
-        """Of the joints (n,), when nothing is measured [(N m)^2]."""
-        return self._motors.variance_at_joints(self.bank.estimates.model_error_variance)
-
-    @property
     def identified(self) -> IdentifiedParameters:
         """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
         self.finish_pending_updates()
@@ -313,11 +308,11 @@ class KalmanFriction:
         """
         self._sensors_wrong = wrong
         if wrong:
-            self.bank.checkpoint(wrong_for)
+            self.bank.mark_return(wrong_for)
         else:
             self.finish_pending_updates()
             if wrong_for > 0.0:
-                self.bank.rollback()
+                self.bank.return_to_mark()
             self._frames.forget_pushes()
             self._publish_law()
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.ripple import PERIOD as RIPPLE_PERIOD
-from friction_estimator.estimation.kalman.ripple import RippleSearch
+from friction_estimator.estimation.kalman.ripple import RIPPLE_PERIOD, RippleSearch
 from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws

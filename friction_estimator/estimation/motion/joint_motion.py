@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE, rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
-from friction_estimator.linear_algebra import bounded
+from friction_estimator.linear_algebra import bounded, unbounded
 from friction_estimator.records import Blank, Record, pack, packed, record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
@@ -294,9 +295,11 @@ class JointMotionFilter:
     ----------
     config : ``jerk_densities``, ``acceleration_densities``
     noise : of the joint positions and velocities
+    joint_names : (n,) for error messages
     """
 
-    def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
+    def __init__(self, config: KalmanConfig, noise: SensorNoise, joint_names: Sequence[str]) -> None:
+        self._names = joint_names
         models = MotionModels(np.array(config.jerk_densities), np.array(config.acceleration_densities))
         self._bank = MotionBank(models, noise)
         self._coarse: FloatArray = np.zeros(0)
@@ -359,7 +362,8 @@ class JointMotionFilter:
             filters = newest[1] if dt == newest[0] else self._bank.filters(dt)
             sound = step_motion(self._state, position, velocity, dt, changed, filters[0], out)
         if not sound:
-            raise FloatingPointError("the filtered motion of the joints was not finite")
+            failed = unbounded(self._names, out)
+            raise FloatingPointError(f"the filtered motion of {failed} was not finite: check its position and velocity")
         if self._fine.size:
             bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
         motion: Any = Record(buffer, blank)

@@ -21,7 +21,7 @@ from friction_estimator.estimation.observers.identifier import FrictionIdentifie
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.linear_algebra import bounded
+from friction_estimator.linear_algebra import bounded, unbounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -105,7 +105,7 @@ class ObservedFriction:
         )
         self.identifier = FrictionIdentifier(config.identifier, robot.joint_names, robot.motors)
         self.laws, self.restore, self.frozen = self.identifier.laws, self.identifier.restore, False
-        self._motors, self._not_visited = robot.motors, 0.0
+        self._motors, self._names, self._not_visited = robot.motors, robot.joint_names, 0.0
         self._velocity_std = np.full(len(robot.joint_names), config.sensors.velocity_std)
         self._limb = robot.limb
         self._learn_in_all_phases = config.identifier.phases == "all"
@@ -166,7 +166,10 @@ class ObservedFriction:
             *residual, rows,
         )  # fmt: skip
         if not sound:
-            raise FloatingPointError("the measured friction was not finite")
+            failed = unbounded(self._names, rows[:4])
+            raise FloatingPointError(
+                f"the measured friction of {failed} was not finite: check its position, velocity and effort"
+            )
         friction, sigma, model, model_sigma, external, external_sigma = rows
         add_collisions_of_feet(
             dynamics.foot_jacobian, frame.wrenches, phase.contact, math.exp(-self._gain * frame.dt),

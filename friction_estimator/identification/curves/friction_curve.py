@@ -45,7 +45,7 @@ from friction_estimator.identification.result import (
 )
 from friction_estimator.identification.scoring import choice_covariance, samples_of
 from friction_estimator.laws import laws_of_joints, make_law
-from friction_estimator.laws.joint_laws import AUTOMATIC, chosen_joints
+from friction_estimator.laws.joint_laws import AUTOMATIC, joints_without_own_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Progress
 
@@ -124,7 +124,7 @@ def identify_friction_curve(motions: Sequence[Motion], options: FrictionCurveOpt
 def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveSource]:
     """One a joint (n)."""
     law_names = laws_of_joints(options.law, options.joint_laws, names, linear=False)
-    open_joints = chosen_joints(options.joint_laws, names) if options.law == AUTOMATIC else ()
+    open_joints = joints_without_own_law(options.joint_laws, names) if options.law == AUTOMATIC else ()
     sources = []
     for k, (name, law) in enumerate(zip(names, map(make_law, law_names), strict=True)):
         columns = () if law.has_offset or options.offset is False else (OFFSET,)

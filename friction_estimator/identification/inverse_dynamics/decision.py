@@ -71,7 +71,7 @@ from friction_estimator.identification.scoring import (
     compared,
 )
 from friction_estimator.laws import Role, linear_law_names, make_linear_law
-from friction_estimator.laws.joint_laws import START_LAW, chosen_joints
+from friction_estimator.laws.joint_laws import START_LAW, joints_without_own_law
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -266,7 +266,9 @@ def choose_laws(
         for joint in range(n)
     ]
     common = common[common >= n * sizes[0]]
-    open_joints = [joint for joint in chosen_joints(options.joint_laws, names) if (problem.joint == joint).any()]
+    open_joints = [
+        joint for joint in joints_without_own_law(options.joint_laws, names) if (problem.joint == joint).any()
+    ]
     chosen, tables = [0] * n, dict[int, tuple[Candidate, ...]]()
     for _ in range(_MOST_ROUNDS):  # a wrong law of one joint shifts the bodies, and with them the friction of others
         before = list(chosen)

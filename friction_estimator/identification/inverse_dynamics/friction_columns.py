@@ -11,6 +11,7 @@ import numpy as np
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
+from friction_estimator.laws.joint_laws import dahl_strain
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import OFFSET, PRESLIDING, PRESLIDING_TERMS, VISCOUS
 from friction_estimator.laws.published import SIDES_OF_LOAD
@@ -166,7 +167,8 @@ class FrictionColumns:
             waves = waves_of(position, self.harmonics) - (0.0 if self.waves is None else self.waves)
             beyond += list(direction * np.moveaxis(waves, -1, 0))
         if self.presliding:
-            beyond += list(np.moveaxis(dahl_strain(position), -1, 0) - direction)
+            moved = np.diff(position, axis=0, prepend=position[:1])
+            beyond += [dahl_strain(np.zeros(moved.shape[1]), moved, distance) - direction for distance in PRESLIDING]
         for joint, site in enumerate(sites[: len(self.joint_names)]):
             for signal in [np.ones_like(velocity)] * (not site.law.has_offset) + beyond:
                 columns[:, joint, first] = signal[:, joint]
@@ -223,19 +225,6 @@ class FrictionColumns:
     def speeds(self, velocity: FloatArray) -> FloatArray:
         """Velocities (N, k) of the sites."""
         return np.column_stack([velocity @ site.direction for site in self.sites])
-
-
-def dahl_strain(position: FloatArray) -> FloatArray:
-    """Strains z (N, n, s) of ``dz = (dq - |dq| z) / s`` (Dahl 1968) along a path (N, n), from rest: zero.
-
-    Distances s are those of the live filter. Between two samples the motion has one direction; there this is exact.
-    """
-    strain = np.zeros((*position.shape, len(PRESLIDING)))
-    moved = np.diff(position, axis=0)[..., None]
-    kept, towards = np.exp(-np.abs(moved) / np.array(PRESLIDING)), np.sign(moved)
-    for k in range(len(moved)):
-        strain[k + 1] = towards[k] + (strain[k] - towards[k]) * kept[k]
-    return strain
 
 
 def waves_of(position: FloatArray, harmonics: Sequence[float]) -> FloatArray:

@@ -76,7 +76,7 @@ def test_bounds_make_slow_velocities_better_than_white_noise_does_and_their_sigm
     noise = dataclasses.replace(SensorNoise(), position_std=STEP / math.sqrt(12.0), velocity_cutoff=60.0)
     errors = {}
     for step in (0.0, STEP):
-        motion = JointMotionFilter(KalmanConfig(), noise)
+        motion = JointMotionFilter(KalmanConfig(), noise, ())
         motion.retune(noise, np.full(3, step))
         found = [motion.step(q, np.zeros(3), DT if k else 0.0) for k, q in enumerate(position)]
         error = (np.array([one.velocity for one in found]) - velocity)[1000:]
@@ -88,7 +88,7 @@ def test_bounds_make_slow_velocities_better_than_white_noise_does_and_their_sigm
 
 def test_a_fine_encoder_beside_coarse_ones_keeps_its_precision():
     noise = dataclasses.replace(SensorNoise(), position_std=1e-6, velocity_cutoff=60.0)
-    motion = JointMotionFilter(KalmanConfig(), noise)
+    motion = JointMotionFilter(KalmanConfig(), noise, ())
     motion.retune(noise, np.array([STEP, 0.0, 0.0]))
     found = [motion.step(q, np.zeros(3), DT if k else 0.0) for k, q in enumerate(ANGLE)]
     errors = (np.array([one.velocity for one in found]) - np.gradient(ANGLE, DT, axis=0))[1000:]

@@ -29,7 +29,7 @@ def run(
     noise: SensorNoise, position: np.ndarray, velocity: np.ndarray, config: KalmanConfig = CONFIG
 ) -> list[JointMotion]:
     """Feed readings (t, n)."""
-    motion = JointMotionFilter(config, noise)
+    motion = JointMotionFilter(config, noise, ())
     steps = np.r_[0.0, np.full(len(position) - 1, DT)]
     return [motion.step(q, dq, step) for q, dq, step in zip(position, velocity, steps, strict=True)]
 
@@ -154,7 +154,7 @@ def test_a_joint_that_keeps_its_velocity_is_known_better_with_models_that_do():
 
 def test_another_period_needs_no_restart():
     acceleration, stamps = 3.0, np.cumsum(np.r_[0.0, np.full(800, DT), np.full(400, 2 * DT), np.full(800, DT)])
-    motion = JointMotionFilter(CONFIG, NOISE)
+    motion = JointMotionFilter(CONFIG, NOISE, ())
     for before, now in zip(np.r_[stamps[0], stamps[:-1]], stamps, strict=True):
         found = motion.step(np.array([0.5 * acceleration * now**2]), np.array([acceleration * now]), now - before)
         if now > 0.5:
@@ -172,7 +172,7 @@ def test_velocities_behind_a_low_pass_are_ignored():
 
 
 def test_retuning_changes_the_gains_and_keeps_the_motion():
-    motion = JointMotionFilter(CONFIG, NOISE)
+    motion = JointMotionFilter(CONFIG, NOISE, ())
     for k in range(300):
         motion.step(np.array([k * DT]), np.ones(1), DT if k else 0.0)
     motion.retune(SensorNoise(position_std=1e-2, velocity_std=1.0), np.zeros(1))
@@ -187,7 +187,7 @@ def test_an_encoder_that_repeats_its_reading_bounds_the_velocity():
     true = np.where(time < 0.5, 0.05 - 0.1 * time, 0.0)
     position = np.round(1e-3 * np.cumsum(true) / step) * step
     noise = SensorNoise(position_std=step / 12**0.5, velocity_cutoff=1000.0)
-    bounded, free = (JointMotionFilter(KalmanConfig(), noise) for _ in range(2))
+    bounded, free = (JointMotionFilter(KalmanConfig(), noise, ()) for _ in range(2))
     bounded.retune(noise, np.array([step]))
     motions = [[one.step(np.array([q]), np.zeros(1), 1e-3) for one in (bounded, free)] for q in position]
     velocity, std = (
