@@ -68,7 +68,8 @@ class IdentifierConfig(Validated):
     )
     forgetting: float = advanced(
         1.0,
-        "Forgetting factor per sample of recursive least squares. 1: all samples count equally, as published.",
+        "Forgetting factor per sample of recursive least squares (Hashlamon & Erbatur 2014, eqs. 64-67). 1: all "
+        "samples count equally.",
         "",
         0.9,
         1.0,
@@ -176,8 +177,8 @@ class FbseConfig(Validated):
 
     base_angular_acceleration: str = advanced(
         "minimum_norm",
-        "Base angular acceleration. minimum_norm: least-norm solution of eqs. 42 and 46, as published. gyro: "
-        "differentiated gyroscope.",
+        "Base angular acceleration. minimum_norm: least-norm solution of Hashlamon & Erbatur 2014, eqs. 42 and 46. "
+        "gyro: differentiated gyroscope.",
         choices=("minimum_norm", "gyro"),
     )
 
@@ -237,8 +238,8 @@ class ConstrainedConfig(Validated):
     )
     position_controlled: tuple[str, ...] = advanced(
         (),
-        "Joints that a position controller holds (eq. 5.4c). They do not accelerate, and their friction is not "
-        "measured.",
+        "Joints that a position controller holds (Egle 2021, eq. 5.4c). They do not accelerate, and their friction is "
+        "not measured.",
     )
     double_support: str = advanced(
         "unavailable",

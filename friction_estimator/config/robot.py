@@ -329,7 +329,12 @@ class SensorNoise(Validated):
     force_std: float = parameter(1.0, "Standard deviation of the foot force noise.", "N", 0.0, 1e3)
     moment_std: float = parameter(0.1, "Standard deviation of the foot moment noise.", "N m", 0.0, 1e3)
     specific_force_bias_std: float = parameter(
-        0.0, "Standard deviation of the constant accelerometer bias.", "m/s^2", 0.0, 10.0
+        0.0,
+        "Standard deviation of the constant accelerometer bias. The observer kalman takes at least 0.3 m/s^2 while it "
+        "calibrates the sensors.",
+        "m/s^2",
+        0.0,
+        10.0,
     )
     angular_velocity_bias_std: float = parameter(
         0.0, "Standard deviation of the constant gyroscope bias.", "rad/s", 0.0, 1.0
@@ -351,10 +356,20 @@ class SensorNoise(Validated):
         1e3,
     )
     force_gain_std: float = parameter(
-        0.0, "Standard deviation of the relative gain error of the foot sensors.", "", 0.0, 1.0
+        0.0,
+        "Standard deviation of the relative gain error of the foot sensors. The observer kalman takes at least 0.01 "
+        "while it calibrates the sensors.",
+        "",
+        0.0,
+        1.0,
     )
     effort_gain_std: float = parameter(
-        0.0, "Standard deviation of the relative gain error of each motor torque.", "", 0.0, 1.0
+        0.0,
+        "Standard deviation of the relative gain error of each motor torque. The observer kalman takes at least 0.01 "
+        "while it calibrates the sensors.",
+        "",
+        0.0,
+        1.0,
     )
     velocity_cutoff: float = parameter(
         0.0,

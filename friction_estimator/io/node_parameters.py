@@ -71,7 +71,8 @@ ESTIMATOR_FIELDS = (
     ),
     _text(
         "external_torque_source",
-        "External torque with a mob_net_model is that of: mob_net, kalman (the observer), or fused (both).",
+        "Source of the topic external_torque when mob_net_model is set: the network, the observer, or both (fused), "
+        "weighted by their errors.",
         "mob_net",
         ("mob_net", "kalman", "fused"),
     ),
