@@ -5,8 +5,11 @@ A message names what was wrong, what was expected and, where there is a choice, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
 
 
 class FrictionEstimatorError(Exception):
@@ -73,3 +76,16 @@ def choices(names: Iterable[str]) -> str:
     more = len(listed) - _MAX_NAMES
     text = ", ".join(repr(name[:_MAX_NAME_LENGTH]) for name in listed[:_MAX_NAMES])
     return f"{text} and {more} more" if more > 0 else text or "(none)"
+
+
+def lookup(table: Mapping[str, Entry], name: str, what: str, kind: type[FrictionEstimatorError] = ConfigError) -> Entry:
+    """Entry of a table; where it has none of this name, an error that lists the names.
+
+    Parameters
+    ----------
+    what : one entry in words, e.g. ``friction law``
+    kind : class of the error
+    """
+    if name not in table:
+        raise kind(f"unknown {what} {name!r}; the {what.split()[-1]}s are {choices(table)}")
+    return table[name]

@@ -15,6 +15,8 @@
 again: one array costs less than many. A checkpoint is a copy of the buffer.
 
 A buffer begins with the number of its class, which the kernel checks, and with the shapes of its arrays.
+
+:class:`Brief` keeps the ``repr`` of dataclasses with large arrays short.
 """
 
 from __future__ import annotations
@@ -276,3 +278,28 @@ def buffer_of(values: tuple[Any, ...] | Record | FloatArray) -> FloatArray:
     if buffer is None or buffer.ndim != 1 or buffer[0] != number_of(type(values).__name__):
         return packed(values)
     return buffer
+
+
+class Brief:
+    """Base of dataclasses with large fields, whose ``repr`` has the shapes of arrays and the first letters of texts."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names = getattr(self, "__dataclass_fields__", ())
+        shown = (f"{name}={_brief(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_LETTERS, _ITEMS = 40, 4
+"""Letters of a text, and items of a list, that a short ``repr`` shows."""
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
+    if isinstance(value, (tuple, list, dict)) and len(value) > _ITEMS:
+        return f"<{len(value)} items>"
+    text = repr(value)
+    short = isinstance(value, Brief) or len(text) <= _LETTERS
+    return text if short else f"<{type(value).__name__} {text[:_LETTERS]}...>"

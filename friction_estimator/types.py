@@ -15,6 +15,7 @@ Conventions, once for the whole package
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ from friction_estimator.records import packed, record
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+AnyPath = str | os.PathLike[str]
 Progress = Callable[[float, float], None]
 """Called now and then with the amount of work that is done, and with the whole."""
 Vector: TypeAlias = FloatArray
@@ -41,30 +43,6 @@ FlagTable: TypeAlias = BoolArray
 
 GRAVITY = 9.81
 """Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
-
-
-class Brief:
-    """Base of dataclasses with large fields, whose ``repr`` has the shapes of arrays and the first letters of texts."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        names = getattr(self, "__dataclass_fields__", ())
-        shown = (f"{name}={_brief(getattr(self, name))}" for name in names)
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-_LETTERS, _ITEMS = 40, 4  # of a text and of a list that a short ``repr`` shows
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
-    if isinstance(value, (tuple, list, dict)) and len(value) > _ITEMS:
-        return f"<{len(value)} items>"
-    text = repr(value)
-    short = isinstance(value, Brief) or len(text) <= _LETTERS
-    return text if short else f"<{type(value).__name__} {text[:_LETTERS]}...>"
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from benchmarks.faults.runs import Estimates, Outcome, Scorer, Stream, Window
 from friction_estimator import compiled
 from friction_estimator.errors import FrictionEstimatorError, InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.types import FrictionEstimate
 
@@ -118,7 +118,7 @@ def run_replay(
             topic, raw = messages.build(reading)
             writer.write_raw(topic.name, topic.type, reading.arrival_ns, raw)
     try:
-        summary = replay(bag, None, walk.robot.config, walk.robot.urdf_xml, on_estimate=lambda one: take(made, one))
+        summary = replay_bag(bag, None, walk.robot.config, walk.robot.urdf_xml, on_estimate=lambda one: take(made, one))
         made.texts.add(("", "", "; ".join(summary.warnings)))
     except Exception as error:  # whatever a replay raises is its outcome
         made.errors.append(f"{type(error).__name__}: {traceback.format_exception_only(error)[-1].strip()}")

@@ -19,11 +19,10 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, load_coupling, load_robot, robot_names
 from friction_estimator.io.table_files import SUFFIXES, joint_log_from_table
 from friction_estimator.messages.recording import RunDescription
-from friction_estimator.robot.urdf import parse_urdf
-from friction_estimator.types import Progress
+from friction_estimator.robot.urdf import movable_joints, parse_urdf
+from friction_estimator.types import AnyPath, Progress
 
-Path_ = str | os.PathLike[str]
-Recordings = Path_ | JointLog | Sequence[Path_ | JointLog]
+Recordings = AnyPath | JointLog | Sequence[AnyPath | JointLog]
 Warn = Callable[[str], None]
 Stage = Callable[[str], AbstractContextManager[Progress | None]]
 """Called with the name of each long piece of work; returns a context manager that gives a :data:`Progress`."""
@@ -35,11 +34,11 @@ def silent(title: str) -> AbstractContextManager[Progress | None]:
 
 
 def load_recording(
-    path: Path_,
+    path: AnyPath,
     *,
-    robot: Path_ | Robot | None = None,
+    robot: AnyPath | Robot | None = None,
     joints: Sequence[str] | None = None,
-    coupling: Path_ | None = None,
+    coupling: AnyPath | None = None,
     namespace: str = "",
     progress: Progress | None = None,
     warn: Warn | None = None,
@@ -92,8 +91,8 @@ def _read(
     """The log, and the name of the robot that a bag describes, empty when it describes none."""
     if is_table(path):
         only = tuple(joints) if joints is not None else None
-        if only is None and robot is not None and len(movable_joints(robot.urdf_xml)) == 1:
-            only = movable_joints(robot.urdf_xml)  # bare columns are those of the only joint
+        if only is None and robot is not None and len(movable := movable_joints(parse_urdf(robot.urdf_xml))) == 1:
+            only = movable  # bare columns are those of the only joint
         return joint_log_from_table(path, only, _places_of_motors(coupling)), ""
     topic = robot.config.output.joint_states_topic if robot is not None else JOINT_STATES
     reader = BagReader(path, namespace)
@@ -131,12 +130,12 @@ class Experiments:
 
 def read_experiments(
     recordings: Recordings,
-    robot: Path_ | Robot | None,
+    robot: AnyPath | Robot | None,
     stage: Stage,
     warn: Warn,
     *,
     joints: Sequence[str] | None = None,
-    coupling: Path_ | None = None,
+    coupling: AnyPath | None = None,
     payloads: Mapping[str, Payload] | None = None,
     namespace: str = "",
     kp: Gain | None = None,
@@ -204,7 +203,7 @@ def _select(
         each = "; ".join(f"{log.name} has {choices(log.joint_names)}" for log in logs)
         warn(f"not every recording has the joint {choices(partial)}, so it is left out: {each}")
     if robot is not None:
-        there = movable_joints(robot.urdf_xml)
+        there = movable_joints(parse_urdf(robot.urdf_xml))
         strange = [name for name in recorded if name not in there]
         if joints is not None and (unknown := [name for name in joints if name not in there]):
             raise ConfigError(f"the robot has no joint {choices(unknown)}; it has {choices(there)}")
@@ -246,7 +245,8 @@ def _common(logs: Sequence[JointLog]) -> tuple[str, ...]:
     for log in logs[1:]:
         names = tuple(name for name in names if name in log.joint_names)
     if not names:
-        raise InputError("the recordings have no joint in common: identify them one by one")
+        joints = "; ".join(f"{log.name}: {choices(log.joint_names)}" for log in logs)
+        raise InputError(f"the recordings have no joint in common ({joints}): identify them one by one")
     return names
 
 
@@ -282,16 +282,7 @@ def _carrying(logs: Sequence[JointLog], payloads: Mapping[str, Payload]) -> Iter
     return (replace(log, payload=payloads.get(log.name, log.payload)) for log in logs)
 
 
-def movable_joints(urdf_xml: str) -> tuple[str, ...]:
-    """Joints with one degree of freedom, in the order of the file; those that mimic others are not among them."""
-    kinds = ("revolute", "continuous", "prismatic")
-    joints = parse_urdf(urdf_xml).findall("joint")
-    return tuple(
-        joint.get("name", "") for joint in joints if joint.get("type") in kinds and joint.find("mimic") is None
-    )
-
-
-def known_coupling(file: Path_ | None, robot: Robot | None) -> Coupling | None:
+def known_coupling(file: AnyPath | None, robot: Robot | None) -> Coupling | None:
     """Coupling of a YAML, else that of the robot; None when nothing is coupled."""
     if file is not None:
         return load_coupling(file)
@@ -299,7 +290,7 @@ def known_coupling(file: Path_ | None, robot: Robot | None) -> Coupling | None:
 
 
 def _coupling_of(
-    file: Path_ | None, robot: Robot | None, known: Coupling | None, joint_names: Sequence[str]
+    file: AnyPath | None, robot: Robot | None, known: Coupling | None, joint_names: Sequence[str]
 ) -> Coupling | None:
     """Coupling of these joints (n), those without one included; None when nothing is coupled.
 
@@ -312,7 +303,7 @@ def _coupling_of(
     if known is None:
         return None
     if file is None and robot is not None:
-        there = movable_joints(robot.urdf_xml)
+        there = movable_joints(parse_urdf(robot.urdf_xml))
         if unknown := set(known.joint_names) - set(there):
             raise ConfigError(f"robot.coupling names the joint {choices(unknown)}; the robot has {choices(there)}")
     if file is not None and not set(known.joint_names) & set(joint_names):

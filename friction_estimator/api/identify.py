@@ -9,16 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from friction_estimator.api.experiments import (
-    Experiments,
-    Path_,
-    Recordings,
-    Stage,
-    Warn,
-    is_table,
-    read_experiments,
-    silent,
-)
+from friction_estimator.api.experiments import Experiments, Recordings, Stage, Warn, is_table, read_experiments, silent
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -36,13 +27,12 @@ from friction_estimator.identification.methods import IdentificationMethod, choo
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.result import Identification, velocity_ranges
-from friction_estimator.io.identification_file import load_identification as read_identification
-from friction_estimator.io.identification_file import save_identification
+from friction_estimator.io.identification_file import read_identification, save_identification
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws import linear_law_names
 from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.linear_algebra import one_blas_thread
-from friction_estimator.types import FloatArray
+from friction_estimator.types import AnyPath, FloatArray
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +51,7 @@ class ScoredIdentification(Identification):
         """An identification with the attributes of this class."""
         return cls(**{item.name: getattr(found, item.name) for item in fields(Identification)}, **more)
 
-    def report(self, path: Path_, title: str = "identification") -> None:
+    def report(self, path: AnyPath, title: str = "identification") -> None:
         """Write an HTML page with figures and tables.
 
         Raises
@@ -144,7 +134,7 @@ class IdentificationResult(ScoredIdentification):
         """How the live node starts from the saved result, one sentence each."""
         return (_live_start(self.law_names), *_coupled_motors(self.coupled_motors))
 
-    def save(self, path: Path_) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write a parameter file: the live node starts from it; ``report``, ``export`` and ``validate`` read it.
 
         Raises
@@ -158,12 +148,12 @@ class IdentificationResult(ScoredIdentification):
 @one_blas_thread()
 def identify(
     recordings: Recordings,
-    robot: Path_ | Robot | None = None,
+    robot: AnyPath | Robot | None = None,
     *,
     method: str | None = None,
     law: str | None = None,
     joint_laws: Sequence[str] = (),
-    coupling: Path_ | None = None,
+    coupling: AnyPath | None = None,
     payloads: Mapping[str, Payload] | None = None,
     joints: Sequence[str] | None = None,
     namespace: str = "",
@@ -272,7 +262,7 @@ def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def load_identification(path: Path_) -> IdentificationResult:
+def load_identification(path: AnyPath) -> IdentificationResult:
     """Read the result of an earlier identification, or the parameters that ``replay`` or the live node has written.
 
     Raises

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.api.experiments import Path_
 from friction_estimator.errors import BagError, ConfigError, file_errors
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.bags.arrays import read_recording
@@ -15,23 +14,23 @@ from friction_estimator.io.bags.reader import storage_files
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.io.export import ExportRequest, export_friction, joint_frictions
 from friction_estimator.io.export.exporter import unknown_ranges, unseen_joints
-from friction_estimator.io.identification_file import load_identification
+from friction_estimator.io.identification_file import read_identification
 from friction_estimator.io.robot import Robot, as_robot, load_coupling
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.reports.identification_page import write_identification_report
 from friction_estimator.reports.recording_page import write_report
 from friction_estimator.robot.urdf import MAX_SIZE
-from friction_estimator.types import Progress
+from friction_estimator.types import AnyPath, Progress
 
 
 def export(
-    parameters: Path_ | Identification,
+    parameters: AnyPath | Identification,
     to: str,
-    path: Path_,
+    path: AnyPath,
     *,
-    model: Path_ | None = None,
+    model: AnyPath | None = None,
     speed: float | None = None,
-    coupling: Path_ | None = None,
+    coupling: AnyPath | None = None,
     **options: Any,
 ) -> tuple[str, ...]:
     """Write identified friction for another program.
@@ -71,7 +70,7 @@ def export(
     origin: tuple[str, ...] = ()
     if isinstance(parameters, (str, os.PathLike)):
         origin = (f"Joint friction of {Path(parameters).name}, written by `friction_estimator export`.",)
-        parameters = load_identification(parameters)
+        parameters = read_identification(parameters)
     request = ExportRequest(
         joint_frictions(parameters, speed),
         (*origin, *_sources(parameters)),
@@ -120,11 +119,11 @@ _INPUTS = (
 
 
 def report(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str] = "report.html",
+    source: AnyPath,
+    output: AnyPath = "report.html",
     *,
     title: str = "",
-    robot: str | os.PathLike[str] | Robot | None = None,
+    robot: AnyPath | Robot | None = None,
     namespace: str = "",
     after: float = 0.0,
     progress: Progress | None = None,
@@ -155,7 +154,7 @@ def report(
         if robot is not None or namespace or after:
             raise ConfigError(f"{path} is a parameter file: robot, namespace and after are options for a bag")
         try:
-            identification = load_identification(path)
+            identification = read_identification(path)
         except ConfigError as error:
             raise ConfigError(f"{error}; {_INPUTS}") from None
         write_identification_report(output, identification, title or path.stem)

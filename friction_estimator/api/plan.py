@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from friction_estimator.api.experiments import Path_, movable_joints
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification import excitation
 from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan
@@ -16,11 +15,12 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC, write_trajectory_bag
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.io.table_files import write_trajectory_csv
-from friction_estimator.types import Progress
+from friction_estimator.robot.urdf import movable_joints, parse_urdf
+from friction_estimator.types import AnyPath, Progress
 
 
 def plan_excitation(
-    robot: Path_ | Robot,
+    robot: AnyPath | Robot,
     *,
     joints: Sequence[str] | None = None,
     max_velocity: float | None = None,
@@ -55,7 +55,8 @@ def plan_excitation(
             f"the robot {chosen.name!r} walks: motions are planned for robots with a fixed base only, because nothing "
             "keeps this one from falling; give the URDF of an arm, or of a leg that hangs in a stand"
         )
-    names, light = (tuple(joints), ()) if joints else planned_joints(chosen.urdf_xml, movable_joints(chosen.urdf_xml))
+    movable = movable_joints(parse_urdf(chosen.urdf_xml))
+    names, light = (tuple(joints), ()) if joints else planned_joints(chosen.urdf_xml, movable)
     model = FixedBaseModel(chosen.urdf_xml, names)
     limits = limits_of_urdf(model, max_velocity, max_acceleration)
     plan = excitation.plan_excitation(model, limits, _options(options), progress)
@@ -68,7 +69,7 @@ def plan_excitation(
     return replace(plan, choices=(text, *plan.choices))
 
 
-def write_plan(path: Path_, plan: ExcitationPlan, *, topic: str = TRAJECTORY_TOPIC, overwrite: bool = False) -> Path:
+def write_plan(path: AnyPath, plan: ExcitationPlan, *, topic: str = TRAJECTORY_TOPIC, overwrite: bool = False) -> Path:
     """Write a plan as ``<path>.csv`` and as the rosbag2 ``<path>`` with a trajectory_msgs/JointTrajectory.
 
     Raises
@@ -82,7 +83,7 @@ def write_plan(path: Path_, plan: ExcitationPlan, *, topic: str = TRAJECTORY_TOP
     return table
 
 
-def plan_files(path: Path_, overwrite: bool) -> tuple[Path, Path]:
+def plan_files(path: AnyPath, overwrite: bool) -> tuple[Path, Path]:
     """Bag and table of a plan; refuses files that exist already."""
     given = Path(path)
     bag = given.with_suffix("") if given.suffix == ".csv" else given

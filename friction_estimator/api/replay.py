@@ -16,17 +16,18 @@ from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.bags.arrays import true_friction
 from friction_estimator.io.bags.reader import BagReader
+from friction_estimator.io.bags.replay import Refused, replay_bag
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
+from friction_estimator.records import Brief
 from friction_estimator.types import (
+    AnyPath,
     BoolArray,
-    Brief,
     FloatArray,
     FrictionEstimate,
     ImuSample,
@@ -181,7 +182,7 @@ class ReplayResult(Brief):
         axes[-1, 1].set_xlabel("velocity [rad/s]")
         return figure
 
-    def save_parameters(self, path: str | os.PathLike[str]) -> None:
+    def save_parameters(self, path: AnyPath) -> None:
         """Write the friction parameters at the end of the run: the live node can start from this YAML.
 
         Raises
@@ -193,12 +194,12 @@ class ReplayResult(Brief):
 
 
 def replay(
-    source: str | os.PathLike[str] | Simulation,
-    robot: str | os.PathLike[str] | Robot | None = None,
+    source: AnyPath | Simulation,
+    robot: AnyPath | Robot | None = None,
     *,
-    parameters: str | os.PathLike[str] | IdentifiedParameters | None = None,
+    parameters: AnyPath | IdentifiedParameters | None = None,
     smooth: float | None = None,
-    output: str | os.PathLike[str] | None = None,
+    output: AnyPath | None = None,
     overwrite: bool = False,
     namespace: str = "",
     progress: Progress | None = None,
@@ -250,7 +251,7 @@ def replay(
         return rows.result(chosen, estimator.joint_names, truth, estimator.identified, warnings)
     reader = BagReader(source, namespace)
     chosen = as_robot(robot_of_bag(reader) if robot is None else robot)
-    summary = bags.replay(
+    summary = replay_bag(
         reader,
         output,
         chosen.config,
@@ -303,7 +304,7 @@ def _feed(
     """Run an estimator over the samples of a simulation; the estimator, and what it refused, one sentence a topic."""
     config, xml = robot.config, robot.urdf_xml
     estimator = Estimator(config, xml) if smooth is None else SmoothedEstimator(config, xml, smooth)
-    refused, joints = bags.Refused(), _columns(source, estimator)
+    refused, joints = Refused(), _columns(source, estimator)
     compiled.prepare()
     if start is not None:
         estimator.restore(start)

@@ -4,7 +4,6 @@ recordings of an arm and of a leg.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +19,8 @@ from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import SensorMessages, TruthMessages
-from friction_estimator.types import Brief, FloatArray, Progress
+from friction_estimator.records import Brief
+from friction_estimator.types import AnyPath, FloatArray, Progress
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
     from friction_estimator.simulation import SimulationSample, Simulator
@@ -81,7 +81,7 @@ class Simulation(Brief):
         """Samples with a joint state: all of them unless the sensor level has slower joint states."""
         return [sample for sample in self.samples if sample.delivered[0]]
 
-    def save(self, path: str | os.PathLike[str], *, storage: str = STORAGES[0], overwrite: bool = False) -> None:
+    def save(self, path: AnyPath, *, storage: str = STORAGES[0], overwrite: bool = False) -> None:
         """Write sensor and ground-truth messages as a rosbag2.
 
         Parameters
@@ -99,7 +99,7 @@ class Simulation(Brief):
 
 
 def simulate(
-    robot: str | os.PathLike[str] | Robot = "suralp",
+    robot: AnyPath | Robot = "suralp",
     *,
     scenario: str = "walk",
     duration: float = 20.0,
@@ -158,7 +158,7 @@ def simulated(simulator: Simulator, duration: float, progress: Progress | None =
 
 
 def write_simulation(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     samples: Iterable[SimulationSample],
     robot: Robot,
     joint_names: tuple[str, ...],

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.api.experiments import Path_, Recordings, Stage, Warn, read_experiments, silent
+from friction_estimator.api.experiments import Recordings, Stage, Warn, read_experiments, silent
 from friction_estimator.api.identify import ScoredIdentification, identify, measured_friction, noting
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
@@ -34,10 +34,11 @@ from friction_estimator.identification.prediction import TorquePrediction, curve
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import VAGUE, Identification, ParameterTable
-from friction_estimator.io.identification_file import load_identification
+from friction_estimator.io.identification_file import read_identification
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.linear_algebra import one_blas_thread
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.types import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,11 @@ class ValidationResult(ScoredIdentification):
 
 @one_blas_thread()
 def validate(
-    identification: Path_ | Identification,
+    identification: AnyPath | Identification,
     recordings: Recordings,
-    robot: Path_ | Robot | None = None,
+    robot: AnyPath | Robot | None = None,
     *,
-    coupling: Path_ | None = None,
+    coupling: AnyPath | None = None,
     payloads: Mapping[str, Payload] | None = None,
     joints: Sequence[str] | None = None,
     namespace: str = "",
@@ -103,7 +104,7 @@ def validate(
     """
     warnings: list[str] = []
     note, working = noting(warnings, warn), stage or silent
-    found = identification if isinstance(identification, Identification) else load_identification(identification)
+    found = identification if isinstance(identification, Identification) else read_identification(identification)
     experiments = read_experiments(
         recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
         kp=kp, kd=kd, wrenches=wrenches,
@@ -198,7 +199,7 @@ _TORQUE_NOISE, _POSITION_NOISE, _LARGEST_DELAY = 0.02, 1e-4, 0.01
 
 def check_motion(
     recordings: Recordings,
-    robot: Path_ | Robot,
+    robot: AnyPath | Robot,
     *,
     kp: Gain | None = None,
     kd: Gain | None = None,

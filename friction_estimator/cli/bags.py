@@ -24,7 +24,7 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.views.live_view import VIEWS, EstimateView, LiveView, make_display
@@ -95,7 +95,7 @@ def run_replay(arguments: argparse.Namespace) -> None:
         raise ConfigError("--mob-net and --smooth contradict each other: its external torque is not smoothed")
     estimator = mob_net_estimator(arguments, robot)
     with opened_view(arguments) as view, progress_bar("replaying") as progress:
-        summary = replay(
+        summary = replay_bag(
             arguments.bag,
             arguments.output,
             robot.config,
@@ -136,7 +136,7 @@ def run_view(arguments: argparse.Namespace) -> int:
 
 
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--view``, ``--view-port`` and ``--view-file``, see :func:`opened_view`."""
+    """Add ``--view``, ``--view-port`` and ``--view-file``, which :func:`opened_view` reads."""
     add_options(parser, _VIEW)
 
 

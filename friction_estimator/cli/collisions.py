@@ -29,7 +29,7 @@ from friction_estimator.collision.detector import (
     torque_source,
 )
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
@@ -102,7 +102,7 @@ def run_collisions(arguments: argparse.Namespace) -> None:
 
         estimator = mob_net_estimator(arguments, robot) or Estimator(robot.config, robot.urdf_xml)
         with progress_bar(f"reading {bag.name}") as progress:
-            summary = replay(
+            summary = replay_bag(
                 bag,
                 None,
                 robot.config,

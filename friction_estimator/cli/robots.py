@@ -32,7 +32,7 @@ from friction_estimator.errors import BagError, ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.excitation import ExcitationOptions
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import input_topics, replay
+from friction_estimator.io.bags.replay import input_topics, replay_bag
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.new_robot import guess_robot
@@ -96,7 +96,7 @@ def _check(robot: Robot, bag: BagReader) -> None:
         newest[:] = [estimate]
 
     with progress_bar(f"estimating the first {_CHECKED_TIME:g} s") as progress:
-        summary = replay(
+        summary = replay_bag(
             bag, None, robot.config, robot.urdf_xml, on_estimate=keep, namespace=bag.namespace, progress=progress
         )
     columns = ("joint", Column("friction", "N m"), Column("sigma", "N m"))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from friction_estimator.errors import LearningError, file_errors
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, IntArray
+from friction_estimator.types import AnyPath, BoolArray, FloatArray, FrictionEstimate, IntArray
 
 FREE, IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
@@ -195,7 +194,7 @@ def load_thresholds(path: Path) -> Thresholds:
         raise LearningError(reason) from None
 
 
-def torque_source(config: Config, model: str | os.PathLike[str] | None, fused: bool = False) -> str:
+def torque_source(config: Config, model: AnyPath | None, fused: bool = False) -> str:
     """What gives the external torque: the observer, this file of a model of MOB-Net, by its digest, or both (fused)."""
     if not model:
         return f"the observer {config.observer}"

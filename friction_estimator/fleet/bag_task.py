@@ -28,8 +28,8 @@ from friction_estimator.api.replay import robot_of_bag
 from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, choices
 from friction_estimator.fleet.storage import content_hash, is_finished, local_copy, row_file, write_bytes, write_rows
 from friction_estimator.identification.linear_problem import rms
-from friction_estimator.io.bags import replay as bags
 from friction_estimator.io.bags.reader import BagMessage, BagReader
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.documents import read_yaml
 from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws import make_law
@@ -329,7 +329,7 @@ def _replayed(
     tally, robot = _Tally(), owner.robot
     with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
         out = None if folder is None else Path(folder) / "estimates"
-        summary = bags.replay(
+        summary = replay_bag(
             reader,
             out,
             robot.config,
@@ -338,7 +338,6 @@ def _replayed(
             on_message=dict.fromkeys(thermometer.topics, thermometer.add),
             robot=robot.name,
             smooth=settings.smooth,
-            freeze=False,
         )
         if folder is not None and page is not None:
             made = Path(folder) / "report.html"

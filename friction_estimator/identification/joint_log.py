@@ -15,8 +15,9 @@ import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
+from friction_estimator.records import Brief
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import BoolArray, Brief, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices, lookup
 from friction_estimator.identification.curves import friction_curve, motor
 from friction_estimator.identification.inverse_dynamics import method as inverse_dynamics
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
@@ -112,9 +112,7 @@ def find_method(name: str) -> IdentificationMethod:
     ConfigError
         When there is none; the message names those that there are.
     """
-    if name not in METHODS:
-        raise ConfigError(f"unknown method {name!r}; the methods are {choices(METHODS)}")
-    return METHODS[name]
+    return lookup(METHODS, name, "method")
 
 
 def options_of(method: str, keywords: Mapping[str, Any]) -> Any:

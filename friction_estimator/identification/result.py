@@ -12,7 +12,8 @@ from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.types import BoolArray, Brief, FloatArray
+from friction_estimator.records import Brief
+from friction_estimator.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)

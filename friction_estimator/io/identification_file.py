@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from friction_estimator.io.parameters import (
 )
 from friction_estimator.laws import make_law
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.types import AnyPath
 
 _MAX_SAMPLES = 400
 """Samples of all joints together in a file: figures need no more, and the file stays small."""
@@ -45,11 +45,11 @@ _COLUMNS = {
 _SAMPLE_COLUMNS = ("velocity", "friction", "load", "fitted", "sigma", "used")
 
 
-def save_identification(path: str | os.PathLike[str], identification: Identification) -> None:
+def save_identification(path: AnyPath, identification: Identification) -> None:
     """Write an identification as a parameter file, atomically.
 
     :func:`~friction_estimator.io.parameters.load_parameters` and the live node read its friction as from any other
-    parameter file. :func:`load_identification` returns the identification: every number to the bit, except for the
+    parameter file. :func:`read_identification` returns the identification: every number to the bit, except for the
     samples and the errors of candidates, which have four digits. Of the samples, a file has some only.
 
     Raises
@@ -60,7 +60,7 @@ def save_identification(path: str | os.PathLike[str], identification: Identifica
     write_document(path, parameters_document(identification.friction, {IDENTIFICATION: _section(identification)}))
 
 
-def load_identification(path: str | os.PathLike[str]) -> Identification:
+def read_identification(path: AnyPath) -> Identification:
     """Read an identification from a parameter file.
 
     A file that the live node or `replay` has written gives :func:`identification_of_parameters`.

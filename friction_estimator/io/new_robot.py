@@ -14,8 +14,9 @@ from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import yaml_text
+from friction_estimator.messages.topics import IMU, JOINT_STATE, WRENCH
 from friction_estimator.robot.model import link_positions
-from friction_estimator.robot.urdf import end_of, parse_urdf
+from friction_estimator.robot.urdf import end_of, movable_joints, parse_urdf
 
 _FOOT_WORDS = ("sole", "foot", "toe", "ankle")
 """Words in the names of links that stand on the ground, those that most likely mean the sole first."""
@@ -27,10 +28,6 @@ _FOOT_HEIGHT_SHARE = 0.15
 """Part of the robot's height in which links without a telling name are feet."""
 _LEAST_SURFACE_JOINTS = 5
 """A leg with fewer joints cannot choose how its foot lies on the ground: a point contact."""
-_MOVING = ("revolute", "continuous", "prismatic")
-_JOINT_STATE, _IMU, _WRENCH = (f"{kind}/msg/{name}" for kind, name in (
-    ("sensor_msgs", "JointState"), ("sensor_msgs", "Imu"), ("geometry_msgs", "WrenchStamped")
-))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -103,9 +100,7 @@ class _Tree:
         self.above = {end_of(joint, "child"): name for name, joint in self.joints.items()}
         links = [str(link.get("name")) for link in root.findall("link")]
         self.root = next(link for link in links if link not in self.above)
-        self.moving = [
-            name for name, joint in self.joints.items() if joint.get("type") in _MOVING and joint.find("mimic") is None
-        ]
+        self.moving = movable_joints(root)
         self.chain = {link: [name for name in self._chain(link) if name in self.moving] for link in links}
         self.position = link_positions(urdf_xml, links)
 
@@ -186,7 +181,7 @@ def _words(name: str) -> set[str]:
 
 def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robot: NewRobot) -> None:
     """Choose frame and topic of the IMU: the one nearest to the root link that no leg moves."""
-    topics = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _IMU}
+    topics = {topic: message for topic, message in recorded.items() if message.__msgtype__ == IMU}
     frames = {message.header.frame_id: topic for topic, message in topics.items()}
     legs = {joint for frame in feet.values() for joint in tree.chain[frame]}
     candidates = [frame for frame in frames if frame in tree.chain] or [
@@ -208,7 +203,7 @@ def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robo
 
 def _joints(tree: _Tree, recorded: Mapping[str, Any], robot: NewRobot) -> None:
     """Choose joints and the topic of their states."""
-    states = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _JOINT_STATE}
+    states = {topic: message for topic, message in recorded.items() if message.__msgtype__ == JOINT_STATE}
     if states:
         topic = max(states, key=lambda one: len(set(states[one].name) & set(tree.moving)))
         names = set(states[topic].name)
@@ -224,7 +219,7 @@ def _joints(tree: _Tree, recorded: Mapping[str, Any], robot: NewRobot) -> None:
 
 def _foot(tree: _Tree, name: str, frame: str, recorded: Mapping[str, Any], robot: NewRobot) -> None:
     """Parameters of one foot."""
-    wrenches = {topic: message for topic, message in recorded.items() if message.__msgtype__ == _WRENCH}
+    wrenches = {topic: message for topic, message in recorded.items() if message.__msgtype__ == WRENCH}
     chain, prefix = tree.chain[frame], f"feet.{name}"
     by_frame = [
         topic
@@ -258,7 +253,7 @@ def _other_name(tree: _Tree, section: str, message: Any, robot: NewRobot) -> Non
 
 def _first_messages(bag: BagReader) -> dict[str, Any]:
     """First message of every topic of a sensor."""
-    wanted = {topic for topic, kind in bag.topics.items() if kind in (_JOINT_STATE, _IMU, _WRENCH)}
+    wanted = {topic for topic, kind in bag.topics.items() if kind in (JOINT_STATE, IMU, WRENCH)}
     found: dict[str, Any] = {}
     for message in bag.messages(wanted):
         if message.topic not in found:

@@ -29,7 +29,7 @@ from friction_estimator.laws.identified import (
     check_identified,
 )
 from friction_estimator.laws.linear import ADDED_TERMS
-from friction_estimator.types import FloatArray
+from friction_estimator.types import AnyPath, FloatArray
 
 FORMAT = "friction_estimator/identified_parameters"
 VERSION = 1
@@ -74,7 +74,7 @@ class ParameterFile:
         When the folder cannot be written, or another process has opened the file.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = Path(path).expanduser()
         self.saved_at: float | None = None
         self.error = ""
@@ -170,13 +170,13 @@ class ParameterFile:
             os.close(descriptor)  # its owner has removed this lock file after we opened it
 
 
-def save_parameters(path: str | os.PathLike[str], identified: IdentifiedParameters) -> None:
+def save_parameters(path: AnyPath, identified: IdentifiedParameters) -> None:
     """Write identified parameters once; see :class:`ParameterFile`."""
     with closing(ParameterFile(path)) as file:
         file.save(identified)
 
 
-def load_parameters(path: str | os.PathLike[str]) -> IdentifiedParameters:
+def load_parameters(path: AnyPath) -> IdentifiedParameters:
     """Read identified parameters from a file of :func:`save_parameters`.
 
     Raises
@@ -187,7 +187,7 @@ def load_parameters(path: str | os.PathLike[str]) -> IdentifiedParameters:
     return parse_parameters(read_document(path), path)
 
 
-def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> str:
+def write_document(path: AnyPath, document: Mapping[str, Any]) -> str:
     """Write the content of a parameter file atomically, every number to the bit, and return its text.
 
     Raises
@@ -208,7 +208,7 @@ def _writing(target: Path) -> AbstractContextManager[None]:
     return file_errors(f"write the parameters to {target}")
 
 
-def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_document(path: AnyPath) -> dict[str, Any]:
     """Content of a parameter file.
 
     Raises
@@ -226,7 +226,7 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     return document
 
 
-def parse_parameters(document: Mapping[str, Any], path: str | os.PathLike[str]) -> IdentifiedParameters:
+def parse_parameters(document: Mapping[str, Any], path: AnyPath) -> IdentifiedParameters:
     """Parameters in the content of a file, see :func:`load_parameters`; the path is for messages.
 
     Raises

@@ -17,8 +17,9 @@ from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, RobotModelError, choices, file_errors
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
+from friction_estimator.records import Brief
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
-from friction_estimator.types import Brief
+from friction_estimator.types import AnyPath
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)
@@ -77,7 +78,7 @@ def robot_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _robot_directory().glob("*.yaml")))
 
 
-def robot_file(name_or_path: str | os.PathLike[str]) -> Path:
+def robot_file(name_or_path: AnyPath) -> Path:
     """YAML file of a robot, by name or by path.
 
     Raises
@@ -191,7 +192,7 @@ class Robot(Brief):
     urdf_path: Path | None
 
 
-def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:
+def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:
     """Read a robot.
 
     Parameters
@@ -232,7 +233,7 @@ def load_robot(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any
     return Robot(path.stem, config, read_urdf(urdf_path), urdf_path)
 
 
-def as_robot(robot: str | os.PathLike[str] | Robot) -> Robot:
+def as_robot(robot: AnyPath | Robot) -> Robot:
     """A robot with a URDF, of which name or path is given, or which is loaded already.
 
     Raises
@@ -305,7 +306,7 @@ def _flatten(values: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]
             yield f"{prefix}{key}", value
 
 
-def load_coupling(name_or_path: str | os.PathLike[str]) -> Coupling:
+def load_coupling(name_or_path: AnyPath) -> Coupling:
     """Motors that move several joints together: ``robot.coupling`` of a robot, or of a YAML that has nothing else.
 
     Raises

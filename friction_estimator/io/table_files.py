@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
 import re
 import zipfile
 from collections import Counter
@@ -22,7 +21,7 @@ import numpy as np
 from friction_estimator.errors import InputError, choices, file_errors, located
 from friction_estimator.identification.joint_log import JointLog, JointTrajectory
 from friction_estimator.io.documents import read_bytes, write_atomically
-from friction_estimator.types import FloatArray
+from friction_estimator.types import AnyPath, FloatArray
 
 ONLY_JOINT = "joint"
 """Name of the joint of a file with bare columns, when the caller gives none."""
@@ -59,7 +58,7 @@ _Kinds = dict[str, dict[str, FloatArray]]
 
 
 def joint_log_from_table(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     joint_names: Sequence[str] | None = None,
     motor_places: Mapping[str, str] = _NO_MOTORS,
 ) -> JointLog:
@@ -226,7 +225,7 @@ class Columns:
     digest: str
 
 
-def read_columns(path: str | os.PathLike[str]) -> Columns:
+def read_columns(path: AnyPath) -> Columns:
     """Read a .csv (comma, semicolon or tab; decimal comma where it is not the separator) or an .npz.
 
     Raises
@@ -337,7 +336,7 @@ def _cell(name: str, number: int, cell: str, delimiter: str) -> float:
         raise InputError(f"line {number}, column {name!r}: {text!r} is not a number") from None
 
 
-def write_trajectory_csv(path: str | os.PathLike[str], trajectory: JointTrajectory) -> None:
+def write_trajectory_csv(path: AnyPath, trajectory: JointTrajectory) -> None:
     """Write ``time``, ``position/<joint>``, ``velocity/<joint>``, ``acceleration/<joint>``, in SI units.
 
     Parameters

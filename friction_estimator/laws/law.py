@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.errors import ConfigError, lookup
 from friction_estimator.types import FloatArray
 
 _RELATIVE_STEP, _SMALL_VALUE = 1e-5, 1e-2
@@ -137,9 +137,7 @@ def make_law(name: str) -> FrictionLaw:
     ConfigError
         When no law has that name; the message lists the names.
     """
-    if name not in _LAWS:
-        raise ConfigError(f"unknown friction law {name!r}; the laws are {choices(_LAWS)}")
-    return _LAWS[name]
+    return lookup(_LAWS, name, "friction law")
 
 
 def required_load(law_name: str, load: FloatArray | None) -> FloatArray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from friction_estimator.errors import LearningError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers.momentum import initial_residual
 from friction_estimator.estimation.pipeline import has_effort
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.external_torque import Fusion
@@ -33,7 +32,7 @@ from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.metrics import mean, root_mean_square
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import FloatArray, FrictionEstimate, GroundTruth, IntArray, Progress, SensorFrame
+from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate, GroundTruth, IntArray, Progress, SensorFrame
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
@@ -224,7 +223,7 @@ class SignalReader(Estimator):
 
 
 def read_bag(
-    bag: str | os.PathLike[str],
+    bag: AnyPath,
     robot: Robot,
     namespace: str = "",
     progress: Progress | None = None,
@@ -240,7 +239,9 @@ def read_bag(
         When the bag lacks a sensor: targets need motor torques, the IMU and the wrenches of all feet.
     """
     reader = SignalReader(robot.config, robot.urdf_xml, with_observer)
-    summary = replay(bag, None, robot.config, robot.urdf_xml, estimator=reader, namespace=namespace, progress=progress)
+    summary = replay_bag(
+        bag, None, robot.config, robot.urdf_xml, estimator=reader, namespace=namespace, progress=progress
+    )
     try:
         return reader.recording(), summary.warnings
     except LearningError as error:

@@ -24,6 +24,8 @@ _RADIUS = 0.08  # of the arcs [m]
 _FULL_TURN = 1.5 * np.pi
 _MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+_FULL_SCALE = 5.0
+"""Friction torque of the longest arc [N m]."""
 _LONGEST_TEXT = 11
 """Characters; all texts of 8 to 11 take the same space in a serialized message."""
 
@@ -79,17 +81,15 @@ def _axis(joint: ElementTree.Element) -> JointAxis:
 class FrictionMarkers:
     """Serializes the MarkerArray of one robot.
 
-    The arc of a joint is 270 degrees long at ``full_scale`` and turns in the direction of the friction. It is blue
+    The arc of a joint is 270 degrees long at :data:`_FULL_SCALE` and turns in the direction of the friction. It is blue
     where the friction is measured, and orange where it comes from the law.
 
     Parameters
     ----------
     axes : (n) of the joints
-    full_scale : friction torque of the longest arc [N m]
     """
 
-    def __init__(self, axes: Sequence[JointAxis], full_scale: float = 5.0) -> None:
-        self._full_scale = full_scale
+    def __init__(self, axes: Sequence[JointAxis]) -> None:
         across = [_perpendicular(axis.axis) for axis in axes]
         self._cosine = _RADIUS * np.reshape(across, (-1, 1, 3))
         self._sine = _RADIUS * np.reshape(
@@ -105,7 +105,7 @@ class FrictionMarkers:
 
     def build(self, estimate: FrictionEstimate) -> bytes:
         """Bytes of a visualization_msgs/MarkerArray: an arc and a text for every joint."""
-        part = np.clip(estimate.friction / self._full_scale, -1.0, 1.0)
+        part = np.clip(estimate.friction / _FULL_SCALE, -1.0, 1.0)
         angles = np.linspace(0.0, part * _FULL_TURN, _POINTS, axis=1)[:, :, None]
         points = np.cos(angles) * self._cosine + np.sin(angles) * self._sine
         signals = self._offsets, estimate.measured.tolist(), estimate.friction.tolist()

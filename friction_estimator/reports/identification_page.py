@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
@@ -45,10 +44,10 @@ from friction_estimator.reports.page import (
     write_page,
 )
 from friction_estimator.tables import html_table, number
-from friction_estimator.types import FloatArray
+from friction_estimator.types import AnyPath, FloatArray
 
 
-def write_identification_report(path: str | os.PathLike[str], identification: Identification, title: str) -> None:
+def write_identification_report(path: AnyPath, identification: Identification, title: str) -> None:
     """Write the page of an identification.
 
     Parameters

@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -23,7 +22,7 @@ from plotly.utils import PlotlyJSONEncoder
 
 from friction_estimator.errors import FrictionEstimatorError, file_errors
 from friction_estimator.io.documents import write_atomically
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import AnyPath, FloatArray, IntArray
 
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 INK, FAINT, GRID = "#1f2933", "#6b7785", "#e6eaef"
@@ -283,7 +282,7 @@ class Page:
         )
 
 
-def write_page(path: str | os.PathLike[str], text: str) -> None:
+def write_page(path: AnyPath, text: str) -> None:
     """Write a page whole or not at all.
 
     Raises

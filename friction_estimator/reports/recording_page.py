@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -38,7 +37,7 @@ from friction_estimator.reports.recording_tables import (
     speed_range,
 )
 from friction_estimator.tables import UNKNOWN, html_table, number
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import AnyPath, BoolArray, FloatArray, IntArray
 
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
@@ -255,7 +254,7 @@ def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, 
     return x[keep], np.where(where, y, np.nan)[keep]
 
 
-def write_report(path: str | os.PathLike[str], recording: Recording, title: str, after: float = 0.0) -> None:
+def write_report(path: AnyPath, recording: Recording, title: str, after: float = 0.0) -> None:
     """Write the page of a recording.
 
     Parameters

@@ -26,7 +26,9 @@ _MAX_DEPTH = 50
 _LARGEST = 1e9
 """Largest number in a mass, inertia or origin: products of larger ones overflow."""
 
-_MOVING = ("revolute", "continuous", "prismatic", "floating", "planar")
+_MOVABLE = ("revolute", "continuous", "prismatic")
+"""Types of joints with one degree of freedom."""
+_MOVING = (*_MOVABLE, "floating", "planar")
 _TYPES = (*_MOVING, "fixed")
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _NEEDED = {"mass": ("value",), "inertia": _INERTIA, "limit": ("effort", "velocity"), "mimic": ("joint",)}
@@ -167,6 +169,15 @@ def _check_mimics(joints: Sequence[Element]) -> None:
             raise RobotModelError(f"joint {joint!r} mimics itself, or joints that mimic it: name a joint with a motor")
 
 
+def movable_joints(root: Element) -> tuple[str, ...]:
+    """Joints with one degree of freedom, in the order of the file; those that mimic others are not among them."""
+    return tuple(
+        joint.get("name", "")
+        for joint in root.findall("joint")
+        if joint.get("type") in _MOVABLE and joint.find("mimic") is None
+    )
+
+
 def mimics(urdf_xml: str) -> set[str]:
     """Joints of a checked URDF that follow another joint and have no motor of their own."""
     joints = ElementTree.fromstring(urdf_xml).findall("joint")
@@ -199,7 +210,7 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
         lower, upper = (float(limit.get(name, "0")) for name in ("lower", "upper"))
         if lower > upper:
             raise RobotModelError(f"{owner} has the limits lower = {lower:g} and upper = {upper:g}: exchange them")
-    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(_vector(axis, "xyz")) < 1e-6:
+    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(_vector(axis)) < 1e-6:
         raise RobotModelError(f"{owner} moves about or along the axis {axis.get('xyz')!r}, which has no direction")
 
 
@@ -303,8 +314,9 @@ def mass_and_inertia(inertial: Element) -> tuple[float, FloatArray]:
     return float(mass.get("value", "0")), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _vector(element: Element | None, name: str) -> FloatArray:
-    text = "" if element is None else element.get(name, "")
+def _vector(element: Element | None) -> FloatArray:
+    """The three numbers ``xyz`` of an element; zeros where it has none."""
+    text = "" if element is None else element.get("xyz", "")
     return np.array(text.split() or (0.0, 0.0, 0.0), dtype=float)
 
 
@@ -331,7 +343,7 @@ def _warnings_of(inertial: Element) -> Iterator[str]:
     kilograms, inertia = mass_and_inertia(inertial)
     if kilograms > _HEAVY:
         yield f"links of more than {_HEAVY:g} kg"
-    if np.linalg.norm(_vector(inertial.find("origin"), "xyz")) > _FAR:
+    if np.linalg.norm(_vector(inertial.find("origin"))) > _FAR:
         yield f"links with a centre of mass more than {_FAR:g} m from their frame (millimetres?)"
     least, middle, largest = np.linalg.eigvalsh(inertia)
     allowed = max(_IMPOSSIBLE * largest, _NEGLIGIBLE)

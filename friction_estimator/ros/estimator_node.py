@@ -404,11 +404,11 @@ class EstimatorNode(ManagedNode):
         def reset(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
             estimator.reset()
             self._outputs.reset()
-            return _answer(response, True, "filters restarted; identified parameters kept")
+            return _answer(response, "filters restarted; identified parameters kept")
 
         def freeze_laws(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
             estimator.frozen = request.data
-            return _answer(response, True, "identification is frozen" if request.data else "identification continues")
+            return _answer(response, "identification is frozen" if request.data else "identification continues")
 
         services = [self.create_service(Trigger, "~/reset", reset)]
         if estimator.config.has_friction:
@@ -436,8 +436,6 @@ class EstimatorNode(ManagedNode):
         return service
 
 
-def _answer(
-    response: Trigger.Response | SetBool.Response, success: bool, message: str
-) -> Trigger.Response | SetBool.Response:
-    response.success, response.message = success, message
+def _answer(response: Trigger.Response | SetBool.Response, message: str) -> Trigger.Response | SetBool.Response:
+    response.success, response.message = True, message
     return response

@@ -30,7 +30,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import stamp_of
 from friction_estimator.ros.middleware import SENSOR_INPUT
 from friction_estimator.ros.processes import LoadMeter, ProcessError, Processes
-from friction_estimator.ros.recorder_node import PERIOD, HeaderClock, Recorder
+from friction_estimator.ros.recorder_node import TAKE_PERIOD, HeaderClock, Recorder
 from friction_estimator.ros.spin import Running
 from friction_estimator.types import FloatArray
 from friction_estimator.views.live_view import LiveView, Skeleton
@@ -288,7 +288,7 @@ class ViewNode(Node):
             if time.monotonic() >= next_frame:
                 next_frame = time.monotonic() + PERIOD_OF_FRAMES
                 self._view.show(self._topics.state({}))
-            executor.spin_once(timeout_sec=PERIOD)
+            executor.spin_once(timeout_sec=TAKE_PERIOD)
         self._recorder.close()
 
 
@@ -413,7 +413,7 @@ class LiveRun(Node):
                 self._measure_load()
             if any(now >= next_view for next_view in self._next_views):
                 self._show(now)
-            time.sleep(PERIOD)
+            time.sleep(TAKE_PERIOD)
 
     def _measure_load(self) -> None:
         """Read the CPU times while joint states arrive, so that start and end of the run are not counted."""

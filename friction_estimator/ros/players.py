@@ -280,7 +280,9 @@ class SimulationNode(Player):
         except SimulationError as error:
             self.get_logger().warning(f"{topics.FOOTSTEPS.name}: these footsteps are left out: {error}")
         else:
-            self.get_logger().info(f"walks to {len(poses)} footsteps and stands there, after a collision")
+            self.get_logger().info(
+                f"after a collision, the simulated robot walks to {len(poses)} footsteps and stands there"
+            )
 
     def report(self, pace: Pace) -> None:
         """Publish how far the simulation is behind real time."""

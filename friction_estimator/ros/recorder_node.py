@@ -23,7 +23,7 @@ from friction_estimator.ros.middleware import RECORDER, SENSOR_INPUT, Subscripti
 from friction_estimator.ros.parameters import find_robot_description, read_parameters
 from friction_estimator.ros.spin import Running
 
-PERIOD = 0.01
+TAKE_PERIOD = 0.01
 """Pause between two calls of :meth:`Recorder.take` [s]."""
 
 
@@ -155,7 +155,7 @@ class RecorderNode(Node):
             recorder.record((topics.NODE_STATUS, topics.COLLISION))
             self.get_logger().info(f"recording to {writer.path}")
             while running():
-                executor.spin_once(timeout_sec=PERIOD)
+                executor.spin_once(timeout_sec=TAKE_PERIOD)
                 recorder.take()
             recorder.close()
         self.get_logger().info(f"{writer.message_count} messages in {writer.path}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.errors import SimulationError, choices
+from friction_estimator.errors import SimulationError, choices, lookup
 from friction_estimator.simulation.biped import KNEE
 from friction_estimator.simulation.footsteps import LEFT, Gait, Ground, plan_footsteps
 from friction_estimator.simulation.friction import TABLE_I, FrictionSetting, ParametrisedLaw
@@ -201,7 +201,5 @@ def make_scenario(name: str, duration: float = 20.0) -> Scenario:
     SimulationError
         When there is no such scenario (the message lists the names) or the duration is not positive.
     """
-    if name not in _SCENARIOS:
-        raise SimulationError(f"unknown scenario {name!r}; the scenarios are {choices(_SCENARIOS)}")
-    fields = _SCENARIOS[name]
+    fields = lookup(_SCENARIOS, name, "scenario", SimulationError)
     return Scenario(name, duration, **(fields(duration) if callable(fields) else fields))

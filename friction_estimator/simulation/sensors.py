@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from friction_estimator.config import SensorNoise
-from friction_estimator.errors import SimulationError, choices
+from friction_estimator.errors import SimulationError, lookup
 from friction_estimator.types import FloatArray, ImuSample, IntArray, JointSample, WrenchSample
 
 _NOISE_BLOCK = 256  # samples whose noise is drawn at once
@@ -161,9 +161,7 @@ def make_noise(name: str) -> NoiseLevel:
     SimulationError
         When there is no such level; the message lists the names.
     """
-    if name not in _LEVELS:
-        raise SimulationError(f"unknown noise level {name!r}; the levels are {choices(_LEVELS)}")
-    return _LEVELS[name]
+    return lookup(_LEVELS, name, "noise level", SimulationError)
 
 
 class SensorModel:

@@ -10,7 +10,7 @@ import pytest
 
 import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.io.identification_file import load_identification
+from friction_estimator.io.identification_file import read_identification
 from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 
 pytest.importorskip("rosbags", reason="rosbags is not installed")
@@ -56,7 +56,7 @@ def test_the_parameters_that_were_put_in_come_out_within_their_error_bars(result
 
 def test_the_speeds_that_identified_the_friction_are_kept_and_shown(result, tmp_path: Path) -> None:
     result.save(tmp_path / "params.yaml")
-    slow, fast = load_identification(tmp_path / "params.yaml").friction.velocity_range.T
+    slow, fast = read_identification(tmp_path / "params.yaml").friction.velocity_range.T
     assert (slow < 0.5).all() and (fast > 1.0).all() and (fast < 4.0).all()
     result.report(tmp_path / "page.html")
     assert "Friction over the speeds of the identification" in (tmp_path / "page.html").read_text()
@@ -80,7 +80,7 @@ def test_a_change_of_friction_is_named_with_what_to_check(result, urdf: Path, tm
 
 def test_a_saved_result_validates_as_the_result_itself(result, urdf: Path, tmp_path: Path) -> None:
     result.save(tmp_path / "params.yaml")
-    assert load_identification(tmp_path / "params.yaml").inertia == result.inertia
+    assert read_identification(tmp_path / "params.yaml").inertia == result.inertia
     saved = fe.validate(tmp_path / "params.yaml", recording("second", 2), urdf)
     direct = fe.validate(result, recording("second", 2), urdf)
     assert saved.scores[0].model_error == pytest.approx(direct.scores[0].model_error, rel=1e-6)

@@ -16,7 +16,7 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.io.identification_file import load_identification
+from friction_estimator.io.identification_file import read_identification
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_robot
 from friction_estimator.io.table_files import read_columns
@@ -83,7 +83,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
     assert main(["identify", str(log), "-o", str(params), "--robot", str(urdf)]) == 0
     out, err = capsys.readouterr()
     assert warnings(err) == ""
-    saved = load_identification(params)
+    saved = read_identification(params)
     values, sigma = saved.friction.values, np.sqrt(np.diagonal(saved.friction.covariance, axis1=1, axis2=2))
     truth = np.column_stack([COULOMB, VISCOUS])
     assert (np.abs(values[:, :2] - truth) < 4.0 * sigma[:, :2] + 0.01 * truth).all()
@@ -139,7 +139,7 @@ def test_options_reach_the_method(log: Path, urdf: Path, tmp_path: Path, capsys:
     ]
     assert main(["identify", str(log), "-o", str(params), "--robot", str(urdf), *options]) == 0
     out = capsys.readouterr().out
-    saved = load_identification(params)
+    saved = read_identification(params)
     assert saved.friction.law_names == ("coulomb_viscous", "three_slope")
     assert "cut-off 20 Hz" in out
     assert "shoulder/coulomb_cos_2" in out and "mx" not in out.split("parameters")[1]
@@ -162,7 +162,7 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
     for name, options in (("known", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("unknown", [])):
         params = tmp_path / f"{name}.yaml"
         assert main(["identify", "--overwrite", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
-        errors[name] = max(score.model_error for score in load_identification(params).scores)
+        errors[name] = max(score.model_error for score in read_identification(params).scores)
     assert errors["known"] < 1.5 * NOISE < 0.2 * errors["unknown"]
 
 
@@ -249,7 +249,7 @@ def test_torques_behind_the_transmission_give_the_friction_of_motors(
     assert main(["identify", *files, "-o", str(params), "--law", "coulomb_viscous"]) == 0
     assert "method motor" in capsys.readouterr().out
     np.testing.assert_allclose(load_parameters(params).values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
-    drives = load_identification(params).drives
+    drives = read_identification(params).drives
     assert tuple(drives) == JOINTS and {drive.unit for drive in drives.values()} == {"N m/pwm"}
     np.testing.assert_allclose([drive.gain for drive in drives.values()], 2.0, rtol=0.05)
 
@@ -295,7 +295,7 @@ def test_pwm_is_found_under_the_names_of_the_motors(
     saved = load_parameters(tmp_path / "motors.yaml")
     assert saved.joint_names == ("m0", "m1")
     np.testing.assert_allclose(saved.values[:, :2], np.column_stack([COULOMB, VISCOUS]), rtol=0.03)
-    found = load_identification(tmp_path / "motors.yaml")
+    found = read_identification(tmp_path / "motors.yaml")
     assert not any("inertia" in name for name in found.parameters.names)
     np.testing.assert_allclose([found.drives[motor].gain for motor in ("m0", "m1")], GAIN, rtol=0.05)
 
@@ -321,7 +321,7 @@ def test_a_log_that_is_stated_to_be_free_is_free_whatever_its_pwm_has(
     assert main([*command, "--free", str(free)]) == 0
     assert "free counts as free, as given" in capsys.readouterr().out
     np.testing.assert_allclose(load_parameters(tmp_path / "motors.yaml").values[:, 0], COULOMB, rtol=0.05)
-    found = load_identification(tmp_path / "motors.yaml")
+    found = read_identification(tmp_path / "motors.yaml")
     np.testing.assert_allclose([found.drives[motor].gain for motor in ("m0", "m1")], GAIN, rtol=0.05)
 
 

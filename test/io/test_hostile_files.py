@@ -16,7 +16,7 @@ from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorEr
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.arrays import joint_log_from_bag
 from friction_estimator.io.documents import parse_value, read_yaml, yaml_text
-from friction_estimator.io.identification_file import load_identification, save_identification
+from friction_estimator.io.identification_file import read_identification, save_identification
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.io.robot import load_coupling, load_robot, read_urdf, share_directory
 from friction_estimator.io.table_files import joint_log_from_table
@@ -213,7 +213,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "robot": ("yaml", load_robot),
     "coupling": ("yaml", load_coupling),
-    "identification": ("yaml", load_identification),
+    "identification": ("yaml", read_identification),
     "parameters": ("yaml", load_parameters),
     "table": ("csv", joint_log_from_table),
     "archive": ("npz", joint_log_from_table),

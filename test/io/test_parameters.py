@@ -20,7 +20,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export.exporter import operating_range
 from friction_estimator.io.identification_file import (
-    load_identification,
+    read_identification,
     save_identification,
 )
 from friction_estimator.io.parameters import (
@@ -351,7 +351,7 @@ def assert_same_identification(a: Identification, b: Identification) -> None:
 def test_a_whole_identification_comes_back_bit_by_bit_and_its_samples_with_four_digits(tmp_path: Path) -> None:
     identification = make_identification()
     save_identification(tmp_path / "friction.yaml", identification)
-    assert_same_identification(load_identification(tmp_path / "friction.yaml"), identification)
+    assert_same_identification(read_identification(tmp_path / "friction.yaml"), identification)
 
 
 def test_odd_names_unknown_numbers_and_missing_references_survive(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_odd_names_unknown_numbers_and_missing_references_survive(tmp_path: Path
         provenance=replace(identification.provenance, command="", data=(("x: y", ""),)),
     )
     save_identification(tmp_path / "friction.yaml", odd)
-    loaded = load_identification(tmp_path / "friction.yaml")
+    loaded = read_identification(tmp_path / "friction.yaml")
     assert_same_identification(loaded, odd)
     assert loaded.friction.joint_names == ("yes", "1.0", "null", "a: b # c")
 
@@ -375,7 +375,7 @@ def test_the_live_node_reads_an_identification_as_any_parameter_file(tmp_path: P
     save_identification(tmp_path / "friction.yaml", identification)
     assert_same(load_parameters(tmp_path / "friction.yaml"), identification.friction)
     save_parameters(tmp_path / "plain.yaml", identification.friction)
-    plain = load_identification(tmp_path / "plain.yaml")
+    plain = read_identification(tmp_path / "plain.yaml")
     assert_same(plain.friction, identification.friction)
     assert (plain.scores, plain.samples, plain.provenance.data) == ((), (), ())
     count = len(plain.parameters.names)
@@ -418,7 +418,7 @@ def test_a_damaged_identification_is_one_clear_error(tmp_path: Path, old: str, n
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigError, match=message):
-        load_identification(path)
+        read_identification(path)
     assert load_parameters(path).joint_names == ("hip", "knee", "ankle")
 
 
@@ -438,7 +438,7 @@ def test_a_live_run_leaves_the_identification_that_it_started_from(tmp_path: Pat
     save_identification(path, identification)
     before = path.read_bytes()
     save_parameters(path, identification.friction)
-    assert load_identification(path).provenance.data == ()
+    assert read_identification(path).provenance.data == ()
     assert (tmp_path / "friction.identified.yaml").read_bytes() == before
     save_parameters(path, identification.friction)  # nothing is kept twice
     assert (tmp_path / "friction.identified.yaml").read_bytes() == before

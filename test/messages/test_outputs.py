@@ -163,8 +163,8 @@ def test_truth_names_the_phase_as_the_estimator_does(config: Config, decoded: De
 def test_markers_turn_the_way_the_friction_does(types: Types, robot: Robot, make_estimate: MakeEstimate) -> None:
     names = ("l_knee", "r_knee")
     axes = joint_axes(robot.urdf_xml, names)
-    estimate = make_estimate(0, friction=np.array([1.0, -2.0]), measured=np.array([True, False]))
-    raw = FrictionMarkers(axes, full_scale=4.0).build(estimate)
+    estimate = make_estimate(0, friction=np.array([1.25, -2.5]), measured=np.array([True, False]))
+    raw = FrictionMarkers(axes).build(estimate)
     markers = types.deserialize(raw, topics.MARKERS).markers
     assert [marker.header.frame_id for marker in markers[::2]] == [axis.frame for axis in axes]
     swept = []
@@ -173,7 +173,7 @@ def test_markers_turn_the_way_the_friction_does(types: Types, robot: Robot, make
         steps = np.cross(points[:-1], points[1:]) @ axis.axis / np.sum(points[0] ** 2)
         swept.append(np.arcsin(steps).sum())
     assert swept == pytest.approx([0.25 * 1.5 * np.pi, -0.5 * 1.5 * np.pi])
-    assert [marker.text for marker in markers[1::2]] == ["+1.00 N m", "-2.00 N m"]
+    assert [marker.text for marker in markers[1::2]] == ["+1.25 N m", "-2.50 N m"]
 
 
 def test_markers_need_joints_of_the_urdf(robot: Robot) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.identification.result import Identification
 from friction_estimator.io.export import joint_frictions
-from friction_estimator.io.identification_file import load_identification, save_identification
+from friction_estimator.io.identification_file import read_identification, save_identification
 from friction_estimator.reports.identification_page import (
     friction_over_load,
     friction_over_velocity,
@@ -172,7 +172,7 @@ def test_odd_samples_have_a_page_and_a_file_too(identification: Identification, 
     changed = replace(identification, samples=(replace(samples, **odd), *identification.samples[1:]))
     assert "Friction over velocity" in render_identification(changed, change)
     save_identification(tmp_path / "odd.yaml", changed)
-    joints = joint_frictions(load_identification(tmp_path / "odd.yaml"))
+    joints = joint_frictions(read_identification(tmp_path / "odd.yaml"))
     assert all(np.isfinite([joint.simple.coulomb, joint.simple.viscous]).all() for joint in joints)
 
 

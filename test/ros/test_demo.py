@@ -13,7 +13,7 @@ import pytest
 from benchmarks.faults.live import TIME_OUT, NodeProcess
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
 from friction_estimator.messages.recording import Recording
@@ -86,7 +86,7 @@ def test_replay_of_the_recorded_run_gives_the_live_numbers(demo, live, robot, wo
     from friction_estimator.io.robot import load_robot
 
     momentum = load_robot("suralp", {"observer": "momentum"})
-    replay(demo[0] / "run", workplace / "replayed", momentum.config, momentum.urdf_xml)
+    replay_bag(demo[0] / "run", workplace / "replayed", momentum.config, momentum.urdf_xml)
     again = read_recording(workplace / "replayed")
     for name in ("friction", "sigma", "position", "velocity", "measured"):
         np.testing.assert_allclose(getattr(again, name), getattr(live, name), atol=1e-9, rtol=0.0, err_msg=name)

@@ -46,7 +46,7 @@ class CurveOptions:
 
     Attributes
     ----------
-    robust : outliers count less; False: the plain squares of eq. 6.4
+    robust : outliers count less; False: the plain squares of Egle 2021, eq. 6.4
     starts : how many shapes are tried
     stribeck_velocity, zero_slope : see :class:`CurveShape`
     """

@@ -31,18 +31,22 @@ _GRID_WEIGHT = 0.01
 def with_motor_torque_as_load(
     law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, velocity: FloatArray, load: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Parameters (p,) and covariance (p, p) of the law that takes the motor torque for the torque behind friction.
+    """Convert a law of the torque behind friction into a law of the motor torque, which the live node measures.
 
-    alpha of Hamon et al. 2010, eq. 17, becomes ``alpha / (1 + alpha)`` where the joint drives, ``alpha / (1 - alpha)``
-    where it is driven, and all else of these quadrants is divided by the same numbers; by least squares, so that it
-    holds for any law, at the samples and, where these do not decide, at loads of both signs. The motor torque is that
-    of the law itself: friction is a part of it, and where it is most of it, what another law leaves over would be
-    explained by ``friction = motor torque``.
+    Hamon et al. 2010, eq. 17: ``alpha`` becomes ``alpha / (1 + alpha)`` where the joint drives, ``alpha / (1 - alpha)``
+    where it is driven; the other terms are divided alike. The fit is by least squares, so any law can be converted.
+    It uses the samples and, with a small weight, loads of both signs, which decide what the samples leave open. The
+    motor torque is the load plus the friction of the law itself: with the measured one, where friction is most of it,
+    the errors of the law would be explained by ``friction = motor torque``.
 
     Parameters
     ----------
-    values, covariance : (p,), (p, p) of the law with the load behind friction
+    law, values, covariance : law of the torque behind friction, its parameters (p,) and their covariance (p, p)
     velocity, load : (N,) at which friction was seen [rad/s], torque behind friction [N m]
+
+    Returns
+    -------
+    Parameters (p,) and covariance (p, p) of the same law of the motor torque.
     """
     if not law.depends_on_load:
         return values, covariance

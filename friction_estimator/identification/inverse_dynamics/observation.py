@@ -30,7 +30,10 @@ candidates are compared, whose errors are much larger than what is lost."""
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One motion, ready to become rows.
+    """Torque and regressor columns of one recorded motion, thinned to the working rate.
+
+    :func:`stack` makes the equations of the least-squares problem from them. A motion has n joints and N samples at the
+    working rate, of which K are left behind the parallel filter; the bodies have b parameters.
 
     Where friction is that of motors that move joints together, rows are those of the motors, and so is everything here:
     ``T^T (tau - D chi) = f(T^-1 dq)``, motor by motor. "Joint" then means the motor at its place.
@@ -39,7 +42,7 @@ class Observation:
     ----------
     motion : thinned out to the working rate
     filter : the same for both sides of the equation
-    rigid, smooth : (N, n, b) columns of the rigid body at the working rate, and (K, n, b) behind the parallel filter
+    rigid, smooth : (N, n, b) torque per unit of each body parameter, and (K, n, b) the same behind the parallel filter
     known : (N, n) torque of known bodies, less that of known external forces [N m]
     load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
     torque : (K, n) measured torque behind the parallel filter [N m]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -28,11 +27,11 @@ from friction_estimator.messages.recording import (
 )
 from friction_estimator.messages.sensors import InputReader, Run, read_joint_states
 from friction_estimator.messages.topics import FRICTION, Topic
-from friction_estimator.types import FloatArray, IntArray, Progress
+from friction_estimator.types import AnyPath, FloatArray, IntArray, Progress
 
 
 def read_recording(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     namespace: str = "",
     description: RunDescription | None = None,
     progress: Progress | None = None,
@@ -143,7 +142,7 @@ _FIELDS = ("position", "velocity", "effort")
 
 
 def joint_log_from_bag(
-    bag: str | os.PathLike[str] | BagReader,
+    bag: AnyPath | BagReader,
     topic: str = JOINT_STATES,
     joint_names: Sequence[str] | None = None,
     *,

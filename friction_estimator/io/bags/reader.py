@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from rosbags.typesys.store import Typestore
 
 from friction_estimator.errors import BagError, ConfigError, choices
 from friction_estimator.io.documents import read_yaml
+from friction_estimator.types import AnyPath
 
 
 class BagMessage(NamedTuple):
@@ -62,7 +62,7 @@ class BagReader:
         When there is no bag, it is empty or nothing of it can be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], namespace: str = "", duration: float = math.inf) -> None:
+    def __init__(self, path: AnyPath, namespace: str = "", duration: float = math.inf) -> None:
         self.path = Path(path).expanduser()
         self.namespace = namespace
         self._storages = _open_storages(self.path)

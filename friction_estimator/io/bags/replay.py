@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -25,7 +24,7 @@ from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import InputReader, Sample
-from friction_estimator.types import FrictionEstimate, JointSample, Progress
+from friction_estimator.types import AnyPath, FrictionEstimate, JointSample, Progress
 
 _BLOCK = 250
 """Messages that are read, decoded, estimated from and written together: each of these has warm caches then."""
@@ -105,9 +104,9 @@ def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tup
     return found, tuple(f"the bag lacks the topic {text}: {outcome[name]}" for name, text in missing.items())
 
 
-def replay(
-    bag_in: str | os.PathLike[str] | BagReader,
-    bag_out: str | os.PathLike[str] | None,
+def replay_bag(
+    bag_in: AnyPath | BagReader,
+    bag_out: AnyPath | None,
     config: Config,
     urdf_xml: str,
     *,
@@ -121,7 +120,6 @@ def replay(
     robot: str = "",
     smooth: float | None = None,
     estimator: Estimator | None = None,
-    freeze: bool = True,
     progress: Progress | None = None,
 ) -> ReplaySummary:
     """Run the estimator over a bag; write a bag with all output topics, or hand every estimate to a function, or both.
@@ -144,7 +142,6 @@ def replay(
     smooth : fixed-lag smoothing: each estimate also uses at least this many seconds of later data; ``inf``: all of it;
         None: as live
     estimator : of this robot, used in place of a new one
-    freeze : keep the garbage collector from what exists during the replay; False: the caller has done that
     progress : called now and then
 
     Raises
@@ -166,7 +163,7 @@ def replay(
     output: AbstractContextManager[BagWriter | None] = nullcontext()
     if bag_out is not None:
         output = BagWriter(bag_out, storage, description.to_custom_data(), overwrite)
-    with output as writer, _collector_spares_what_exists() if freeze else nullcontext():
+    with output as writer, _collector_spares_what_exists():
         run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs, on_estimate, on_message or {})
         run.run(progress)
         if not run.estimates:
@@ -187,12 +184,18 @@ def replay(
 
 @contextmanager
 def _collector_spares_what_exists() -> Iterator[None]:
-    """Keep the garbage collector from walking all loaded libraries again and again: three percent of a replay."""
-    gc.freeze()
+    """Keep the garbage collector from walking all loaded libraries again and again: three percent of a replay.
+
+    What the caller has frozen stays frozen: a worker of a fleet keeps its libraries so for all bags.
+    """
+    mine = gc.get_freeze_count() == 0
+    if mine:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if mine:
+            gc.unfreeze()
 
 
 class _Replay:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointTrajectory
 from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.messages.cdr import NANOSECONDS, CdrWriter
+from friction_estimator.types import AnyPath
 
 _PLUGINS = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 STORAGES = tuple(_PLUGINS)
@@ -46,7 +46,7 @@ class BagWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         storage: str = "mcap",
         custom_data: Mapping[str, str] | None = None,
         overwrite: bool = False,
@@ -146,7 +146,7 @@ TRAJECTORY_TOPIC = "joint_trajectory_controller/joint_trajectory"
 
 
 def write_trajectory_bag(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     trajectory: JointTrajectory,
     topic: str = TRAJECTORY_TOPIC,
     overwrite: bool = False,

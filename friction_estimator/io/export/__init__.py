@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from friction_estimator.errors import ConfigError, choices
+from friction_estimator.errors import ConfigError, choices, lookup
 from friction_estimator.io.export.c_header import export_c_header
 from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, joint_frictions
 from friction_estimator.io.export.joint_tables import export_isaac_lab, export_ros2_control
@@ -61,9 +61,7 @@ def export_friction(name: str, request: ExportRequest, **options: str) -> Export
     RobotModelError
         When the model cannot be read or has none of the joints.
     """
-    if name not in FORMATS:
-        raise ConfigError(f"unknown format {name!r}; the formats are {choices(FORMATS)}")
-    chosen = FORMATS[name]
+    chosen = lookup(FORMATS, name, "format")
     if chosen.model and not request.model:
         raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} with --model")
     if request.model and not chosen.model:

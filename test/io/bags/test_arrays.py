@@ -12,7 +12,7 @@ import pytest
 
 from friction_estimator.errors import BagError
 from friction_estimator.io.bags.arrays import joint_log_from_bag
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.robot import Robot
 
 Recorded = list[tuple[str, int, Any]]
@@ -116,7 +116,7 @@ def test_friction_comes_by_stamp_and_only_where_it_was_measured(write_bag: Write
 def test_a_bag_with_estimates_only_has_motion_and_friction_but_no_motor_torque(
     write_bag: WriteBag, messages: Recorded, robot: Robot, tmp_path: Path
 ) -> None:
-    replay(write_bag("bag", messages), tmp_path / "out", robot.config, robot.urdf_xml)
+    replay_bag(write_bag("bag", messages), tmp_path / "out", robot.config, robot.urdf_xml)
     log, source = joint_log_from_bag(tmp_path / "out"), joint_log_from_bag(tmp_path / "bag")
     same = np.searchsorted(source.time, log.time + (source.time[-1] - log.time[-1]) - 1e-9)
     assert log.effort is None and log.time.size > 100

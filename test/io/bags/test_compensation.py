@@ -12,7 +12,7 @@ import pytest
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.reader import BagReader, jazzy_typestore
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
@@ -67,7 +67,7 @@ def test_a_replay_has_the_torques_of_a_live_run_and_ends_with_zero(
     write_bag: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    result = replay(write_bag("bag", commanded), tmp_path / "out", config, robot.urdf_xml, start=law)
+    result = replay_bag(write_bag("bag", commanded), tmp_path / "out", config, robot.urdf_xml, start=law)
     estimator = Estimator(config, robot.urdf_xml)
     estimator.restore(law)
     replayed, live = torques(tmp_path / "out"), [one.compensation for one in by_hand(estimator, commanded)]
@@ -80,7 +80,7 @@ def test_a_replay_has_the_torques_of_a_live_run_and_ends_with_zero(
 def test_a_bag_without_commands_is_replayed_without_torque_and_with_a_warning(
     config: Config, robot: Robot, messages: Recorded, write_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
-    result = replay(write_bag("bag", messages), tmp_path / "out", config, robot.urdf_xml)
+    result = replay_bag(write_bag("bag", messages), tmp_path / "out", config, robot.urdf_xml)
     assert (torques(tmp_path / "out") == 0.0).all()
     assert "'joint_commands' (parameter compensation.desired_topic): friction is not compensated" in result.missing[0]
 
@@ -88,5 +88,5 @@ def test_a_bag_without_commands_is_replayed_without_torque_and_with_a_warning(
 def test_a_replay_that_does_not_compensate_has_no_such_topic(
     robot: Robot, messages: Recorded, write_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
-    replay(write_bag("bag", messages[:200]), tmp_path / "out", robot.config, robot.urdf_xml)
+    replay_bag(write_bag("bag", messages[:200]), tmp_path / "out", robot.config, robot.urdf_xml)
     assert "/friction_compensation" not in BagReader(tmp_path / "out").topics

@@ -19,7 +19,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import ReplaySummary, replay
+from friction_estimator.io.bags.replay import ReplaySummary, replay_bag
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.messages.cdr import stamp_of
@@ -36,7 +36,7 @@ MS = 1_000_000
 @pytest.fixture
 def run(robot: Robot, tmp_path: Path) -> Callable[..., ReplaySummary]:
     def run(bag: Path, output: str = "out", config: Config | None = None, **options: Any) -> ReplaySummary:
-        return replay(bag, tmp_path / output, config or robot.config, robot.urdf_xml, **options)
+        return replay_bag(bag, tmp_path / output, config or robot.config, robot.urdf_xml, **options)
 
     return run
 

@@ -13,7 +13,7 @@ import pytest
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.recording import RunDescription
 
@@ -29,8 +29,8 @@ def test_a_smoothed_bag_has_the_topics_of_a_live_one_and_is_marked_as_smoothed(
     robot: Robot, messages: Recorded, write_bag: WriteBag, tmp_path: Path
 ) -> None:
     bag = write_bag("bag", messages)
-    live = replay(bag, tmp_path / "live", robot.config, robot.urdf_xml)
-    smoothed = replay(bag, tmp_path / "smoothed", robot.config, robot.urdf_xml, smooth=2.0)
+    live = replay_bag(bag, tmp_path / "live", robot.config, robot.urdf_xml)
+    smoothed = replay_bag(bag, tmp_path / "smoothed", robot.config, robot.urdf_xml, smooth=2.0)
     assert smoothed.estimates == live.estimates
     a, b = read_recording(tmp_path / "live"), read_recording(tmp_path / "smoothed")
     assert {item.topic for item in BagReader(tmp_path / "live").messages()} == {
@@ -47,7 +47,7 @@ def test_a_smoothed_bag_has_the_topics_of_a_live_one_and_is_marked_as_smoothed(
 def test_smoothed_estimates_are_recorded_at_the_time_of_their_joint_sample(
     robot: Robot, messages: Recorded, write_bag: WriteBag, tmp_path: Path
 ) -> None:
-    replay(write_bag("bag", messages), tmp_path / "out", robot.config, robot.urdf_xml, smooth=np.inf)
+    replay_bag(write_bag("bag", messages), tmp_path / "out", robot.config, robot.urdf_xml, smooth=np.inf)
     friction = [time for topic, time in stamps(tmp_path / "out") if topic == "/joint_friction"]
     assert friction == [time for topic, time, _ in messages if topic == "joint_states"]
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_smoothed_is_refused(
     reason: str,
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
-        replay(
+        replay_bag(
             write_bag("bag", messages),
             tmp_path / "out",
             replace(robot.config, **changes),
