@@ -252,18 +252,15 @@ def limb_balance(
     noise: FloatArray,
     out: LimbWindow,
 ) -> None:
-    """Fill a LimbWindow (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
+    """Fill ``out`` (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
 
     Parameters
     ----------
-    place : joints, feet and motors of the limb
-    table : constants of the limb's filter, of which the first state of each block is used
-    window : mean readings of the whole robot over the window
-    start, end : dynamics of the whole robot at the end of the window before, and of this one
+    place, table : joints, feet and motors of the limb; first state of each block of its filter
+    window, start, end : of the whole robot: mean readings; dynamics at the ends of the window before, and of this one
     links : torques by errors of links and positions, and joint accelerations, over the window
     memory : what the limb has learned, at which the balance is linearised
     noise : (8,) variances of the white noise of motor torque, accelerometer, and the six components of a wrench
-    out : the result
     """
     first, state = table.first, memory.state
     rows, variance, m = limb.joints, out.force_variance, limb.joints.size
