@@ -8,7 +8,6 @@ import numpy as np
 import friction_estimator as fe
 from friction_estimator.compiled import prepare
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
-from friction_estimator.types import CommandSample
 
 SETTINGS = {"compensation.enabled": True, "compensation.velocity": "desired"}
 DURATION = 8.0
@@ -23,7 +22,7 @@ def walk(compensate: bool) -> float:
     torque, errors = None, []
     while simulator.time < simulator.duration:
         sample = simulator.step(torque if compensate else None)
-        estimator.add_command(CommandSample(sample.joints.stamp_ns, sample.reference.velocity))
+        estimator.add_command(fe.CommandSample(sample.joints.stamp_ns, sample.reference.velocity))
         for wrench in sample.wrenches:
             estimator.add_wrench(wrench)
         estimator.add_imu(sample.imu)

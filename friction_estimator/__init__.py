@@ -26,9 +26,9 @@ Walk in simulation and estimate the friction of every joint::
 :mod:`fleet`                   many bags of many robots on Dask, and friction over months
 =============================  =========================================================================
 
-The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, and gives
-:class:`FrictionEstimate`. A recording is a :class:`JointLog`, which may carry a :class:`Payload`. All errors are
-:class:`FrictionEstimatorError`.
+The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, for friction compensation also
+:class:`CommandSample`, and gives :class:`FrictionEstimate`. A recording is a :class:`JointLog`, which may carry a
+:class:`Payload`. All errors are :class:`FrictionEstimatorError`.
 
 Arrays go in and come out, in SI units and in the order of ``joint_names``. A name is imported when it is first used, so
 that ``import friction_estimator`` costs nothing, and nothing needs a library that it does not use.
@@ -52,10 +52,11 @@ if TYPE_CHECKING:
     from friction_estimator.estimation.estimator import Estimator
     from friction_estimator.identification.joint_log import JointLog, Payload
     from friction_estimator.io.robot import load_robot
-    from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
+    from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 
 __version__ = "0.2.0"
 __all__ = [
+    "CommandSample",
     "Estimator",
     "FrictionEstimate",
     "FrictionEstimatorError",
@@ -79,6 +80,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CommandSample": "types",
     "Estimator": "estimation.estimator",
     "FrictionEstimate": "types",
     "FrictionEstimatorError": "errors",

@@ -39,9 +39,9 @@ def export(
     ----------
     parameters : parameter file of ``identify``, ``replay`` or the live node, or a result of
         :func:`~friction_estimator.identify`
-    to : ``urdf``, ``mjcf``, ``isaac_lab``, ``gazebo``, ``drake``, ``ros2_control`` or ``c_header``
+    to : name of a format, such as ``urdf``; an unknown one raises an error that lists them
     path : file to write
-    model : for urdf and drake the URDF that is changed, for mjcf an MJCF or a URDF, for gazebo an SDF or a URDF
+    model : that is changed, where the format changes one, see ``friction_estimator export --help``
     speed : speed up to which Coulomb and viscous friction agree with the law [rad/s]; None: the velocities of the
         identification
     coupling : YAML with ``robot.coupling``, motors that move several joints together

@@ -21,7 +21,7 @@ from friction_estimator.io.export import FORMATS
 _EXPORT: OptionTable = {
     "--model": (
         Path,
-        "for urdf and drake: the URDF to change; for mjcf: an MJCF, or a URDF; for gazebo: an SDF, or a URDF",
+        "model to change: " + "; ".join(f"for {name}, {one.model}" for name, one in FORMATS.items() if one.model),
     ),
     "--speed": (
         finite,

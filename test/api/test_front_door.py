@@ -56,7 +56,9 @@ def test_an_example_has_the_friction_that_its_description_names() -> None:
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_public_ones() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'estimate'; its public names are Estimator, .*simulate"):
+    with pytest.raises(
+        AttributeError, match="no attribute 'estimate'; its public names are CommandSample, Estimator, .*simulate"
+    ):
         _ = fe.estimate
 
 

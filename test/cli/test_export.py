@@ -76,7 +76,7 @@ def test_line_ends_of_the_model_stay(params: Path, capsys: pytest.CaptureFixture
     [
         (["--to", "c_header", "-o", "{params}"], "is the input: give another file"),
         (["--to", "urdf", "--model", "{model}", "-o", "{model}"], "is the input: give another file"),
-        (["--to", "urdf", "-o", "out"], "'urdf' changes a model: give the URDF of the robot with --model"),
+        (["--to", "urdf", "-o", "out"], "'urdf' changes a model: give the URDF of the robot (--model)"),
         (["--to", "urdf", "--model", "no.urdf", "-o", "out"], "cannot read the model no.urdf: No such file"),
     ],
 )

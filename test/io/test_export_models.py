@@ -280,7 +280,7 @@ def test_collision_primitives_come_into_the_mjcf() -> None:
 @pytest.mark.parametrize(
     ("name", "model", "message"),
     [
-        ("urdf", "", "'urdf' changes a model: give the URDF of the robot with --model"),
+        ("urdf", "", "'urdf' changes a model: give the URDF of the robot (--model)"),
         (
             "c_header",
             URDF,

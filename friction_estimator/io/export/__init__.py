@@ -36,9 +36,9 @@ _CONTROLLER = "name of the controller, which is the name of its node (default: j
 FORMATS: Mapping[str, ExportFormat] = {
     "c_header": ExportFormat(export_c_header),
     "drake": ExportFormat(export_drake, _URDF),
-    "gazebo": ExportFormat(export_gazebo, "the SDF, or the URDF, of the robot"),
+    "gazebo": ExportFormat(export_gazebo, "the SDF or the URDF of the robot"),
     "isaac_lab": ExportFormat(export_isaac_lab),
-    "mjcf": ExportFormat(export_mjcf, "an MJCF, or the URDF to make one from,"),
+    "mjcf": ExportFormat(export_mjcf, "an MJCF, or the URDF to make one from"),
     "ros2_control": ExportFormat(export_ros2_control, options={"controller": _CONTROLLER}),
     "urdf": ExportFormat(export_urdf, _URDF, {"inertia": _INERTIA}),
 }
@@ -63,7 +63,7 @@ def export_friction(name: str, request: ExportRequest, **options: str) -> Export
     """
     chosen = lookup(FORMATS, name, "format")
     if chosen.model and not request.model:
-        raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} with --model")
+        raise ConfigError(f"the format {name!r} changes a model: give {chosen.model} (--model)")
     if request.model and not chosen.model:
         changing = choices(other for other, one in FORMATS.items() if one.model)
         raise ConfigError(f"the format {name!r} takes no model; the formats that change a model are {changing}")
