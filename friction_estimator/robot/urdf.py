@@ -210,7 +210,7 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
         lower, upper = (float(limit.get(name, "0")) for name in ("lower", "upper"))
         if lower > upper:
             raise RobotModelError(f"{owner} has the limits lower = {lower:g} and upper = {upper:g}: exchange them")
-    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(_vector(axis)) < 1e-6:
+    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(_vector(axis, "xyz")) < 1e-6:
         raise RobotModelError(f"{owner} moves about or along the axis {axis.get('xyz')!r}, which has no direction")
 
 
@@ -314,9 +314,9 @@ def mass_and_inertia(inertial: Element) -> tuple[float, FloatArray]:
     return float(mass.get("value", "0")), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _vector(element: Element | None) -> FloatArray:
-    """The three numbers ``xyz`` of an element; zeros where it has none."""
-    text = "" if element is None else element.get("xyz", "")
+def _vector(element: Element | None, name: str) -> FloatArray:
+    """The three numbers of an attribute, ``xyz`` or ``rpy``; zeros where there is none."""
+    text = "" if element is None else element.get(name, "")
     return np.array(text.split() or (0.0, 0.0, 0.0), dtype=float)
 
 
@@ -343,7 +343,7 @@ def _warnings_of(inertial: Element) -> Iterator[str]:
     kilograms, inertia = mass_and_inertia(inertial)
     if kilograms > _HEAVY:
         yield f"links of more than {_HEAVY:g} kg"
-    if np.linalg.norm(_vector(inertial.find("origin"))) > _FAR:
+    if np.linalg.norm(_vector(inertial.find("origin"), "xyz")) > _FAR:
         yield f"links with a centre of mass more than {_FAR:g} m from their frame (millimetres?)"
     least, middle, largest = np.linalg.eigvalsh(inertia)
     allowed = max(_IMPOSSIBLE * largest, _NEGLIGIBLE)
