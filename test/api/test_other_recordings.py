@@ -114,15 +114,18 @@ def test_limbs_in_one_table_are_what_each_is_alone(tmp_path: Path) -> None:
     assert any(text.startswith((f"{late}19.", f"{late}20.")) for text in both.verdicts)
 
 
-@pytest.mark.parametrize("carries", [False, True])
-def test_torques_that_no_fixed_base_explains_are_refused(carries: bool, tmp_path: Path) -> None:
-    """Torques without relation to the motion, and those of legs that carry the rest of the robot."""
-    (tmp_path / "two.urdf").write_text(pendulums("left", "right"))
-    log = together(swing("left", 0), swing("right", 1))
+@pytest.mark.parametrize(("legs", "arms"), [(0, 2), (2, 0), (2, 3)])
+def test_torques_that_no_fixed_base_explains_are_refused(legs: int, arms: int, tmp_path: Path) -> None:
+    """Those of legs that carry the rest of the robot, whose arms may swing; and torques without relation to motion."""
+    names = [f"limb_{k}" for k in range(legs + arms)]
+    (tmp_path / "robot.urdf").write_text(pendulums(*names))
+    log = together(*(swing(name, k) for k, name in enumerate(names)))
     assert log.effort is not None
-    effort = -log.effort if carries else np.random.default_rng(0).normal(size=log.position.shape)
+    effort = log.effort * np.repeat([-1.0, 1.0], [legs, arms])
+    if not legs:
+        effort = np.random.default_rng(0).normal(size=effort.shape)
     with pytest.raises(fe.FrictionEstimatorError, match="the base of this robot is not fixed"):
-        fe.identify(replace(log, effort=effort), tmp_path / "two.urdf", law="coulomb_viscous")
+        fe.identify(replace(log, effort=effort), tmp_path / "robot.urdf", law="coulomb_viscous")
 
 
 def test_a_torque_in_another_unit_is_named_joint_by_joint(tmp_path: Path) -> None:

@@ -121,10 +121,10 @@ def run(
 
 
 def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
-    """Refuse torques of several limbs, most of which no fixed base explains: the robot walks, or stands on them.
+    """Refuse torques of several limbs that no fixed base explains: the robot walks, or stands on them.
 
-    They are predicted no better than by zero, or act against the weight and inertia of their limb, as those of a leg
-    do that carries the rest of the robot.
+    Those of two limbs act against the weight and inertia of their limb, as those of legs do that carry the rest of the
+    robot, whatever its arms do; or most torques do, or are predicted no better than by zero.
 
     Raises
     ------
@@ -133,7 +133,8 @@ def _refuse_moving_base(parts: Sequence[Part], limbs: int) -> None:
     """
     seen = [(part, score) for part, _ in parts for score in part.scores if score.samples]
     bad = [score.joint for part, score in seen if not score.relative_error < 1.0 or part.parameters.urdf_scale < 0.0]
-    if limbs > 1 and 2 * len(bad) > len(seen):
+    against = sum(part.parameters.urdf_scale < 0.0 for part, _ in parts)
+    if against > 1 or limbs > 1 and 2 * len(bad) > len(seen):
         raise InputError(
             f"torques of {choices(bad)} are not those of limbs on a base that does not move, they act against weight "
             "and inertia or are not predicted at all: the base of this robot is not fixed, its limbs touch something, "
