@@ -312,20 +312,17 @@ class EvidenceChecks:
         corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
         explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
         for foot, config in enumerate(self._feet):
-            if {(kind, config.wrench_topic) for kind in (SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION)} & set(
-                known
-            ):
+            faults = SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION
+            if any((kind, config.wrench_topic) in known for kind in faults):
                 continue
             what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
             scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
             if sure[foot] and (explains or not scaled):
-                remedy = (
-                    "is it in kN? Publish it in N" if 500.0 < slope[foot] < 2000.0 else "check unit and calibration"
-                )
+                is_kilo = 500.0 < slope[foot] < 2000.0
+                remedy = "is it in kN? Publish it in N" if is_kilo else "check unit and calibration"
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
-                yield Check(
-                    SensorFault.WRENCH_UNIT, config.wrench_topic, f"{what} {factor}: {remedy}" if scaled else ""
-                )
+                text = f"{what} {factor}: {remedy}" if scaled else ""
+                yield Check(SensorFault.WRENCH_UNIT, config.wrench_topic, text)
             empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / SCALED and not sure[foot]
             if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"

@@ -121,9 +121,8 @@ class RobotModel:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
         self.imu_lever = skew(self.imu_position_in_base)
         self._hold_results()
-        self._link_errors = np.array(
-            [link_error_basis(inertia) for inertia in list(self._model.inertias)[first_joint:]]
-        )
+        inertias = list(self._model.inertias)[first_joint:]
+        self._link_errors = np.array([link_error_basis(inertia) for inertia in inertias])
 
     @property
     def weight(self) -> float:

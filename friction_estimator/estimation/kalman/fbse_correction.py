@@ -92,7 +92,7 @@ def correct_by_measurements(
     ----------
     rows : of :class:`FrameFriction`
     dry_friction : (n,) largest friction that may hold the joints [N m]
-    measured : by foot-base sensor estimation, nothing for a robot without feet, or with a fixed base
+    measured : by foot-base sensor estimation
     transition : (n,) joints whose foot lands or lifts off
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     velocity : (n,) of the joints by the filter [rad/s]

@@ -240,7 +240,6 @@ class FrameSettings(NamedTuple):
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
     oldest : a model error that was found before has no meaning any more [s]
-    interval : time since the frame before, without the noise of its stamp [s]
     """
 
     contact: Flags
@@ -248,7 +247,6 @@ class FrameSettings(NamedTuple):
     unmodelled: Vector
     angular_acceleration: Vector
     oldest: float
-    interval: float
 
 
 @record
@@ -296,7 +294,7 @@ def evaluate_frame(
     """
     now = frame_friction(out.rows)
     law_at_motion(
-        laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, settings.interval, settings.ripples,
+        laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, inputs.dt, settings.ripples,
         memory.law, out.regressor, now,
     )  # fmt: skip
     calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)

@@ -41,7 +41,6 @@ from friction_estimator.types import (
     FloatArray,
     JointFriction,
     LawEstimate,
-    MeasuredFriction,
     SensorCalibration,
     SensorFrame,
 )
@@ -51,6 +50,7 @@ _RIPPLE_FOUND = (
     "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
+_VELOCITY_STD = FrameFriction._fields.index("velocity_std")
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
 """Windows without a measurement after which the model error is not known any more."""
 
@@ -87,10 +87,7 @@ class KalmanFriction:
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._frames = FrameEvaluation(config, robot, find_limbs(robot))
         self._window = config.kalman.window
-        walks = bool(robot.base_dofs) and bool(robot.foot_names)
-        self._feet = FootBaseSensorEstimation(config, robot) if walks else None
-        unknown = np.full(len(robot.joint_names), np.nan)
-        self._unmeasured = MeasuredFriction(unknown, unknown, unknown, np.zeros(unknown.size, dtype=bool))
+        self._feet = FootBaseSensorEstimation(config, robot)
         self.reset_to_prior()
 
     def reset_to_prior(self) -> None:
@@ -106,10 +103,8 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        for part in (self._clock, self._noise, self._motion, self._buffer):
+        for part in (self._clock, self._noise, self._motion, self._buffer, self._feet):
             part.reset()
-        if self._feet is not None:
-            self._feet.reset()
         self._frames.reset(self.terms.distances)
         self.terms.reset()
         self.bank.reset()
@@ -143,9 +138,8 @@ class KalmanFriction:
         if not self._has_learned:
             unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
         oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
-        settings = FrameSettings(
-            phase.contact, self.terms.ripples, unmodelled, attitude.buffer[ANGULAR_ACCELERATION], oldest, dt
-        )
+        angular_acceleration = attitude.buffer[ANGULAR_ACCELERATION]
+        settings = FrameSettings(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         largest, lasting = self._frames.step(
@@ -160,8 +154,8 @@ class KalmanFriction:
         newest = self._frames.newest
         rows, estimates = newest.rows, self.bank.estimates
         if largest >= CORRECTION_THRESHOLD**2:
-            rows, feet = rows.copy(), self._feet
-            measured = feet.measure(frame, newest.wrenches, attitude, phase, dynamics) if feet else self._unmeasured
+            rows = rows.copy()
+            measured = self._feet.measure(frame, newest.wrenches, attitude, phase, dynamics)
             dry = self._motors.coulomb_at_joints(estimates.dry_friction)
             correct_by_measurements(
                 rows, self.bank.buffer, dry, *measured, self.bank.contact_transition, self.unmodelled_variance,
@@ -217,16 +211,14 @@ class KalmanFriction:
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
-        for part in (self._buffer, self.bank, self._frames):
+        for part in (self._buffer, self.bank, self._frames, self._feet):
             part.retune(noise)
-        if self._feet is not None:
-            self._feet.retune(noise)
 
     def _identify(self, window: Window, motion: JointMotion) -> None:
         """Let the limbs use a window that has become complete with the newest frame, of this motion."""
         self._note_unmodelled_torque(window)
         motors, newest = self._motors, self._frames.newest
-        speed, std = motors.velocity(motion.velocity), motors.velocity_std(FrameFriction(*newest.rows).velocity_std)
+        speed, std = motors.velocity(motion.velocity), motors.velocity_std(newest.rows[_VELOCITY_STD])
         self.bank.visited.visit(newest.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()

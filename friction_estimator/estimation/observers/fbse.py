@@ -296,7 +296,7 @@ def _along(through: FloatArray, rows: IntArray, derivatives: FloatArray, column:
 
 
 class FootBaseSensorEstimation:
-    """The FBSE observer.
+    """The FBSE observer; with a fixed base, or without feet, it measures nothing.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ class FootBaseSensorEstimation:
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gyro = config.fbse.base_angular_acceleration == "gyro"
         self._robot = robot
-        self._row_mask = np.array([foot.held_axes for foot in config.feet])
+        self._row_mask = np.array([foot.held_axes for foot in config.feet], dtype=bool).reshape(-1, 6)
         self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, Blank[Constraint]]] = {}
         self._sigma_period_ns = round(1e9 / SIGMA_RATE)
         self._lever = robot.imu_lever
@@ -368,7 +368,7 @@ class FootBaseSensorEstimation:
 
     def _support_set(self, standing: BoolArray) -> tuple[FloatArray, SupportSet, Blank[Constraint]]:
         robot, feet = self._robot, np.flatnonzero(standing)
-        solved = robot.limb[feet].any(axis=0)
+        solved = robot.limb[feet].any(axis=0) & bool(robot.base_dofs)
         complete = solved & ~(robot.coupled & ~solved).any(axis=1)
         support = SupportSet(
             rows=np.flatnonzero((self._row_mask & standing[:, None]).ravel()),
