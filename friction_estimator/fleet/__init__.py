@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from friction_estimator.fleet.bag_task import BagResult, Settings
-from friction_estimator.fleet.run import AnyPath, FleetError, FleetRun, Progress, absolute, run_bags
+from friction_estimator.fleet.run import BagProgress, FleetError, FleetRun, absolute, run_bags
 from friction_estimator.fleet.storage import read_table
 from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
 from friction_estimator.identification.methods import find_method
+from friction_estimator.types import AnyPath
 
 __all__ = ["BagResult", "FleetDrift", "FleetError", "FleetRun", "JointDrift", "drift", "identify", "replay"]
 
@@ -34,7 +35,7 @@ def replay(
     reports: bool = False,
     scheduler: str | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: BagProgress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> FleetRun:
     """Run the live estimator over many bags, and write one Parquet row a bag and joint.
@@ -81,7 +82,7 @@ def identify(
     law: str | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: BagProgress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> FleetRun:
     """Identify friction from each of many bags, and write one Parquet row a bag and joint.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ from friction_estimator.io.documents import read_yaml
 from friction_estimator.io.robot import Robot, as_robot, robot_names
 from friction_estimator.laws import make_law
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.types import FloatArray, FrictionEstimate
+from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate
 
 ROBOTS_YAML = "fleet.yaml"
 _KEYS = ("robot", "bags", "metadata", "namespace")
@@ -91,7 +90,7 @@ def owner_of(robots: Sequence[FleetRobot], url: str, reader: BagReader) -> Fleet
     return owners[0]
 
 
-def load_fleet_robots(path: str | os.PathLike[str]) -> tuple[FleetRobot, ...]:
+def load_fleet_robots(path: AnyPath) -> tuple[FleetRobot, ...]:
     """Robots of a fleet from their YAML, or one robot by name or YAML for all bags.
 
     ::
@@ -123,7 +122,7 @@ def load_fleet_robots(path: str | os.PathLike[str]) -> tuple[FleetRobot, ...]:
     return tuple(_entry(source, str(serial), entry, loaded) for serial, entry in entries.items())
 
 
-def robots_near(places: Iterable[str | os.PathLike[str]]) -> Path | None:
+def robots_near(places: Iterable[AnyPath]) -> Path | None:
     """The ``fleet.yaml`` in a folder of bags, or above it; None when there is none.
 
     Raises
@@ -143,7 +142,7 @@ def robots_near(places: Iterable[str | os.PathLike[str]]) -> Path | None:
     return next(iter(found), None)
 
 
-def _one_robot(path: str | os.PathLike[str]) -> tuple[FleetRobot, ...]:
+def _one_robot(path: AnyPath) -> tuple[FleetRobot, ...]:
     robot = as_robot(path)
     return (FleetRobot(robot.name, robot, ("*",)),)
 
@@ -180,18 +179,18 @@ _LINE_COLUMNS = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How every bag of a run is treated.
+    """What every worker does with each bag of a run.
 
     Attributes
     ----------
-    method : ``replay`` or ``identify``
+    action : ``replay`` or ``identify``
     output : folder or URL of the results
     smooth : fixed-lag smoothing of ``replay``: seconds of later data that each estimate uses; None: as live
     identification, law : method and friction law of ``identify``; None: chosen from data and robot
     reports : also write an HTML report of every bag
     """
 
-    method: str
+    action: str
     output: str
     smooth: float | None = None
     identification: str | None = None
@@ -253,9 +252,9 @@ def _process(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch
         owner = owner_of(robots, url, reader)
         reader.namespace = owner.namespace
         start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
-        identity = f"{digest} {owner.serial} {settings.method}"
+        identity = f"{digest} {owner.serial} {settings.action}"
         name = hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
-        file = row_file(settings.method, start, name)
+        file = row_file(settings.action, start, name)
         target = f"{settings.output.rstrip('/')}/{file}"
         made_with = {key: str(value) for key, value in asdict(settings).items() if key != "output"}
         made_with |= {"robot": owner.content_hash, "version": friction_estimator.__version__}
@@ -263,7 +262,7 @@ def _process(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch
             return SKIPPED, target
         page = f"reports/{name}.html" if settings.reports else None
         thermometer = _Thermometer(reader)
-        columns = _replayed(reader, owner, settings, page, thermometer) if settings.method == "replay" else (
+        columns = _replayed(reader, owner, settings, page, thermometer) if settings.action == "replay" else (
             _identified(reader, owner, settings, thermometer)
         )  # fmt: skip
         common = {

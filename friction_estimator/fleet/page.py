@@ -35,7 +35,7 @@ from friction_estimator.reports.page import (
     write_page,
 )
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
-from friction_estimator.types import FloatArray
+from friction_estimator.types import AnyPath, FloatArray
 
 _MAX_PANELS, _PANEL_COLUMNS = 24, 3
 """Joints in the figures, the worst ones."""
@@ -78,7 +78,7 @@ def _change(joint: JointDrift) -> str:
     return change_text(*joint.change)
 
 
-def write_drift_page(path: str | os.PathLike[str], drift: FleetDrift) -> None:
+def write_drift_page(path: AnyPath, drift: FleetDrift) -> None:
     """Write the page of a fleet, with links to the reports of the bags where there are any.
 
     Raises
@@ -147,7 +147,7 @@ def _verdict_text(drift: FleetDrift) -> str:
     )
 
 
-def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str]) -> str:
+def _verdict_list(joints: Sequence[JointDrift], path: AnyPath) -> str:
     items = []
     for joint in joints[:_MAX_ROWS]:
         if joint.state in (WORN, LOWER):
@@ -156,7 +156,7 @@ def _verdict_list(joints: Sequence[JointDrift], path: str | os.PathLike[str]) ->
     return f"<ul>{''.join(items)}</ul>" if items else "<p>No joint has changed.</p>"
 
 
-def _link(report: str, path: str | os.PathLike[str]) -> str:
+def _link(report: str, path: AnyPath) -> str:
     """Link to the report of the newest bag."""
     if not report:
         return ""

@@ -32,11 +32,10 @@ from friction_estimator.fleet.bag_task import (
     robots_near,
 )
 from friction_estimator.fleet.storage import Bag, filesystem, find_bags
+from friction_estimator.types import AnyPath
 
-Progress = Callable[[BagResult, int, int], None]
+BagProgress = Callable[[BagResult, int, int], None]
 """Called after every bag with its result, the bytes that are done, and all bytes."""
-
-AnyPath = str | os.PathLike[str]
 
 _WORKER_TIMEOUT = 60.0  # time in which a scheduler must have a worker [s]
 _ANSWER_TIMEOUT = 10.0  # time in which a scheduler must answer [s]
@@ -92,7 +91,7 @@ def run_bags(
     settings: Settings,
     scheduler: str | None,
     workers: int | None,
-    progress: Progress | None,
+    progress: BagProgress | None,
     announce: Callable[[str], None] | None,
 ) -> FleetRun:
     """Process all bags, the largest first; parameters and errors as of :func:`friction_estimator.fleet.replay`."""
