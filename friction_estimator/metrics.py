@@ -70,12 +70,12 @@ def joint_errors(
         rmse=rmse,
         relative_rmse=relative,
         bias=mean(error),
-        nees=normalised_squared_error(error, sigma),
+        nees=_normalised_squared_error(error, sigma),
         truth_rms=truth_rms,
     )
 
 
-def normalised_squared_error(error: FloatArray, sigma: FloatArray | None) -> FloatArray:
+def _normalised_squared_error(error: FloatArray, sigma: FloatArray | None) -> FloatArray:
     """Mean of (error / sigma)^2 of every column, (n,); samples with sigma = 0 do not count."""
     if sigma is None:
         return np.full(error.shape[1], np.nan)

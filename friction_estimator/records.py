@@ -75,7 +75,7 @@ def number_of(name: str) -> float:
 
 
 @functools.cache
-def first_slot(name: str) -> int:
+def _first_slot(name: str) -> int:
     """Slot of a buffer at which the fields of a class of :func:`record` begin."""
     return 1 + sum(FIELD_TYPES[leaf][1] for leaf in leaves_of(name))
 
@@ -92,7 +92,7 @@ def viewer_of(name: str, cuts: dict[str, str], space: dict[str, Any]) -> Callabl
     leaves = leaves_of(name)
     at, lines = 1, [f"if buffer.size == 0 or buffer[0] != {number_of(name)}:"]
     lines.append(f"    raise TypeError('the buffer is not one of the class {name}')")
-    lines.append(f"start = {first_slot(name)}")
+    lines.append(f"start = {_first_slot(name)}")
     for number, leaf in enumerate(leaves):
         kind, axes = FIELD_TYPES[leaf]
         sizes = [f"int(buffer[{at + axis}])" for axis in range(axes)]
@@ -132,7 +132,7 @@ def view(kind: type[Tuple], buffer: FloatArray) -> Tuple:
         When it is the buffer of another class.
     """
     name = kind.__name__
-    result: Tuple = _cutter(name, buffer[: first_slot(name)].tobytes())(buffer)
+    result: Tuple = _cutter(name, buffer[: _first_slot(name)].tobytes())(buffer)
     return result
 
 
@@ -259,7 +259,7 @@ def leaves(values: tuple[Any, ...]) -> Iterator[Any]:
 
 def set_scalars(kind: type[Any], buffer: FloatArray, *values: float) -> None:
     """Set the first fields of a buffer of :func:`pack`, which are scalars."""
-    start = first_slot(kind.__name__)
+    start = _first_slot(kind.__name__)
     buffer[start : start + len(values)] = values
 
 

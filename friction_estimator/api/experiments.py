@@ -76,7 +76,7 @@ def load_recording(
     (101, 1)
     """
     chosen = None if robot is None else as_robot(robot)
-    return _read(Path(path), chosen, joints, known_coupling(coupling, chosen), namespace, progress, warn)[0]
+    return _read(Path(path), chosen, joints, _known_coupling(coupling, chosen), namespace, progress, warn)[0]
 
 
 def _read(
@@ -153,7 +153,7 @@ def read_experiments(
     if not given:
         raise InputError("there is no recording to identify from")
     chosen = None if robot is None else as_robot(robot)
-    known = known_coupling(coupling, chosen)
+    known = _known_coupling(coupling, chosen)
     notes: list[str] = []
     logs: list[JointLog] = []
     with stage("reading") as progress:
@@ -165,7 +165,7 @@ def read_experiments(
             logs.append(log)
             if chosen is None and name in robot_names():
                 chosen = load_robot(name)
-                known = known_coupling(coupling, chosen)
+                known = _known_coupling(coupling, chosen)
                 notes.append(f"{Path(one).name} names the robot {name!r}; it is used because no robot was given")
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
@@ -282,7 +282,7 @@ def _carrying(logs: Sequence[JointLog], payloads: Mapping[str, Payload]) -> Iter
     return (replace(log, payload=payloads.get(log.name, log.payload)) for log in logs)
 
 
-def known_coupling(file: AnyPath | None, robot: Robot | None) -> Coupling | None:
+def _known_coupling(file: AnyPath | None, robot: Robot | None) -> Coupling | None:
     """Coupling of a YAML, else that of the robot; None when nothing is coupled."""
     if file is not None:
         return load_coupling(file)

@@ -249,7 +249,7 @@ def progress_bar(title: str) -> Iterator[Callable[..., None]]:
     The progress goes to stderr: as a bar on a terminal, else as a line every few seconds.
     """
     if not sys.stderr.isatty() or find_spec("rich") is None:
-        yield progress_lines(title)
+        yield _progress_lines(title)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -270,7 +270,7 @@ _LINE_PERIOD = 5.0
 """Time between two lines of progress where stderr is no terminal [s]."""
 
 
-def progress_lines(title: str) -> Callable[..., None]:
+def _progress_lines(title: str) -> Callable[..., None]:
     """Progress as lines: the first one after a few seconds, so that short work shows none."""
     latest = time.monotonic()
 

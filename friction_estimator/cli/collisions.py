@@ -118,14 +118,14 @@ def run_collisions(arguments: argparse.Namespace) -> None:
     if detector is None:
         thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
         thresholds.save(arguments.thresholds)
-        print_table(threshold_table(thresholds))
+        print_table(_threshold_table(thresholds))
         print(f"thresholds written to {arguments.thresholds}")
     else:
         print_table(collision_table(found))
         print(f"{len(found)} collision{'s' * (len(found) != 1)}")
 
 
-def threshold_table(thresholds: Thresholds) -> Table:
+def _threshold_table(thresholds: Thresholds) -> Table:
     """Thresholds of every joint."""
     groups = ("in the air", "in contact")
     columns = [Column(name, "N m", group) for group in groups for name in ("external torque", "sigma")]

@@ -45,7 +45,7 @@ from friction_estimator.ros.spin import run as run_node
 from friction_estimator.simulation import Scenario, make_scenario
 from friction_estimator.tables import Cell, Column, Table, make_table, terminal_table
 
-COLLISIONS = "collisions"
+_COLLISIONS = "collisions"
 _SETTLING_TIME = 2.0
 """The tables of the report leave this time at the start out [s]."""
 _OPTIONS: OptionTable = {
@@ -82,11 +82,11 @@ def run_demo(arguments: argparse.Namespace) -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot make the folder {output}: {error.strerror}") from None
-    if arguments.collisions and arguments.scenario not in ("walk", COLLISIONS):
-        raise ConfigError(f"--collisions plays the scenario {COLLISIONS}: leave out --scenario {arguments.scenario}")
+    if arguments.collisions and arguments.scenario not in ("walk", _COLLISIONS):
+        raise ConfigError(f"--collisions plays the scenario {_COLLISIONS}: leave out --scenario {arguments.scenario}")
     if arguments.react and not arguments.collisions:
         raise ConfigError("--react steps back after collisions: give --collisions, too")
-    arguments.scenario = COLLISIONS if arguments.collisions else arguments.scenario
+    arguments.scenario = _COLLISIONS if arguments.collisions else arguments.scenario
     if compiled.is_new():  # else the estimator compiles, and nothing shows how far it is
         compiled.prepare()
     state = _live(arguments, robot, output)

@@ -29,7 +29,7 @@ from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.tables import make_table, percent, terminal_table
 
-WORN_CODE = 3
+_WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
 _LINE_WIDTH = 160
 _MAX_ROWS = 40
@@ -104,7 +104,7 @@ def _drift(arguments: argparse.Namespace) -> int:
         f"{worn} of {joints} joints are worn: their friction has grown by more than {percent(arguments.threshold)}"
         + (f"; {few} have too few days" if few else "")
     )
-    return WORN_CODE if found.worn else 0
+    return _WORN_CODE if found.worn else 0
 
 
 def _run_bags(arguments: argparse.Namespace) -> int:

@@ -47,10 +47,10 @@ from friction_estimator.reports.identification_tables import (
 )
 from friction_estimator.tables import number
 
-SEARCH = "search"
+_SEARCH = "search"
 _POINT_NUMBERS, _BODY_NUMBERS = 4, 10
 """Numbers of a payload: mass and centre of mass; with the inertia."""
-FAILED_CODE = 3
+_FAILED_CODE = 3
 """Exit code of ``validate`` when an error is too large: 1 and 2 mean that there is no result."""
 
 
@@ -95,7 +95,7 @@ def _gain(text: str) -> tuple[str, float]:
 
 
 def _positive_or_search(text: str) -> float | str:
-    return text if text == SEARCH else positive(text)
+    return text if text == _SEARCH else positive(text)
 
 
 def _regressors(text: str) -> dict[str, bool | tuple[float, ...]]:
@@ -324,7 +324,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"--free names {choices(unknown)}, not among the recordings {choices(map(str, arguments.data))}"
             )
         options["free"] = tuple(map(str, options["free"]))
-    if options.get("stribeck_velocity") == SEARCH:
+    if options.get("stribeck_velocity") == _SEARCH:
         options["stribeck_velocity"] = None
     if arguments.regressors is not None:
         options |= arguments.regressors
@@ -365,7 +365,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
         "--rollout": (True, "simulate the robot under the recorded commands, too, with MuJoCo", False),
         "--max-error PERCENT": (
             positive,
-            f"exit code {FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
+            f"exit code {_FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
         ),
     }
     add_options(parser, options)
@@ -390,4 +390,4 @@ def run_validate(arguments: argparse.Namespace) -> int:
     wrong = [score.joint for score in result.scores if not score.samples or not score.relative_error <= limit]
     if wrong:
         print(f"- the error is larger than {arguments.max_error:g} %, or not known: {', '.join(wrong)}")
-    return FAILED_CODE if wrong else 0
+    return _FAILED_CODE if wrong else 0

@@ -36,10 +36,10 @@ def run_compile(arguments: argparse.Namespace) -> None:
 
 def run_parameters(arguments: argparse.Namespace) -> None:
     """Print the tables."""
-    print(parameter_tables())
+    print(_parameter_tables())
 
 
-def parameter_tables() -> str:
+def _parameter_tables() -> str:
     """Markdown tables of the parameters, advanced ones last; ``FOOT`` stands for each of ``feet.names``."""
     fields = parameter_fields((_EXAMPLE_FOOT,))
     sections = (

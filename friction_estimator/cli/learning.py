@@ -116,11 +116,11 @@ def run_train(arguments: argparse.Namespace) -> None:
     checkpoint.unlink(missing_ok=True)
     if arguments.onnx:
         write_onnx(model, arguments.onnx)
-    print_table(result_table(model))
+    print_table(_result_table(model))
     print(f"{arguments.output}: trained with {model.training['samples']} samples")
 
 
-def result_table(model: Model) -> Table:
+def _result_table(model: Model) -> Table:
     """What the training achieved on the data for validation."""
     columns = (
         "module", Column("inputs"), Column("hidden"), Column("weights"),

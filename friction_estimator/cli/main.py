@@ -42,7 +42,7 @@ VERBS = {
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
 """What each verb does."""
-MODULES = {
+_MODULES = {
     "bags": ("simulate", "replay", "view"),
     "robots": ("init", "plan", "benchmark"),
     "identify": ("identify", "validate"),
@@ -133,7 +133,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _module(verb: str) -> ModuleType:
-    name = next((module for module, verbs in MODULES.items() if verb in verbs), verb)
+    name = next((module for module, verbs in _MODULES.items() if verb in verbs), verb)
     return import_module(f"friction_estimator.cli.{name}")
 
 

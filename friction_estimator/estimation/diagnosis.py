@@ -60,7 +60,7 @@ ADVICE = {
 }
 """What each kind of problem or note means, and what to do about it; first what explains the others."""
 
-NOTES = frozenset(("calibration", "drift"))
+_NOTES = frozenset(("calibration", "drift"))
 """Kinds that are information and no problem, of joints without a problem: the estimate accounts for them."""
 
 _SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
@@ -157,7 +157,7 @@ def diagnose(figures: DiagnosisFigures, joint_names: Sequence[str]) -> tuple[Joi
     diagnoses = []
     for row, joint in enumerate(joint_names):
         all_found = [Problem(kind, _describe(kind, figures, row)) for kind in ADVICE if found[kind][row]]
-        problems = tuple(one for one in all_found if one.kind not in NOTES)
+        problems = tuple(one for one in all_found if one.kind not in _NOTES)
         diagnoses.append(JointDiagnosis(joint, problems, () if problems else tuple(all_found)))
     return tuple(diagnoses)
 

@@ -21,7 +21,7 @@ from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, Jo
 
 PERIOD = 0.05
 """Time between the estimates that the diagnosis uses [s]."""
-MEMORY = 10.0
+_MEMORY = 10.0
 """Time constant of its means [s]."""
 _SLOWEST = 0.02
 """A joint moves above this speed [rad/s]: below it static friction decides."""
@@ -183,7 +183,7 @@ class DiagnosisMonitor:
         motors: Transmission | None = None,
         limb: BoolArray | None = None,
         period: float = PERIOD,
-        memory: float = MEMORY,
+        memory: float = _MEMORY,
     ) -> None:
         self._limb = limb
         self._motors = motors or Transmission.of(None, laws.law_names)

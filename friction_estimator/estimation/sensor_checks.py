@@ -32,10 +32,10 @@ from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, IntArray, SensorCalibration, SensorFrame
 
-LOWEST_RATE = 100.0
+_LOWEST_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
 friction at 1 kHz, 10 % at 250 Hz, 25 % at 100 Hz, 50 % at 50 Hz, and as large as the friction at 25 Hz."""
-LOWEST_IMU_RATE = 25.0
+_LOWEST_IMU_RATE = 25.0
 """Lowest useful rate of the IMU [Hz]. Slower readings are too old during more than half of the time."""
 _SLACK = 0.9
 """A rate is too low only below this fraction of the lowest useful one: drivers lose messages."""
@@ -137,7 +137,7 @@ class SensorChecks:
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
         self._floating = not config.robot.fixed_base
-        sensors = (self._imu, LOWEST_IMU_RATE), *((foot.wrench_topic, LOWEST_RATE) for foot in self._feet)
+        sensors = (self._imu, _LOWEST_IMU_RATE), *((foot.wrench_topic, _LOWEST_RATE) for foot in self._feet)
         self._first = 0 if self._floating else 1
         self._sensors = sensors[self._first :]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
@@ -276,7 +276,7 @@ class SensorChecks:
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
         hertz = frames / second.elapsed
-        rates = [(self._joints, hertz, LOWEST_RATE)]
+        rates = [(self._joints, hertz, _LOWEST_RATE)]
         parts = frame.readings_per_sample[self._first :].tolist()
         for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), parts, strict=True):
             if not restarts:

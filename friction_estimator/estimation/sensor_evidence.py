@@ -22,7 +22,7 @@ from friction_estimator.estimation.health import JOINTS, Check, SensorFault
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorFrame
 
-LOADED, UNLOADED = 0.1, 0.02
+LOADED, _UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
 LEAST_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
@@ -177,7 +177,7 @@ class EvidenceCollector:
         R, J, fresh = dynamics.foot_rotation_to_base, dynamics.foot_jacobian[:, :, 6:], frame.wrench_fresh
         F = np.where(fresh[:, None], frame.wrenches, 0.0)
         size = np.linalg.norm(F[:, :3], axis=1)
-        loaded, unloaded = fresh & (size > LOADED * robot.weight), fresh & (size < UNLOADED * robot.weight)
+        loaded, unloaded = fresh & (size > LOADED * robot.weight), fresh & (size < _UNLOADED * robot.weight)
         block.loaded += loaded
         block.load += loaded[:, None] * F[:, :3]
         block.gravity += loaded[:, None] * (f @ R)

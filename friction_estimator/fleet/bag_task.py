@@ -70,7 +70,7 @@ class FleetRobot:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def owner_of(robots: Sequence[FleetRobot], url: str, reader: BagReader) -> FleetRobot:
+def _owner_of(robots: Sequence[FleetRobot], url: str, reader: BagReader) -> FleetRobot:
     """Robot of a bag. Without any robot, the bag names it, and its name is also the serial number.
 
     Raises
@@ -224,7 +224,7 @@ def process_bag(url: str, robots: Sequence[FleetRobot], settings: Settings, scra
     Parameters
     ----------
     url : of the bag
-    robots : of the fleet, see :func:`owner_of`
+    robots : of the fleet, see :func:`_owner_of`
     settings : of the run
     scratch : folder for the copy of a remote bag; None: that for temporary files
     """
@@ -249,7 +249,7 @@ def _process(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch
     digest = content_hash(url)
     with local_copy(url, scratch) as path:
         reader = BagReader(path)
-        owner = owner_of(robots, url, reader)
+        owner = _owner_of(robots, url, reader)
         reader.namespace = owner.namespace
         start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
         identity = f"{digest} {owner.serial} {settings.action}"

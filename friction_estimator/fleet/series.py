@@ -34,7 +34,7 @@ _WORN_PART = 0.2  # of the joints, those that change most, are left out when the
 _MEDIAN_DAYS = 3  # days
 _OUTLIER_LIMIT = 3.0  # residuals larger than this many sigma get less weight: variance times (residual / limit)^4
 _DAY_LAGS = 1, 2, 3, 5, 7, 10, 14, 20, 28, 40  # days with bags, over which changes show the day effects
-CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
+_CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 """Time constants of the correlated parts of the day effects [d]."""
 
 
@@ -82,7 +82,7 @@ class DaySeries:
     warmth : (n,) temperature that was corrected for, minus ``reference`` [K]
     factor, factor_sigma : change of the logarithm a kelvin
     reference : median temperature [degree Celsius], NaN when none is known
-    slow : (4,) variances of the correlated parts of the day effects, with :data:`CORRELATION_TIMES`
+    slow : (4,) variances of the correlated parts of the day effects, with :data:`_CORRELATION_TIMES`
     """
 
     series: JointSeries
@@ -93,14 +93,14 @@ class DaySeries:
     factor: float = 0.0
     factor_sigma: float = 0.0
     reference: float = np.nan
-    slow: FloatArray = field(default_factory=lambda: np.zeros(CORRELATION_TIMES.size))
+    slow: FloatArray = field(default_factory=lambda: np.zeros(_CORRELATION_TIMES.size))
 
     def error_covariance(self) -> FloatArray:
         """Covariance (n, n) of the errors of the days, increased where a day is far from those about it."""
         rest = np.abs(self.value - _running_median(self.value)) / np.sqrt(self.variance)
         independent = np.diag(self.variance * np.maximum(1.0, rest / _OUTLIER_LIMIT) ** 4)
         elapsed = np.abs(self.day[:, None] - self.day)
-        slow = np.exp(-elapsed[:, :, None] / CORRELATION_TIMES) @ self.slow
+        slow = np.exp(-elapsed[:, :, None] / _CORRELATION_TIMES) @ self.slow
         return np.asarray(independent + slow + self.factor_sigma**2 * np.outer(self.warmth, self.warmth))
 
 
@@ -226,7 +226,7 @@ def _with_noise(days: Sequence[DaySeries]) -> list[DaySeries]:
         [one for one in shown if one[-1] >= _FEWEST_OBSERVATIONS] or [(1.0, 0.0, 1.0, 1)]
     ).T
     weight = np.sqrt(counts) / whole
-    design = np.column_stack((np.ones(lags.size), 1.0 - np.exp(-lags[:, None] / CORRELATION_TIMES)))
+    design = np.column_stack((np.ones(lags.size), 1.0 - np.exp(-lags[:, None] / _CORRELATION_TIMES)))
     parts = 0.5 * nnls(weight[:, None] * design, weight * effects)[0]
     parts[0] = max(parts[0], _SMALLEST_DAY_SIGMA**2)
     usual = 2.0 * float(design[0] @ parts)  # variance of a change over the shortest lag

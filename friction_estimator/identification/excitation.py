@@ -90,9 +90,9 @@ class ExcitationPlan(JointTrajectory):
 Signals = tuple[FloatArray, FloatArray, FloatArray]
 """Position, velocity, acceleration, each (N, n)."""
 
-REST = 0.5
+_REST = 0.5
 """Standstill before and after [s]."""
-RAMP = 0.5
+_RAMP = 0.5
 """From rest to the velocity of a sweep [s]."""
 _RAMP_PEAK = 1.5  # largest acceleration of a ramp over its mean
 _SWEEP_SHARE = 0.4  # of the range that a sweep may take; from any place there is more room towards the middle
@@ -105,17 +105,17 @@ def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOp
     Plateaus of the sweeps lead towards the middle of the range, slow enough for what room and acceleration there are.
     """
     start = lap.at(np.zeros(1))[0][0]
-    fastest, reach_of_one = max(options.sweep_levels, default=0.0), sweep_reach(np.ones(1), options.dwell, RAMP)[0]
+    fastest, reach_of_one = max(options.sweep_levels, default=0.0), sweep_reach(np.ones(1), options.dwell, _RAMP)[0]
     room = _SWEEP_SHARE * (limits.upper - limits.lower) / reach_of_one
-    speed = np.minimum(fastest * limits.velocity, np.minimum(room, limits.acceleration * RAMP / _RAMP_PEAK))
+    speed = np.minimum(fastest * limits.velocity, np.minimum(room, limits.acceleration * _RAMP / _RAMP_PEAK))
     direction = np.where(start > 0.5 * (limits.lower + limits.upper), -1.0, 1.0)
     speeds = (np.array(options.sweep_levels) / (fastest or 1.0))[:, None] * direction * speed
-    ends = np.cumsum([REST, lap.duration, sweep_duration(len(speeds), options.dwell, RAMP), REST])
+    ends = np.cumsum([_REST, lap.duration, sweep_duration(len(speeds), options.dwell, _RAMP), _REST])
     time = np.arange(int(np.ceil(ends[-1] * options.rate)) + 1) / options.rate
     inside = np.clip(time - ends[0], 0.0, lap.duration)
     after = np.clip(time - ends[1], 0.0, ends[2] - ends[1])
     fourier = lap.at(inside)
-    sweep = slow_sweeps(start, speeds, options.dwell, RAMP, after)
+    sweep = slow_sweeps(start, speeds, options.dwell, _RAMP, after)
     moving = ((time > ends[0]) & (time < ends[1]))[:, None]
     position, velocity, acceleration = (np.where(moving, *pair) for pair in zip(fourier, sweep, strict=True))
     return time, (position, velocity, acceleration)

@@ -15,10 +15,10 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.types import FloatArray, IntArray
 
-DEFAULT_SPEED = 1.0
+_DEFAULT_SPEED = 1.0
 """Velocity limit where neither the URDF nor the user gives one [rad/s or m/s]."""
 
-SPEED_RISE_TIME = 0.25
+_SPEED_RISE_TIME = 0.25
 """Time to reach the velocity limit, from which an acceleration limit follows that nobody gave [s]."""
 
 
@@ -82,14 +82,15 @@ def limits_of_urdf(
         notes.append(f"no position limits of {', '.join(names[~limited])} in the URDF: -pi to pi taken")
     known = (model.velocity_limit > 0.0) & (model.velocity_limit < _NO_LIMIT_FROM)
     if velocity is None and not known.all():
-        notes.append(f"no velocity limit of {', '.join(names[~known])} in the URDF: {DEFAULT_SPEED:g} rad/s taken")
+        notes.append(f"no velocity limit of {', '.join(names[~known])} in the URDF: {_DEFAULT_SPEED:g} rad/s taken")
     ceiling = np.inf if velocity is None else velocity
-    speed = np.where(known, np.minimum(model.velocity_limit, ceiling), velocity or DEFAULT_SPEED)
+    speed = np.where(known, np.minimum(model.velocity_limit, ceiling), velocity or _DEFAULT_SPEED)
     if acceleration is None:
         notes.append(
-            f"a URDF has no acceleration limits: the velocity limit is reached in {SPEED_RISE_TIME:g} s at the earliest"
+            f"a URDF has no acceleration limits: the velocity limit is reached in {_SPEED_RISE_TIME:g} s at the "
+            "earliest"
         )
-    rise = speed / SPEED_RISE_TIME if acceleration is None else np.full(speed.shape, acceleration)
+    rise = speed / _SPEED_RISE_TIME if acceleration is None else np.full(speed.shape, acceleration)
     return MotionLimits(
         model.joint_names,
         np.where(limited, lower, -np.pi),
@@ -131,7 +132,7 @@ def planned_joints(urdf_xml: str, joint_names: tuple[str, ...]) -> tuple[tuple[s
     return tuple(name for name in joint_names if name not in light), light
 
 
-MINIMUM_HARMONICS = 3
+_MINIMUM_HARMONICS = 3
 """With fewer, the conditions of rest leave hardly anything to choose."""
 
 
@@ -160,7 +161,7 @@ class FourierTrajectory:
 
     def at(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position, velocity and acceleration at ``time`` (N,), each (N, n)."""
-        bases = fourier_bases(self.duration, self.harmonics, time)
+        bases = _fourier_bases(self.duration, self.harmonics, time)
         coefficients = np.hstack([self.sine, self.cosine]).T
         position, velocity, acceleration = (basis @ coefficients for basis in bases)
         return self.offset + position, velocity, acceleration
@@ -170,7 +171,7 @@ class FourierTrajectory:
         return replace(self, sine=factor * self.sine, cosine=factor * self.cosine)
 
 
-def fourier_bases(duration: float, harmonics: IntArray, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _fourier_bases(duration: float, harmonics: IntArray, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """What one unit of every coefficient (a, then b) adds to position, velocity and acceleration, each (N, 2 L)."""
     frequency = 2.0 * np.pi / duration * harmonics
     phase = np.outer(time, frequency)
@@ -194,13 +195,13 @@ def choose_harmonics(duration: float, bandwidth: float, count: int) -> IntArray:
     Raises
     ------
     ConfigError
-        When fewer than :data:`MINIMUM_HARMONICS` fit.
+        When fewer than :data:`_MINIMUM_HARMONICS` fit.
     """
     highest = int(np.floor(bandwidth * duration * (1.0 + 1e-9)))
-    if min(highest, count) < MINIMUM_HARMONICS:
+    if min(highest, count) < _MINIMUM_HARMONICS:
         raise ConfigError(
-            f"{count} harmonics below {bandwidth:g} Hz in {duration:g} s: {highest} fit, at least {MINIMUM_HARMONICS} "
-            f"are needed; choose a longer duration (from {MINIMUM_HARMONICS / bandwidth:g} s on), a higher bandwidth "
+            f"{count} harmonics below {bandwidth:g} Hz in {duration:g} s: {highest} fit, at least {_MINIMUM_HARMONICS} "
+            f"are needed; choose a longer duration (from {_MINIMUM_HARMONICS / bandwidth:g} s on), a higher bandwidth "
             "or more harmonics"
         )
     return np.unique(np.round(np.linspace(1, highest, min(count, highest))).astype(np.int64))
@@ -283,7 +284,7 @@ class FeasibleTrajectories:
         conditions = np.array([np.hstack([none + 1.0, none]), np.hstack([none, harmonics])])
         self._rest: FloatArray = null_space(conditions)  # (2 L, 2 L - 2)
         grid = np.linspace(0.0, duration, _GRID_A_PERIOD * int(harmonics[-1]), endpoint=False)
-        self._bases = [basis @ self._rest for basis in fourier_bases(duration, harmonics, grid)]
+        self._bases = [basis @ self._rest for basis in _fourier_bases(duration, harmonics, grid)]
         self._n = len(limits.joint_names)
         self.dimension = self._n * (self._rest.shape[1] + 1)
 

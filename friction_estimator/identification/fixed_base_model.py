@@ -62,7 +62,7 @@ def _configurations(model: pin.Model, position: FloatArray) -> FloatArray:
 
 STANDARD_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of a link in pinocchio's order: mass, first moments, inertia about the joint's origin."""
-STANDARD_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+_STANDARD_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 STANDARD_COUNT = len(STANDARD_NAMES)
 
 
@@ -132,7 +132,7 @@ class FixedBaseModel:
             for name in links
         }
         self.standard_names = tuple(f"{name} {link}" for link in links for name in STANDARD_NAMES)
-        self.standard_units = STANDARD_UNITS * len(links)
+        self.standard_units = _STANDARD_UNITS * len(links)
         inertias = list(self._model.inertias)[1:]
         self.urdf_parameters: FloatArray = np.concatenate([inertia.toDynamicParameters() for inertia in inertias])
         joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]

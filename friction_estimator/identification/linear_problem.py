@@ -223,7 +223,7 @@ def robust_std(error: FloatArray) -> float:
     return _MAD * float(np.median(np.abs(error))) if error.size else float("nan")
 
 
-HUBER = 1.345
+_HUBER = 1.345
 """Residuals beyond this many standard deviations count less; 95 % efficient when nothing is wrong (Huber 1964)."""
 _MAD = 1.4826
 """Median absolute deviation to standard deviation of a Gaussian."""
@@ -316,7 +316,7 @@ def _weights(
         scale = max(robust_std(rho), floor)
         robust = np.ones_like(rho)
         if options.robust:
-            robust = np.minimum(1.0, HUBER * scale / np.maximum(rho, floor))
+            robust = np.minimum(1.0, _HUBER * scale / np.maximum(rho, floor))
             if reject:
                 robust[rho > REJECTED * scale] = 0.0
         variance = float(robust @ rho**2 / robust.sum()) / freedom if options.weighted else 1.0

@@ -95,7 +95,7 @@ class TorquePrediction:
         model : of the joints
         """
         parts, columns, values = [], self.columns, np.array(self.friction)
-        body = known_body(model, self.inertia, self.coupling, self.payload_scale)
+        body = _known_body(model, self.inertia, self.coupling, self.payload_scale)
         observations = observe(motions, body, self.motors, self.treatment.band_hz)
         held = shift_torque(observations, self.hold, command=True)
         for one in shift_torque(held, self.delay, self.late_command):
@@ -106,7 +106,7 @@ class TorquePrediction:
         return Rows.stacked(parts)
 
 
-def known_body(
+def _known_body(
     model: FixedBaseModel, inertia: Mapping[str, float], coupling: Coupling | None, payload_scale: float = 1.0
 ) -> Body:
     """Rigid body without unknown columns: links, payload and drives.
@@ -166,7 +166,7 @@ def rows_of_live_law(
     if not set(motors.names) <= set(friction.joint_names):
         motors = Transmission.of(None, model.joint_names)
     laws, parts = _laws_of(friction, motors.names), []
-    for one in observe(motions, known_body(model, inertia, coupling), motors):
+    for one in observe(motions, _known_body(model, inertia, coupling), motors):
         velocity = one.motion.velocity
         lost = np.column_stack([law.torque(velocity[:, k], one.load[:, k]) for k, law in enumerate(laws)])
         parts.append(_rows(motors.names, one, lost, velocity[one.filter.kept] != 0.0, np.full(len(laws), np.inf)))

@@ -62,7 +62,7 @@ def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozens
     return words
 
 
-RANK_TOLERANCE = 3e-5
+_RANK_TOLERANCE = 3e-5
 """A column nearer than this, relative to its norm, to the span of the kept ones is dependent: the angles
 of a URDF are rounded, often to four digits, which tilts axes that are parallel."""
 EMPTY = 3e-5
@@ -89,7 +89,7 @@ class BaseParameters:
 def base_parameters(
     names: Sequence[str],
     W: FloatArray,
-    tolerance: float = RANK_TOLERANCE,
+    tolerance: float = _RANK_TOLERANCE,
     smallest: float = EMPTY,
     behind: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> BaseParameters:

@@ -113,7 +113,7 @@ def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> Fricti
 
 _TIME_BLOCKS = 20
 """Blocks of time that the standard error of a difference between candidates comes from."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Relative errors, and differences of them, below this are rounding."""
 
 
@@ -136,7 +136,7 @@ class Scores:
         """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
         squares, power = self.squares[:, blocks].sum(axis=1), self.power[:, blocks].sum(axis=1)
         seen = power > 0.0
-        share = np.maximum(squares[seen] / power[seen], ROUNDING**2)
+        share = np.maximum(squares[seen] / power[seen], _ROUNDING**2)
         return float(0.5 * np.mean(np.log(share))) if seen.any() else 0.0
 
     @property
@@ -171,7 +171,7 @@ def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], sla
     whole = np.array([one.log_error(one.seen) for one in scores])
     without, best = np.array([one.jackknife for one in scores]), int(np.argmin(whole))
     excess, spread = whole - whole[best], _jackknife_error(without - without[best])
-    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + ROUNDING)
+    rivals = np.flatnonzero(excess <= np.maximum(spread, slack) + _ROUNDING)
     chosen = int(rivals[0])
     table = tuple(
         Candidate(decision, words, float(np.exp(error)), float(np.expm1(more)), float(sigma), k == chosen)

@@ -28,7 +28,7 @@ _MIN_BLOCKS = 20
 """Fewer blocks would make the variance itself uncertain by a third and more."""
 
 
-def residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
+def _residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
     """Number of the block of time that every row (r,) belongs to.
 
     Blocks never cross the border of a segment, hold all joints of an instant, and are five times as long as residuals
@@ -80,7 +80,7 @@ def block_jackknife(
     Parameters
     ----------
     weights : (r,) of the fit, kept
-    blocks : (r,) of :func:`residual_blocks`, or ranges of something else
+    blocks : (r,) of :func:`_residual_blocks`, or ranges of something else
     prior : as in the fit
     fallback : (p, p) taken where leaving out a block makes parameters vanish, and never undercut on the diagonal by
         more than the data can show (a block design cannot make white residuals better than white)
@@ -122,12 +122,12 @@ _HALVES_STRETCHES = 20
 """Many enough that both halves have seen the same motions, few enough that a push lies in one of them."""
 
 
-def equal_ranges(values: FloatArray, number: int) -> IntArray:
+def _equal_ranges(values: FloatArray, number: int) -> IntArray:
     """Range (N,) that every value (N,) lies in, 0 for the smallest ones; ranges hold as many values each."""
     return np.asarray(np.argsort(np.argsort(values, kind="stable")) * number // values.size)
 
 
-def alternating_halves(instant: IntArray) -> IntArray:
+def _alternating_halves(instant: IntArray) -> IntArray:
     """Half of the data, 0 or 1, of every sample (N,): twenty stretches of time belong to one and the other by turns.
 
     What recurs is in both halves, what happened once is in one.
@@ -153,7 +153,7 @@ def without_velocity(velocity: FloatArray, residual: FloatArray) -> FloatArray:
     ----------
     velocity, residual : (N,); bins hold as many samples each
     """
-    bins = equal_ranges(velocity, max(min(_VELOCITY_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
+    bins = _equal_ranges(velocity, max(min(_VELOCITY_BINS, velocity.size // _SAMPLES_OF_A_BIN), 1))
     return np.asarray(residual - (np.bincount(bins, residual) / np.bincount(bins))[bins])
 
 
@@ -171,8 +171,8 @@ def velocity_dependent_rms(velocity: FloatArray, residual: FloatArray) -> float:
     number = min(_VELOCITY_BINS, velocity.size // _SAMPLES_OF_A_BIN)
     if number < 2:
         return 0.0
-    bins = equal_ranges(velocity, number)
-    half = alternating_halves(np.arange(velocity.size))
+    bins = _equal_ranges(velocity, number)
+    half = _alternating_halves(np.arange(velocity.size))
     count, total = (
         np.stack([np.bincount(bins[half == k], what[half == k], minlength=number) for k in (0, 1)])
         for what in (np.ones_like(residual), residual)
@@ -216,7 +216,7 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
         if rejected.any():  # the weight of a usual row, wherever rows of the range are rejected again and again
             ranges, again = _recurring(fit, condition)
             weights = np.where(again[ranges] & rejected, usual, weights)
-        blocks = range_blocks(problem, condition, _LEFT_OUT_RANGES)
+        blocks = _range_blocks(problem, condition, _LEFT_OUT_RANGES)
         spread = block_jackknife(problem, weights, blocks, prior, fit.white_covariance, damped=True)
         here, there = np.diagonal(covariance), np.diagonal(spread)  # correlations are kept
         factor = np.sqrt(np.maximum(there / np.maximum(here, np.finfo(float).tiny), 1.0))
@@ -224,13 +224,13 @@ def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], p
     return replace(fit, covariance=covariance)
 
 
-def range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> IntArray:
+def _range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) -> IntArray:
     """Number of the block (r,) of every row: a range of the condition, at its joint; ranges hold as many rows each."""
     blocks = np.empty(condition.size, dtype=np.intp)
     first = 0
     for joint in np.unique(problem.joint):
         rows = problem.joint == joint
-        blocks[rows] = first + equal_ranges(condition[rows], min(ranges, int(rows.sum())))
+        blocks[rows] = first + _equal_ranges(condition[rows], min(ranges, int(rows.sum())))
         first = int(blocks[rows].max()) + 1
     return blocks
 
@@ -247,8 +247,8 @@ def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
 
 def _recurring(fit: LinearFit, condition: FloatArray) -> tuple[IntArray, BoolArray]:
     """Ranges (r,) of a condition, and whether rows of each one (b,) are rejected in both halves of the data."""
-    rejected, blocks = fit.weights == 0.0, range_blocks(fit.problem, condition, _OUTLIER_RANGES)
-    half, shares = alternating_halves(fit.problem.instants), []
+    rejected, blocks = fit.weights == 0.0, _range_blocks(fit.problem, condition, _OUTLIER_RANGES)
+    half, shares = _alternating_halves(fit.problem.instants), []
     for side in (0, 1):
         count = np.bincount(blocks[half == side], minlength=int(blocks.max()) + 1)
         bad = np.bincount(blocks[half == side], rejected[half == side], count.size)
@@ -280,7 +280,7 @@ def with_uncertainty(problem: LinearProblem, solution: Solution) -> LinearFit:
     R, z, scale = triangle_of(problem, weights, prior)
     inverse = np.linalg.pinv(R) / scale[:, None]
     white = inverse @ inverse.T * variance  # eq. 15
-    sampling = block_jackknife(problem, weights, residual_blocks(problem, residual), prior, white)
+    sampling = block_jackknife(problem, weights, _residual_blocks(problem, residual), prior, white)
     if (problem.nonnegative & (values == 0.0)).any():  # what a bound changes, the model or the torque has wrong
         sampling = sampling + np.outer(moved := values - inverse @ z, moved)
     norm = float(np.linalg.norm(problem.y))

@@ -114,7 +114,7 @@ def _section(identification: Identification) -> dict[str, Any]:
         "bodies": dict(identification.bodies),
         "drives": _entry(identification.drives),
         "candidates": [_rounded(candidate) for candidate in identification.candidates],
-        "predictions": [prediction_entry(prediction) for prediction in identification.predictions],
+        "predictions": [_prediction_entry(prediction) for prediction in identification.predictions],
         "samples": [{"joint": one.joint, "table": Block(_samples_text(one, share))} for one in identification.samples],
     }
 
@@ -151,7 +151,7 @@ def _from_section(section: Mapping[str, Any], friction: IdentifiedParameters) ->
         ),
         _value(Mapping[str, float], section["inertia"]),
         _value(Mapping[str, DriveGain], section.get("drives", {})),
-        tuple(map(read_prediction, section.get("predictions", ()))),
+        tuple(map(_read_prediction, section.get("predictions", ()))),
         _value(tuple[Candidate, ...], section.get("candidates", ())),
         _value(Mapping[str, float], section.get("bodies", {})),
     )
@@ -166,7 +166,7 @@ def _rounded(candidate: Candidate) -> dict[str, Any]:
 _PREDICTIONS: dict[str, type[Any]] = {"torque": TorquePrediction, "curve": CurvePrediction}
 
 
-def prediction_entry(prediction: Any) -> dict[str, Any]:
+def _prediction_entry(prediction: Any) -> dict[str, Any]:
     """Plain numbers, texts and lists of a prediction."""
     kind = next(name for name, cls in _PREDICTIONS.items() if isinstance(prediction, cls))
     return {"kind": kind, **_entry(prediction)}
@@ -182,8 +182,8 @@ def _entry(value: Any) -> Any:
     return [_entry(one) for one in value] if isinstance(value, tuple) else value
 
 
-def read_prediction(entry: Mapping[str, Any]) -> Any:
-    """Prediction of an entry of :func:`prediction_entry`, every number to the bit."""
+def _read_prediction(entry: Mapping[str, Any]) -> Any:
+    """Prediction of an entry of :func:`_prediction_entry`, every number to the bit."""
     return _value(_PREDICTIONS[str(entry["kind"])], entry)
 
 

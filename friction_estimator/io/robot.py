@@ -157,7 +157,7 @@ def read_urdf(path: Path) -> str:
     return text
 
 
-NODE_NAME = "friction_estimator"
+_NODE_NAME = "friction_estimator"
 """Name of the node whose section of a parameter file is read; sections under wildcards are read too."""
 
 _WILDCARDS = ("/**", "/*", "**", "*")
@@ -277,9 +277,9 @@ def read_node_parameters(path: Path) -> dict[str, Any]:
             f"{path} is not a ROS parameter file: expected the key '/**' or the name of a node, "
             f"and under it '{_SECTION}' with the parameters"
         )
-    mine = [name for name in sections if name in _WILDCARDS or name.split("/")[-1] == NODE_NAME]
+    mine = [name for name in sections if name in _WILDCARDS or name.split("/")[-1] == _NODE_NAME]
     if not mine and len(sections) > 1:
-        raise ConfigError(f"{path} has no section '/**' or '{NODE_NAME}'; its sections are {choices(sections)}")
+        raise ConfigError(f"{path} has no section '/**' or '{_NODE_NAME}'; its sections are {choices(sections)}")
     parameters: dict[str, Any] = {}
     for name in mine or sections:
         values = sections[name]

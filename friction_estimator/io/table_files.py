@@ -23,7 +23,7 @@ from friction_estimator.identification.joint_log import JointLog, JointTrajector
 from friction_estimator.io.documents import read_bytes, write_atomically
 from friction_estimator.types import AnyPath, FloatArray
 
-ONLY_JOINT = "joint"
+_ONLY_JOINT = "joint"
 """Name of the joint of a file with bare columns, when the caller gives none."""
 
 _SIGNALS = ("position", "velocity", "effort")
@@ -140,7 +140,7 @@ def _name_joints(kinds: _Kinds, joint_names: Sequence[str] | None) -> _Kinds:
     if not bare:
         return kinds
     named = sorted({joint for joints in kinds.values() for joint in joints} - {""})
-    wanted = list(dict.fromkeys(named or joint_names or [ONLY_JOINT]))
+    wanted = list(dict.fromkeys(named or joint_names or [_ONLY_JOINT]))
     if len(wanted) != 1:
         raise InputError(
             f"the column {choices(bare)} does not name its joint; bare names are for files with one joint, but there "

@@ -19,13 +19,13 @@ from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate, Sen
 
 Torque = FloatArray | tuple[FloatArray, FloatArray]
 """Torque (n,) and its standard deviation (n,) [N m]."""
-FUSION_MEMORY = 10.0
+_FUSION_MEMORY = 10.0
 """Time of the means: some steps of a walk, and about as long as the observer needs to identify the friction [s]."""
 _PRIOR_TIME = 0.05
 """The sigmas of the first sample count as much as this time [s]."""
 _CONTRADICTION_SIGMAS = 1.96
 """Sigma holds both torques where they are further apart than this many standard deviations: one source is wrong."""
-RANGE_MARGIN = 0.25
+_RANGE_MARGIN = 0.25
 """An input may be outside the range of the training data by this part of the range."""
 _LEAST_MARGIN = 1e-3
 """Margin of inputs that were constant [rad, rad/s, N m, m/s^2]."""
@@ -40,7 +40,7 @@ _LARGEST_RATIO = 9.0
 CHANGE_TIME = 0.05
 """Time over which a change of the external torque is in its sigma: the friction of a joint that sticks turns from one
 direction to the other within it [s]."""
-LARGEST_MEAN_RATIO = 2.0
+_LARGEST_MEAN_RATIO = 2.0
 """Of the squared ratios of a limb, which are one where sigma is right. The largest are 1.2 in minutes of walking, 1.7
 with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after a training with walks only."""
 
@@ -98,7 +98,7 @@ class Guard:
     def __init__(self, model: Model, floating: bool, health: Health) -> None:
         self._health = health
         low, high = model.input_range
-        margin = np.maximum(RANGE_MARGIN * (high - low), _LEAST_MARGIN)
+        margin = np.maximum(_RANGE_MARGIN * (high - low), _LEAST_MARGIN)
         self._low, self._high = low - margin, high + margin
         self._input_names = _input_names(model.identity.joint_names, floating)
         self._period = self._mean_step = model.period
@@ -145,9 +145,9 @@ class Guard:
         self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _LARGEST_RATIO) - self._squares))
         means = [float(self._squares[rows].mean()) for rows in self._outputs]
         for rows, mean in zip(self._outputs, means, strict=True):
-            if mean > LARGEST_MEAN_RATIO:
+            if mean > _LARGEST_MEAN_RATIO:
                 external[rows] = np.nan
-        if max(means) > LARGEST_MEAN_RATIO:
+        if max(means) > _LARGEST_MEAN_RATIO:
             limb = self._limbs[int(np.argmax(means))]
             self._health.add_lasting_event(
                 "mob_net_sigma",
@@ -210,7 +210,7 @@ class Fusion:
         apart, begins = n - k, self._times[rows] == 0.0
         means = np.where(begins, n_variance, self._means[rows])
         squares = np.where(begins, n_variance + k_variance, self._squares[rows])
-        times = np.minimum(np.where(begins, _PRIOR_TIME, self._times[rows]) + dt, FUSION_MEMORY)
+        times = np.minimum(np.where(begins, _PRIOR_TIME, self._times[rows]) + dt, _FUSION_MEMORY)
         means += dt / times * (n * apart - means)
         squares += dt / times * (apart**2 - squares)
         self._means[rows], self._squares[rows], self._times[rows] = means, squares, times

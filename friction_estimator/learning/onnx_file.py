@@ -25,13 +25,13 @@ _OPSET, _IR_VERSION = 17, 9
 def write_onnx(model: Model, path: Path) -> None:
     """Write the networks, single precision; robot, joints and period are among the metadata of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = to_onnx(model.networks)
+    made = _to_onnx(model.networks)
     about = {"robot": model.identity.robot, "joint_names": model.identity.joint_names, "period": model.period}
     helper.set_model_props(made, {"friction_estimator": json.dumps(about)})
     onnx.save(made, path)
 
 
-def to_onnx(networks: tuple[Network, ...]) -> onnx.ModelProto:
+def _to_onnx(networks: tuple[Network, ...]) -> onnx.ModelProto:
     """All modules as one graph."""
     graph = _Graph()
     first, torques, sigmas, states = 0, list[str](), list[str](), list[str]()

@@ -39,13 +39,13 @@ from friction_estimator.learning.network import (
 from friction_estimator.learning.training_data import Float32Array, SignalRecording, fit_friction
 from friction_estimator.robot.model import RobotModel
 
-LIMB_HORIZON, BASE_HORIZON = 50, 100
+_LIMB_HORIZON, _BASE_HORIZON = 50, 100
 """Horizons of truncated back-propagation, Table 1 [samples]."""
-SEGMENT_HORIZONS = 10
+_SEGMENT_HORIZONS = 10
 """Horizons of a segment: that many steps of the optimizer are one call."""
-VALIDATION_SHARE = 0.1
+_VALIDATION_SHARE = 0.1
 """Part of the data for validation (section 4.3)."""
-LARGEST_GRADIENT = 1.0
+_LARGEST_GRADIENT = 1.0
 """Norm to which gradients are clipped: the likelihood of a sample far outside of sigma is steep."""
 _CONSTANT_STD = 1e-6
 """Inputs that vary less than this are constant, and not scaled up."""
@@ -181,11 +181,11 @@ class _ModuleTrainer:
         self, module: LimbModule, number: int, recordings: Sequence[SignalRecording], settings: TrainingSettings
     ) -> None:
         self._module, self._number, self._settings = module, number, settings
-        self._horizon = BASE_HORIZON if module.is_base else LIMB_HORIZON
-        length = SEGMENT_HORIZONS * self._horizon
+        self._horizon = _BASE_HORIZON if module.is_base else _LIMB_HORIZON
+        length = _SEGMENT_HORIZONS * self._horizon
         pieces = [(one.inputs[p][:, module.inputs], one.target[p][:, module.outputs]) for one in recordings
                   for p in one.pieces()]  # fmt: skip
-        cuts = [round((1.0 - VALIDATION_SHARE) * len(x)) for x, _ in pieces]
+        cuts = [round((1.0 - _VALIDATION_SHARE) * len(x)) for x, _ in pieces]
         inputs = np.concatenate([x[:cut] for (x, _), cut in zip(pieces, cuts, strict=True)])
         targets = np.concatenate([y[:cut] for (_, y), cut in zip(pieces, cuts, strict=True)])
         self._statistics = {
@@ -200,15 +200,15 @@ class _ModuleTrainer:
         self._validation = _segments(validation, length)
         if not self._training or not len(self._validation[0]):
             raise LearningError(
-                f"too few samples: {module.name} needs {length / VALIDATION_SHARE:.0f} of them in a row without a gap"
+                f"too few samples: {module.name} needs {length / _VALIDATION_SHARE:.0f} of them in a row without a gap"
             )
         hidden = settings.leg_hidden if module.has_torque else settings.other_hidden
         rng = np.random.default_rng([settings.seed, number])
         self._parameters = initial_parameters(module.inputs.size, hidden, module.outputs.size, rng)
         batches = max(sum(len(x) for x, _ in self._training) // (length * settings.batch), 1)
-        updates = round(settings.decay * settings.epochs * batches * SEGMENT_HORIZONS)
+        updates = round(settings.decay * settings.epochs * batches * _SEGMENT_HORIZONS)
         self._optimizer = optax.chain(
-            optax.clip_by_global_norm(LARGEST_GRADIENT),
+            optax.clip_by_global_norm(_LARGEST_GRADIENT),
             optax.adam(optax.linear_schedule(settings.first_rate, settings.last_rate, updates)),
         )
         self._optimizer_state = self._optimizer.init(self._parameters)
@@ -254,7 +254,7 @@ class _ModuleTrainer:
     def _epoch(self, epoch: int) -> float:
         """One pass over the data: pieces in random order, one long sequence from a random sample on, as streams."""
         rng = np.random.default_rng([self._settings.seed, self._number, epoch, 1])
-        order, length = rng.permutation(len(self._training)), SEGMENT_HORIZONS * self._horizon
+        order, length = rng.permutation(len(self._training)), _SEGMENT_HORIZONS * self._horizon
         samples = sum(len(x) for x, _ in self._training)
         streams = min(self._settings.batch, samples // length)
         segments, first = samples // (streams * length), int(rng.integers(samples))
@@ -272,7 +272,7 @@ class _ModuleTrainer:
     def _validate(self) -> tuple[float, float]:
         """Loss, and root mean square error over all outputs [N m], without the first horizon of each segment."""
         x, y = self._validation
-        loss, squares = validate_segments(self._parameters, x, y, self._horizon)
+        loss, squares = _validate_segments(self._parameters, x, y, self._horizon)
         return float(loss), float(np.sqrt(np.mean(np.asarray(squares) * self._statistics["output_std"] ** 2)))
 
     def _scaled(self, values: Float32Array, name: str) -> Float32Array:
@@ -308,7 +308,7 @@ def train_segments(
 
 
 @partial(jax.jit, static_argnums=3)
-def validate_segments(parameters: Parameters, x: jax.Array, y: jax.Array, skip: int) -> tuple[jax.Array, jax.Array]:
+def _validate_segments(parameters: Parameters, x: jax.Array, y: jax.Array, skip: int) -> tuple[jax.Array, jax.Array]:
     """Loss (eq. 22), and mean square error of each output (o,), of segments (b, t, i) without the first samples."""
     x, y = jnp.moveaxis(x, 0, 1), jnp.moveaxis(y, 0, 1)
     h = jnp.zeros((x.shape[1], parameters["w_hidden"].shape[0]), x.dtype)

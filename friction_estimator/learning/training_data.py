@@ -248,7 +248,7 @@ def read_bag(
         raise LearningError(f"nothing can be learned from {bag}: {error}") from None
 
 
-FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
+_FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
 """Columns of :func:`friction_columns`."""
 _WITHOUT_SIGMA = ("MOB", "MOB-fric")
 _SIGN_VELOCITY, _STRIBECK_VELOCITY = 0.02, 0.5
@@ -289,7 +289,7 @@ def friction_columns(velocity: FloatArray, effort: FloatArray) -> FloatArray:
 
 def fit_friction(recordings: Sequence[SignalRecording], joints: int) -> FloatArray:
     """Parameters (n, p) of :func:`friction_columns` that explain the joint rows of the targets best."""
-    parameters = np.empty((joints, len(FRICTION_TERMS)))
+    parameters = np.empty((joints, len(_FRICTION_TERMS)))
     for joint in range(joints):
         columns = np.concatenate([_columns(one.inputs, joints, joint) for one in recordings])
         target = np.concatenate([one.target[:, joint - joints] for one in recordings])

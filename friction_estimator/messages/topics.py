@@ -15,7 +15,7 @@ from friction_estimator.config import Config
 JOINT_STATE = "sensor_msgs/msg/JointState"
 IMU = "sensor_msgs/msg/Imu"
 WRENCH = "geometry_msgs/msg/WrenchStamped"
-POSES = "geometry_msgs/msg/PoseArray"
+_POSES = "geometry_msgs/msg/PoseArray"
 ODOMETRY = "nav_msgs/msg/Odometry"
 STRING = "std_msgs/msg/String"
 MARKERS = "visualization_msgs/msg/MarkerArray"
@@ -142,7 +142,7 @@ LIMB_WRENCH = Topic(
 )
 """Published with the parameters ``collision_thresholds`` and ``mob_net_model`` of the node only."""
 FOOTSTEPS = Topic(
-    "collision/footsteps", POSES, When.CHANGE, "footsteps after a collision, in the sole frame of the foot that stands"
+    "collision/footsteps", _POSES, When.CHANGE, "footsteps after a collision, in the sole frame of the foot that stands"
 )
 """Published with the parameters ``collision_thresholds`` and ``collision_reaction`` of the node only."""
 

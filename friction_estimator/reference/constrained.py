@@ -87,7 +87,7 @@ def constrain(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
     return ConstrainedDynamics(0.5 * (mobility + mobility.T), gain)
 
 
-def unique_inverse(response: FloatArray) -> FloatArray | None:
+def _unique_inverse(response: FloatArray) -> FloatArray | None:
     """``M_mod`` of eq. 5.13, (m, m), where the friction is unique; None where ``response`` is singular."""
     inverse, definite = solve_positive(np.ascontiguousarray(response), np.eye(response.shape[0]))
     return inverse if definite else None
@@ -110,7 +110,7 @@ def _inverse(A: FloatArray) -> FloatArray:
     """Inverse of a symmetric positive definite matrix, pseudo-inverse of a semi-definite one."""
     if not A.size:
         return A
-    inverse = unique_inverse(A)
+    inverse = _unique_inverse(A)
     return np.asarray(np.linalg.pinv(A, rcond=1e-10, hermitian=True)) if inverse is None else inverse
 
 
@@ -190,7 +190,7 @@ class ConstrainedFriction:
         force[self._columns] += instant.frame.effort[self.joints]
         difference = joint_acceleration[self.joints] - system.acceleration(force, b)[self._columns]  # eq. 5.12
         response = system.response(self._columns)
-        inertia = None if self._loops(standing) else unique_inverse(response)
+        inertia = None if self._loops(standing) else _unique_inverse(response)
         if inertia is None:
             inertia = regularised_inverse(response, _REGULARISATION)
         friction = -inertia @ difference  # eq. 5.13, our sign

@@ -47,7 +47,7 @@ def derivative_weights(times: FloatArray, order: int, derivative: int) -> FloatA
     return np.asarray(np.linalg.pinv(T)[derivative] * math.factorial(derivative) / scale**derivative)
 
 
-def derivative_error(times: FloatArray, weights: FloatArray, derivative: int, frequency: float) -> float:
+def _derivative_error(times: FloatArray, weights: FloatArray, derivative: int, frequency: float) -> float:
     """Relative error of the derivative of a sinusoid of this frequency [Hz]; the rest as above."""
     if frequency == 0.0:
         return 0.0
@@ -76,7 +76,7 @@ class Differentiator:
         """Weights for samples at these times (L,), zero at the instant of the derivative [s]."""
         if times.size != self._times.size or np.abs(times - self._times).max() > 1e-9:
             values = derivative_weights(times, self._order, self._derivative)
-            error = derivative_error(times, values, self._derivative, self._frequency)
+            error = _derivative_error(times, values, self._derivative, self._frequency)
             self._weights = DerivativeWeights(values, int(np.abs(times).argmin()), error)
             self._times = times
         return self._weights

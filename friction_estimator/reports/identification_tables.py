@@ -23,7 +23,7 @@ from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, make_table, number, percent, with_spread
 from friction_estimator.types import FloatArray
 
-SIGNIFICANT_SIGMAS = 2.0
+_SIGNIFICANT_SIGMAS = 2.0
 """A parameter is significant when its value is more than this many standard deviations from zero."""
 QUADRANT_NAMES = {
     (1, 1): "drives, forward",
@@ -140,7 +140,7 @@ def parameter_table(table: ParameterTable) -> Table:
 def is_significant(table: ParameterTable, row: int) -> bool:
     """Whether a parameter is identifiable and its value is clearly not zero."""
     shown = table.identifiable is None or bool(table.identifiable[row])
-    return shown and abs(float(table.values[row])) > SIGNIFICANT_SIGMAS * float(table.sigma[row])
+    return shown and abs(float(table.values[row])) > _SIGNIFICANT_SIGMAS * float(table.sigma[row])
 
 
 def quadrant_table(identification: Identification) -> Table | None:

@@ -24,15 +24,15 @@ from friction_estimator.errors import FrictionEstimatorError, file_errors
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.types import AnyPath, FloatArray, IntArray
 
-FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
-INK, FAINT, GRID = "#1f2933", "#6b7785", "#e6eaef"
+_FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+INK, FAINT, _GRID = "#1f2933", "#6b7785", "#e6eaef"
 ESTIMATE, MODELLED, TRUTH, SWING = "#1f5fbf", "#e07b1a", "#c92a2a", "rgba(110, 125, 145, 0.14)"
-ESTIMATE_BAND = "rgba(31, 95, 191, 0.18)"
+_ESTIMATE_BAND = "rgba(31, 95, 191, 0.18)"
 MODELLED_BAND = "rgba(224, 123, 26, 0.25)"
 LEFT_OUT = "#b4bdc8"
 PANEL_HEIGHT = 170
 _AXIS = {
-    "gridcolor": GRID,
+    "gridcolor": _GRID,
     "zerolinecolor": "#c5ccd5",
     "linecolor": "#9aa5b1",
     "showline": True,
@@ -141,11 +141,11 @@ def layout_style(height: int, legend_y: float) -> dict[str, Any]:
         "template": "plotly_white",
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 70, "b": 50},
-        "font": {"family": FONT, "color": INK, "size": 12},
+        "font": {"family": _FONT, "color": INK, "size": 12},
         "showlegend": True,
         "legend": {"orientation": "h", "x": 0.0, "y": legend_y, "yanchor": "bottom", "itemsizing": "constant"},
         "hovermode": "closest",
-        "hoverlabel": {"font": {"family": FONT}},
+        "hoverlabel": {"font": {"family": _FONT}},
     }
 
 
@@ -175,7 +175,7 @@ def dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5)
     return go.Scatter(x=x, y=y, name=name, mode="markers", marker=marker)
 
 
-def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = ESTIMATE_BAND) -> go.Scatter:
+def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = _ESTIMATE_BAND) -> go.Scatter:
     """The area ``spread`` (two standard deviations) about a line."""
     return go.Scatter(
         x=np.concatenate((x, x[::-1])),

@@ -166,13 +166,13 @@ def convergence(recording: Recording, parameter: str) -> go.Figure | None:
     return grid.figure
 
 
-def is_long(recording: Recording) -> bool:
+def _is_long(recording: Recording) -> bool:
     """Whether figures over time open on the last seconds only."""
     return bool(recording.time[-1] > 1.5 * WINDOW)
 
 
 def _opened(figure: go.Figure, recording: Recording) -> go.Figure:
-    if is_long(recording):
+    if _is_long(recording):
         end = float(recording.time[-1])
         figure.update_xaxes(range=[end - WINDOW, end])
     return figure
@@ -181,7 +181,7 @@ def _opened(figure: go.Figure, recording: Recording) -> go.Figure:
 def _rows(recording: Recording, values: FloatArray, fineness: float = 1.0) -> IntArray:
     """Rows to draw over time: the whole recording coarsely, the window on which it opens finely."""
     rows = envelope_rows(values, round(fineness * _CURVE_POINTS))
-    if not is_long(recording):
+    if not _is_long(recording):
         return rows
     start = int(np.searchsorted(recording.time, recording.time[-1] - WINDOW))
     return np.union1d(rows, start + envelope_rows(values[start:], round(fineness * _WINDOW_POINTS)))
@@ -343,7 +343,7 @@ def _residual_text(recording: Recording) -> str:
 
 
 def _zoom_hint(recording: Recording) -> str:
-    if not is_long(recording):
+    if not _is_long(recording):
         return ""
     return f" The figure opens on the last {WINDOW:g} s; a double click shows the whole run."
 

@@ -17,7 +17,7 @@ from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, make_table, number, percent, with_spread
 from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEstimate
 
-GOOD_ERROR, USEFUL_ERROR = 0.3, 1.0
+_GOOD_ERROR, _USEFUL_ERROR = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
 _CONSISTENT_NEES = (0.3, 3.0)
 _MAX_EVALUATIONS = 5_000
@@ -121,7 +121,7 @@ def grade(relative: float) -> Style:
     """Style of an error that is relative to the error of predicting zero."""
     if math.isnan(relative):
         return ""
-    return "good" if relative < GOOD_ERROR else "fair" if relative < USEFUL_ERROR else "bad"
+    return "good" if relative < _GOOD_ERROR else "fair" if relative < _USEFUL_ERROR else "bad"
 
 
 def _errors(recording: Recording, where: BoolArray) -> JointErrors:

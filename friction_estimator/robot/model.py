@@ -33,9 +33,9 @@ from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import checked_urdf, mimics, rooted_behind, urdf_warnings
 from friction_estimator.types import GRAVITY, BaseState, BoolArray, Dynamics, FloatArray
 
-POSITION_MARGIN = 2.0 * math.pi
+_POSITION_MARGIN = 2.0 * math.pi
 """A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
-FARTHEST_POSITION = 1e7
+_FARTHEST_POSITION = 1e7
 """A joint without limits may be this far from zero [rad or m]: a wheel at 100 rad/s takes a day to get there."""
 
 
@@ -364,12 +364,12 @@ class RobotModel:
     def _position_limits(self) -> tuple[FloatArray, FloatArray]:
         """Lowest and highest position that a joint may have, (n,), (n,); URDFs without limits give zero for both."""
         n = len(self.joint_names)
-        low, high = np.full(n, -FARTHEST_POSITION), np.full(n, FARTHEST_POSITION)
+        low, high = np.full(n, -_FARTHEST_POSITION), np.full(n, _FARTHEST_POSITION)
         lower, upper = self._model.lowerPositionLimit[self._simple_q], self._model.upperPositionLimit[self._simple_q]
         limited = lower < upper
         joints = self._simple[limited]
-        low[joints] = np.maximum(lower[limited] - POSITION_MARGIN, -FARTHEST_POSITION)
-        high[joints] = np.minimum(upper[limited] + POSITION_MARGIN, FARTHEST_POSITION)
+        low[joints] = np.maximum(lower[limited] - _POSITION_MARGIN, -_FARTHEST_POSITION)
+        high[joints] = np.minimum(upper[limited] + _POSITION_MARGIN, _FARTHEST_POSITION)
         return low, high
 
     def _supports(self, first_joint: int) -> BoolArray:

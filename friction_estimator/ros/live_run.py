@@ -42,7 +42,7 @@ _START_UP = 180.0  # longest start; the first one compiles the numerical kernels
 _GOODBYE = 0.5  # recording after the end of the estimator [s]
 
 
-PERIOD_OF_FRAMES = 0.05
+_PERIOD_OF_FRAMES = 0.05
 """Time between two frames of a view [s]."""
 _SHOWN = (
     topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.COULOMB, topics.VISCOUS, topics.CONTACT_PHASE,
@@ -243,7 +243,7 @@ class StateView:
     view : that draws
     """
 
-    period = PERIOD_OF_FRAMES
+    period = _PERIOD_OF_FRAMES
 
     def __init__(self, robot: Robot, view: LiveView) -> None:
         self._robot, self._view = robot, view
@@ -286,7 +286,7 @@ class ViewNode(Node):
         while running():
             self._recorder.take()
             if time.monotonic() >= next_frame:
-                next_frame = time.monotonic() + PERIOD_OF_FRAMES
+                next_frame = time.monotonic() + _PERIOD_OF_FRAMES
                 self._view.show(self._topics.state({}))
             executor.spin_once(timeout_sec=TAKE_PERIOD)
         self._recorder.close()

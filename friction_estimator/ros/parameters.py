@@ -109,7 +109,7 @@ def friction_urdf(urdf_xml: str, effort_fraction: float) -> str:
     return ElementTree.tostring(robot, encoding="unicode")
 
 
-CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
+_CHANGEABLE = frozenset({"output.slow_rate", "compensation.gain"})
 """Parameters that may change while the node runs. Others would need new filters, so they are read-only."""
 
 _TYPES = {
@@ -151,10 +151,10 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
 
 
 def on_change(node: Node, config: Config, apply: Callable[[str, float], None]) -> None:
-    """Call ``apply(name, value)`` when one of the :data:`CHANGEABLE` parameters changes to an allowed value."""
+    """Call ``apply(name, value)`` when one of the :data:`_CHANGEABLE` parameters changes to an allowed value."""
 
     def check(parameters: list[Parameter]) -> SetParametersResult:
-        changes = [item for item in parameters if item.name in CHANGEABLE]
+        changes = [item for item in parameters if item.name in _CHANGEABLE]
         try:
             for item in changes:
                 section, key = item.name.split(".")
@@ -212,7 +212,7 @@ def _declare(node: Node, item: ParameterField, value: ParameterValue) -> None:
 def _descriptor(item: ParameterField) -> ParameterDescriptor:
     limits = item.range
     unit = f" [{limits.unit}]" if limits.unit else ""
-    descriptor = ParameterDescriptor(description=limits.description + unit, read_only=item.name not in CHANGEABLE)
+    descriptor = ParameterDescriptor(description=limits.description + unit, read_only=item.name not in _CHANGEABLE)
     if limits.choices:
         descriptor.additional_constraints = "one of: " + ", ".join(limits.choices)
     if math.isfinite(limits.low) or math.isfinite(limits.high):

@@ -16,7 +16,7 @@ from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.simulation.walk_plan import WalkDimensions
 from friction_estimator.types import BoolArray, FloatArray
 
-HIP_YAW, HIP_ROLL, HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
+HIP_YAW, HIP_ROLL, _HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
 
 _AXIS_GROUPS = (((0, 1, 2), "zxy"), ((3,), "y"), ((4, 5), "yx"))  # places in the chain, and axes in any order there
 _MIN_ALIGNMENT = 0.8  # cosine between a joint's axis and the coordinate axis nearest to it
@@ -191,7 +191,7 @@ class LegChain:
         return q[columns], False
 
 
-def read_leg(model: pin.Model, sole_frame: str) -> Leg:
+def _read_leg(model: pin.Model, sole_frame: str) -> Leg:
     """Measure one leg of a floating-base model at its zero configuration.
 
     Raises
@@ -209,7 +209,7 @@ def read_leg(model: pin.Model, sole_frame: str) -> Leg:
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     jacobian = pin.computeJointJacobians(model, data, pin.neutral(model))
     joints, signs = _roles(model, chain, [jacobian[3:, model.idx_vs[j]] for j in chain], sole_frame)
-    pitch, knee, ankle = (data.oMi[joints[role]].translation for role in (HIP_PITCH, KNEE, ANKLE_PITCH))
+    pitch, knee, ankle = (data.oMi[joints[role]].translation for role in (_HIP_PITCH, KNEE, ANKLE_PITCH))
     hip, sole = np.array([pitch[0], knee[1], pitch[2]]), data.oMf[frame_id]
     if sole.rotation.trace() < 1.0 + 2.0 * _MIN_ALIGNMENT:
         raise SimulationError(f"the sole frame {sole_frame!r} must have x forward and z up when all joints are at zero")
@@ -386,7 +386,7 @@ class Biped:
             raise SimulationError(
                 f"the built-in gait walks on two feet; feet.names lists {[foot.name for foot in config.feet]}"
             )
-        legs = [read_leg(self.model, foot.frame) for foot in config.feet]
+        legs = [_read_leg(self.model, foot.frame) for foot in config.feet]
         if legs[0].hip[1] * legs[1].hip[1] >= 0.0:
             raise SimulationError("the built-in gait needs one leg on the left and one on the right of the base")
         left = 0 if legs[0].hip[1] > 0.0 else 1

@@ -17,7 +17,7 @@ from friction_estimator.types import FloatArray
 
 LEG_TARGETS = ("knee", "ankle", "foot")
 """Parts of a leg that a push acts on: knee joint, ankle pitch joint, origin of the sole frame."""
-PUSH_TARGETS = ("base", *(f"{side}_{part}" for side in ("left", "right") for part in LEG_TARGETS))
+_PUSH_TARGETS = ("base", *(f"{side}_{part}" for side in ("left", "right") for part in LEG_TARGETS))
 _GAIT_CYCLE = 3.0  # two steps of the default gait [s]
 _MAX_DURATION = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
@@ -52,8 +52,8 @@ class Push:
     impact: bool = False
 
     def __post_init__(self) -> None:
-        if self.target not in PUSH_TARGETS:
-            raise SimulationError(f"unknown push target {self.target!r}; the targets are {choices(PUSH_TARGETS)}")
+        if self.target not in _PUSH_TARGETS:
+            raise SimulationError(f"unknown push target {self.target!r}; the targets are {choices(_PUSH_TARGETS)}")
 
     def force_at(self, time: float) -> FloatArray:
         """Force (3,) at a time between start and end of the push [N]."""

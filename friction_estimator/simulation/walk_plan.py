@@ -34,7 +34,7 @@ _POSTURE_EASE = 2.0  # time in which that motion gets its full size [s]
 _LEVEL_GROUND = Ground()
 
 
-def minimum_jerk(s: FloatArray) -> FloatArray:
+def _minimum_jerk(s: FloatArray) -> FloatArray:
     """``10 s^3 - 15 s^4 + 6 s^5``: from 0 to 1 with zero velocity and acceleration at both ends."""
     return s**3 * (10.0 + s * (6.0 * s - 15.0))
 
@@ -77,7 +77,7 @@ class MoveSequence:
         index, s = self.progress(time)
         before = self.values[np.maximum(index, 0)]
         after = self.values[index + 1]
-        return before + minimum_jerk(s)[:, None] * (after - before)
+        return before + _minimum_jerk(s)[:, None] * (after - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,11 @@ class PostureMotion:
     def __call__(self, time: FloatArray) -> FloatArray:
         """Positions (N, m) at times (N,) [rad]."""
         swing = np.sin(self.rate * time[:, None, None] + self.phase).mean(axis=1)
-        begun = minimum_jerk(np.clip((time - self.start) / _POSTURE_EASE, 0.0, 1.0))[:, None]
+        begun = _minimum_jerk(np.clip((time - self.start) / _POSTURE_EASE, 0.0, 1.0))[:, None]
         return self.posture + begun * (self.centre + self.amplitude * swing - self.posture)
 
 
-def foot_moves(
+def _foot_moves(
     steps: Sequence[Footstep], patches: Sequence[Plane], foot: int, home: FootPose, bare: Plane
 ) -> MoveSequence:
     """Place, height, heading and gradient of one sole."""
@@ -130,7 +130,7 @@ def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
     return (pose.x, pose.y, plane.height, pose.yaw, *plane.gradient)
 
 
-def height_moves(
+def _height_moves(
     steps: Sequence[Footstep], patches: Sequence[Plane], heights: Sequence[float], gait: Gait
 ) -> MoveSequence:
     """The trunk goes to the mean height of the feet during each step."""
@@ -142,7 +142,7 @@ def height_moves(
     return MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
 
 
-def yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
     """The trunk turns to the mean heading of the feet during each step, the swinging side a little ahead."""
     yaws = [0.0, 0.0]
     moves = []
@@ -153,7 +153,7 @@ def yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
     return MoveSequence.of((0.0,), moves)
 
 
-def share_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+def _share_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
     """Part of the load on the left foot: 1 while the right foot swings, 0 while the left foot swings, 0.5 at rest."""
     moves: list[tuple[float, float, tuple[float]]] = []
     lift_off_free = 0.0
@@ -267,10 +267,10 @@ class WalkPlan:
         self._home = home = (foot_beside(0.0, 0.0, 0.0, width), foot_beside(0.0, 0.0, 0.0, -width))
         patches = ground.mapped(places(self.footsteps))
         bare = [ground.incline(pose.x, pose.y) for pose in home]
-        self._feet = tuple(foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
-        self._height = height_moves(self.footsteps, patches, [plane.height for plane in bare], gait)
-        self._yaw = yaw_moves(self.footsteps, gait)
-        self._share = share_moves(self.footsteps, gait)
+        self._feet = tuple(_foot_moves(self.footsteps, patches, foot, home[foot], bare[foot]) for foot in (LEFT, RIGHT))
+        self._height = _height_moves(self.footsteps, patches, [plane.height for plane in bare], gait)
+        self._yaw = _yaw_moves(self.footsteps, gait)
+        self._share = _share_moves(self.footsteps, gait)
         self._shift = 0.0
         self._com = self._plan_com(duration + 2.0 * _LOOK_AHEAD)
 
@@ -314,7 +314,7 @@ class WalkPlan:
         return WalkSamples(base, yaw, soles, rotations, np.stack([trunk[:, 4], 1.0 - trunk[:, 4]], axis=1))
 
     def _course(self, time: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Feet (2, N, 6) as in :func:`foot_moves`; centre of mass (2), height and heading of the trunk, share of the
+        """Feet (2, N, 6) as in :func:`_foot_moves`; centre of mass (2), height and heading of the trunk, share of the
         left foot (N, 5).
         """
         feet = np.stack([moves(time) for moves in self._feet])
@@ -324,7 +324,7 @@ class WalkPlan:
             for now, before, end in zip(
                 (feet, trunk), plan._course(time), (landing, landing + self.gait.double_support), strict=True
             ):
-                done = minimum_jerk(np.clip((time - start) / (end - start), 0.0, 1.0))[:, None]
+                done = _minimum_jerk(np.clip((time - start) / (end - start), 0.0, 1.0))[:, None]
                 now += (1.0 - done) * (before - now)
         return feet, trunk
 
@@ -332,7 +332,7 @@ class WalkPlan:
         phase = 2.0 * np.pi * np.maximum(time - self.gait.start, 0.0) / self.gait.squat_period
         ease = np.clip((time - self.gait.start) / self.gait.squat_period, 0.0, 1.0)
         depth = self.gait.squat_depth * self._size.leg_length
-        return depth * minimum_jerk(ease) * 0.5 * (1.0 - np.cos(phase))
+        return depth * _minimum_jerk(ease) * 0.5 * (1.0 - np.cos(phase))
 
     def _clearance(self, feet: MoveSequence, time: FloatArray) -> FloatArray:
         s = feet.progress(time)[1]

@@ -113,7 +113,7 @@ class CurveSource:
     def rows(self, motions: Sequence[Motion], delay: float) -> NumberedRows:
         """Numbered by samples of the period of the first motion."""
         samples, law = self.samples(motions, delay), make_law(_ANY_SHAPE) if self.automatic else self.law
-        return curve_rows(law, samples, min(motion.period for motion in motions))
+        return _curve_rows(law, samples, min(motion.period for motion in motions))
 
 
 def choose_treatment(
@@ -165,7 +165,7 @@ _FAST_QUANTILE = 0.95
 """Quantile of the speed."""
 
 
-def curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> NumberedRows:
+def _curve_rows(law: FrictionLaw, samples: CurveSamples, period: float) -> NumberedRows:
     """The linear problem of some samples: the law, or what meets its shape, then the extra columns.
 
     Samples that are driven and those that are not count as two joints: their errors differ in size.
@@ -240,7 +240,7 @@ def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[Curve
     """The samples with the extra columns that predict friction better than none, one by one, and all candidates."""
     seen = (samples.used.extra_columns != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
-    made, solver = curve_rows(source.law, samples, 1.0), source.options.fit.solver
+    made, solver = _curve_rows(source.law, samples, 1.0), source.options.fit.solver
     first = made.problem.W.shape[1] - len(samples.columns)
     places = enumerate(samples.columns, start=first)
     optional = {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}

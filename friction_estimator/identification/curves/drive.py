@@ -20,7 +20,7 @@ from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-STOP_NOISE = 4.0
+_STOP_NOISE = 4.0
 """Standard deviations of its noise beyond which the sign of a velocity is certain."""
 BY_HAND = 0.5
 """Time within which the velocity of a motor that a hand moves is close to a parabola [s]."""
@@ -55,7 +55,7 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, windo
 
 def least_certain_speed(velocity: FloatArray, stretch: IntArray, period: float, cutoff_hz: float) -> float:
     """Speed from which on the sign of a velocity (N,) is certain [rad/s]; slower, the joint may be at rest."""
-    return STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _PARABOLA_SAMPLES / cutoff_hz, BY_HAND))
+    return _STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _PARABOLA_SAMPLES / cutoff_hz, BY_HAND))
 
 
 def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: float | None = None) -> BoolArray:
@@ -68,7 +68,7 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: f
     period : between two samples [s]
     dead_zone : slower samples stick [rad/s]; None: four standard deviations of the noise of the velocity
     """
-    stop = STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if dead_zone is None else dead_zone
+    stop = _STOP_NOISE * velocity_noise(velocity, stretch, period, BY_HAND) if dead_zone is None else dead_zone
     direction = np.where(np.abs(velocity) > stop, np.sign(velocity), 0.0)
     change = (np.diff(direction) != 0.0) | (np.diff(stretch) != 0)
     margin = round(_SLIP_MARGIN / period)
@@ -78,7 +78,7 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: f
 
 TORQUE = "joint_torque"
 DRIVES = ("pwm", "current")
-UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
+_UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
 INERTIA = Column("inertia", "kg m^2", nonnegative=True)
 DAMPING = Column("drive_damping", "N m s/rad", nonnegative=True)
 """Of a motor that is driven, beyond its friction without drive: back EMF of a winding that is closed then only."""
@@ -87,7 +87,7 @@ DRIVE_GAIN = "drive_gain"
 _VALUES_LEFT_OUT = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
 """What driven samples of a free log have in place of their torque and drive."""
 LEFT_OUT = "it counts as free, without these samples"
-UNDRIVEN = 0.01
+_UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
 _FEW_DRIVEN = 0.05
 """Share of driven samples below which a warning asks whether the log is meant to be driven."""
@@ -125,7 +125,7 @@ class DriveRecording:
     @property
     def gain_column(self) -> Column:
         """Torque per unit of the drive."""
-        return Column(DRIVE_GAIN, UNITS[self.drive])
+        return Column(DRIVE_GAIN, _UNITS[self.drive])
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -262,7 +262,7 @@ def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog],
     for log, own in zip(logs, drives, strict=True):
         rows: BoolArray = np.zeros(log.time.size, dtype=bool)
         for kind, drive in own.items():
-            rows |= (drive > UNDRIVEN * largest[kind]).any(axis=1) & (largest[kind] > 0.0)
+            rows |= (drive > _UNDRIVEN * largest[kind]).any(axis=1) & (largest[kind] > 0.0)
         sizes = ", ".join(f"{kind} up to {drive.max(initial=0.0):.3g}" for kind, drive in own.items() if drive.any())
         when = f"the first one {log.time[np.argmax(rows)] - log.time[0]:.3f} s after its start"
         why = f"{sizes}; {np.count_nonzero(rows)} of {rows.size} samples have a drive, {when}"

@@ -118,7 +118,7 @@ def identify_friction_curve(motions: Sequence[Motion], options: FrictionCurveOpt
             raise InputError(
                 f"{motion.name} has the joints {', '.join(motion.joint_names)}, {motions[0].name} {', '.join(names)}"
             )
-    return collected([fitted_curve(motions, source) for source in _sources(names, options)])
+    return collected([_fitted_curve(motions, source) for source in _sources(names, options)])
 
 
 def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveSource]:
@@ -157,10 +157,10 @@ def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurv
     if treatment is None:
         return f"{source.joint} is left out: it moves by no more than its noise: move it"
     others = (source.motions(logs, rival) for rival in rivals)
-    return fitted_curve(source.motions(logs, treatment), source, table, others)
+    return _fitted_curve(source.motions(logs, treatment), source, table, others)
 
 
-def fitted_curve(
+def _fitted_curve(
     motions: Sequence[Motion],
     source: CurveSource,
     table: Sequence[Candidate] = (),

@@ -127,7 +127,7 @@ def offset_shows(law: FrictionLaw) -> bool:
     return bool(np.linalg.norm(ones - columns @ np.linalg.lstsq(columns, ones, rcond=None)[0]) > 1e-6)
 
 
-def check_names(options: MotorOptions, coupling: Coupling) -> None:
+def _check_names(options: MotorOptions, coupling: Coupling) -> None:
     """Refuse options for motors that the coupling lacks, and inertias below zero.
 
     Raises
@@ -195,7 +195,7 @@ def identify_motor(
     """
     if not logs:
         raise InputError("the method 'motor' needs logs of joints that are moved, from outside or by their motors")
-    check_names(options, coupling)
+    _check_names(options, coupling)
     law, fit = motor_law(options)
     logs, notes = without_drive([log.select(coupling.joint_names) for log in logs], options.free)
     free, driven, reasons = separated(logs)

@@ -75,11 +75,11 @@ from friction_estimator.laws.joint_laws import START_LAW, joints_without_own_law
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-URDF_SIGMAS = (0.1, 0.3, USUAL_URDF_SIGMA, 3.0, 30.0)
+_URDF_SIGMAS = (0.1, 0.3, USUAL_URDF_SIGMA, 3.0, 30.0)
 """Relative standard deviations of the URDF's inertial parameters; the last one leaves the decision to the data."""
-TREATMENT_LAW = "coulomb_viscous"
+_TREATMENT_LAW = "coulomb_viscous"
 """The law with which treatments are compared: any shape of friction needs the same velocity."""
-SHARES = (1.0, 0.5, 0.3)
+_SHARES = (1.0, 0.5, 0.3)
 """Bands in which the model is fitted, in usual ones, that which leaves most of the torque first."""
 _KEPT_TREATMENTS = 4
 """Treatments whose rows are kept: the next comparison begins with some of them."""
@@ -123,7 +123,7 @@ def choose_treatment(
 
     Candidates that change the motion within the band come last.
     """
-    plain = replace(options, law=TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
+    plain = replace(options, law=_TREATMENT_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
     rows = lru_cache(maxsize=_KEPT_TREATMENTS)(lambda treatment: _treated_rows(logs, model, plain, treatment))
     band, table = _choose_band(logs, rows, plain)
     cutoffs = tried_cutoffs(logs, band, options.cutoff_hz)
@@ -147,8 +147,8 @@ def _choose_band(
     usual = usual_treatment(logs, options.parallel_hz).band_hz
     if options.parallel_hz:
         return usual, ()
-    bands = [share * usual for share in SHARES]
-    slow = SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
+    bands = [share * usual for share in _SHARES]
+    slow = _SHARES[-1] * max(comparison_band(log, _MOST_TRAVEL) for log in logs)
     band, table = _best_band(logs, rows, options, (bands[-1], slow), _VIBRATION_SLACK)
     if band < bands[-1]:
         return band, table
@@ -253,7 +253,7 @@ def choose_laws(
     none, common, starts = [np.zeros_like(one.load) for one in observations], np.arange(problem.W.shape[1]), [0]
     folded = FoldedProblem.of(problem, options.solver, prior, folds_of(problem, options.folds))
     if options.offset is False:
-        common = np.delete(common, np.flatnonzero(offset_columns(models[0])))
+        common = np.delete(common, np.flatnonzero(_offset_columns(models[0])))
     for model, size in zip(models[1:], sizes[1:], strict=True):
         starts.append(problem.W.shape[1])
         places = np.arange(n * size)
@@ -365,9 +365,9 @@ def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[
     problem, fit = with_delay(solution.fit.problem, delay_column(solution)), solution.fit
     fold = folds_of(fit.problem, options.folds)
     folded = FoldedProblem.of(fit.problem, options.solver, solution.prior, fold, fit.weights).like(problem)
-    sigmas = (URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
+    sigmas = (_URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
     priors = [model_prior(model, solution.observations, one).select(kept).joined(delay_prior()) for one in sigmas]
-    offsets = offset_columns(model)
+    offsets = _offset_columns(model)
     optional = np.zeros_like(offsets)
     if options.harmonics is None:
         optional[: len(model.columns)] = [column.wave for column in model.columns]
@@ -407,7 +407,7 @@ def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[
     )
 
 
-def offset_columns(model: TorqueModel) -> BoolArray:
+def _offset_columns(model: TorqueModel) -> BoolArray:
     """Which parameters (p,) of a model are constant torques that its laws lack."""
     optional = [column.parameter.role is Role.OFFSET and not column.in_law for column in model.columns]
     return np.append(np.array(optional, dtype=bool), np.zeros(len(model.body.names), dtype=bool))

@@ -84,7 +84,7 @@ class EstimatedFriction:
     jacobian: FloatArray
 
 
-def estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[EstimatedFriction]:
+def _estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[EstimatedFriction]:
     """Friction of every joint (n) as the estimate has it; ``with_offset`` where the law that will hold it has one."""
     model, f, values = estimate.model, estimate.model.friction_count, estimate.values
     offset = np.array([column.parameter.role is Role.OFFSET for column in model.columns], dtype=bool)
@@ -118,7 +118,7 @@ def live_parameters(estimate: Estimate) -> IdentifiedParameters:
     """
     joint_names, columns = estimate.observations[0].motion.joint_names, estimate.model.friction
     parameters, residual_variance, noise_variance, counts = [], [], [], []
-    held = estimated_friction(estimate, [make_law(name).has_offset for name in columns.law_names])
+    held = _estimated_friction(estimate, [make_law(name).has_offset for name in columns.law_names])
     for joint, (site, seen) in enumerate(zip(columns.sites, held, strict=False)):
         samples, use, law, shape = seen.samples, seen.samples.used, site.law, np.zeros((0, 2))
         if columns.stribeck:  # Stribeck velocity and its standard deviation, the last parameter
@@ -157,7 +157,7 @@ def _live(law: LinearFrictionLaw, seen: EstimatedFriction, covariance: FloatArra
 
 def friction_samples(estimate: Estimate) -> tuple[FrictionSamples, ...]:
     """Friction of every joint over velocity and load, thinned out for figures."""
-    every = estimated_friction(estimate, [True] * len(estimate.observations[0].motion.joint_names))
+    every = _estimated_friction(estimate, [True] * len(estimate.observations[0].motion.joint_names))
     return tuple(
         one.samples.thinned(propagated_sigma(one.jacobian[one.samples.shown], estimate.covariance)) for one in every
     )

@@ -124,7 +124,7 @@ USUAL_URDF_SIGMA = 1.0
 DATA_TOLERANCE = 1e-6
 """Columns nearer than this, relative to their norm, to the span of others cannot be identified from any real data."""
 _EMPTY_NORM = 1e-12
-ROUNDS = 15
+_ROUNDS = 15
 _CONVERGED_CHANGE = 1e-5
 """Relative change of the predicted torque at which Gauss-Newton and the iteration of the load end."""
 
@@ -202,7 +202,7 @@ def estimate(
     usable: Sequence[BoolArray],
     solver: SolverOptions,
     allowed: BoolArray | None = None,
-    rounds: int = ROUNDS,
+    rounds: int = _ROUNDS,
     urdf_sigma: float = np.inf,
 ) -> Estimate:
     """Estimate all parameters of a model.

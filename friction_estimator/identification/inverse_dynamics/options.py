@@ -20,7 +20,7 @@ from friction_estimator.laws import laws_of_joints
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.robot.transmission import Transmission
 
-ONE_TURN = (1.0,)
+_ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
@@ -175,7 +175,7 @@ def friction_of_options(observations: Sequence[Observation], options: InverseDyn
     if options.coupled_friction == JOINTS_AND_MOTORS:
         adding = options.coupling
     of_drive, waves, temperature = observations[0].commanded is not None, None, None
-    harmonics = (ONE_TURN if of_drive else ()) if options.harmonics is None else options.harmonics
+    harmonics = (_ONE_TURN if of_drive else ()) if options.harmonics is None else options.harmonics
     if harmonics:
         positions = np.concatenate([one.motion.position for one in observations])
         waves = waves_of(positions, harmonics).mean(axis=0)

@@ -52,8 +52,8 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
     if not np.ptp(whole.position, axis=0).any():
         raise InputError(f"{log.name}: every position is constant, so that no joint moves")
     found = [*notes, *_sampling(whole, period), *_constant(whole)]
-    found += column_suspicions(whole, period)
-    found += degree_suspicions(whole, period, position_limits)
+    found += _column_suspicions(whole, period)
+    found += _degree_suspicions(whole, period, position_limits)
     return tuple(f"{log.name}: {text}" for text in found)
 
 
@@ -122,7 +122,7 @@ _FACTORS = {
 }
 
 
-def column_suspicions(log: JointLog, period: float) -> Iterator[str]:
+def _column_suspicions(log: JointLog, period: float) -> Iterator[str]:
     """Find columns that may be exchanged, reversed or in another unit.
 
     Changes over half a swing are compared with integrals over it: they are large against the bits of an encoder, where
@@ -215,7 +215,7 @@ _FASTEST_JOINT = 30.0  # rad/s: five turns a second, behind the gear
 _ONE_TURN = 2.0 * math.pi
 
 
-def degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
+def _degree_suspicions(log: JointLog, period: float, position_limits: FloatArray | None = None) -> Iterator[str]:
     """Find positions that look like degrees, or are outside of their limits otherwise.
 
     Parameters

@@ -14,7 +14,7 @@ from friction_estimator.identification.joint_log import TEMPERATURE, JointLog
 from friction_estimator.identification.linear_problem import robust_std
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-ALWAYS_BRIDGED = 3.5
+_ALWAYS_BRIDGED = 3.5
 """Two lost samples in a row are bridged whatever the motion, in periods."""
 _LONGEST_BRIDGE = 10.5
 """Steps that are bridged at most, in periods: the noise of a spline between its ends grows with them."""
@@ -70,7 +70,7 @@ def longest_bridge(period: float, band_hz: float) -> float:
     period : between two samples, as most of them have it [s]
     band_hz : motion and torque are compared up to here [Hz]
     """
-    return max(ALWAYS_BRIDGED * period, min(_LONGEST_BRIDGE * period, 0.5 / band_hz))
+    return max(_ALWAYS_BRIDGED * period, min(_LONGEST_BRIDGE * period, 0.5 / band_hz))
 
 
 def find_stretches(time: FloatArray, period: float, bridged: float | None = None) -> tuple[Stretch, ...]:
@@ -80,7 +80,7 @@ def find_stretches(time: FloatArray, period: float, bridged: float | None = None
     ----------
     bridged : longest step between two samples that is no gap [s]; None: two samples may be lost in a row
     """
-    gaps = np.flatnonzero(np.diff(time) > (ALWAYS_BRIDGED * period if bridged is None else bridged)) + 1
+    gaps = np.flatnonzero(np.diff(time) > (_ALWAYS_BRIDGED * period if bridged is None else bridged)) + 1
     edges, found = [0, *gaps.tolist(), time.size], []
     for start, stop in pairwise(edges):
         steps, whole = np.diff(time[start:stop]) / period, np.diff(places(time[start:stop], period))
@@ -107,11 +107,11 @@ def evenly(signal: FloatArray, time: FloatArray, stretch: Stretch, period: float
     """Samples (K, ...) of one stretch of a signal (N, ...) at :func:`even_times`, recorded ones to the last bit."""
     own, samples = time[stretch.start : stretch.stop], signal[stretch.start : stretch.stop]
     if not stretch.even:
-        return at_times(even_times(time, stretch, period), own, samples, smooth)
+        return _at_times(even_times(time, stretch, period), own, samples, smooth)
     if not stretch.missing:
         return samples
     place = places(own, period)
-    filled = at_times(np.arange(place[-1] + 1, dtype=float), place.astype(float), samples, smooth)
+    filled = _at_times(np.arange(place[-1] + 1, dtype=float), place.astype(float), samples, smooth)
     filled[place] = samples
     return filled
 
@@ -121,7 +121,7 @@ def places(time: FloatArray, period: float) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.maximum(np.rint(np.diff(time) / period), 1.0))]).astype(np.intp)
 
 
-def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: bool) -> FloatArray:
+def _at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: bool) -> FloatArray:
     """Signal (N, ...) at other times (K,): by a cubic spline where it is smooth, else along straight lines.
 
     A torque may jump, where a spline overshoots; a position may not, where straight lines break its second derivative.
@@ -135,7 +135,7 @@ def at_times(grid: FloatArray, time: FloatArray, signal: FloatArray, smooth: boo
     return np.asarray((1.0 - weight) * signal[after - 1] + weight * signal[after])
 
 
-FEWEST_SAMPLES = 50
+_FEWEST_SAMPLES = 50
 _LARGEST_NUMBER, _SMALLEST_NUMBER = 1e12, 1e-30
 """No sensor measures numbers beyond the first, in SI units; below the second they are zero. Products of four numbers
 between them stay within the range of floating point."""
@@ -166,8 +166,8 @@ def repair(log: JointLog) -> tuple[JointLog, tuple[str, ...]]:
     InputError
         When the log is too short, more than a tenth of it is bad, or time runs backwards.
     """
-    if log.time.size < FEWEST_SAMPLES:
-        raise InputError(f"{log.name}: {log.time.size} samples are too few, at least {FEWEST_SAMPLES} are needed")
+    if log.time.size < _FEWEST_SAMPLES:
+        raise InputError(f"{log.name}: {log.time.size} samples are too few, at least {_FEWEST_SAMPLES} are needed")
     log, notes = _within_range(log)
     log, count = _without_missing(log)
     if count:

@@ -34,7 +34,7 @@ HALF_STENCIL = _CENTRAL.size // 2
 _FORGOTTEN_SHARE = 1e-2  # of its largest value: what an impulse response may still be at the edge
 ORDER = 4
 """Of one pass of the Butterworth low-pass."""
-HIGHEST = 0.45
+_HIGHEST = 0.45
 """Highest cut-off of a low-pass, in sampling rates."""
 
 
@@ -49,15 +49,15 @@ def low_pass(signal: FloatArray, period: float, cutoff_hz: float) -> FloatArray:
 
     Returns
     -------
-    filtered : (N, ...), wrong within :func:`low_pass_edge` samples of both ends
+    filtered : (N, ...), wrong within :func:`_low_pass_edge` samples of both ends
     """
     sos = _design(period, cutoff_hz)
-    pad = min(low_pass_edge(period, cutoff_hz), signal.shape[0] - 1)
+    pad = min(_low_pass_edge(period, cutoff_hz), signal.shape[0] - 1)
     return np.asarray(sosfiltfilt(sos, signal, axis=0, padlen=pad))
 
 
 @cache
-def low_pass_edge(period: float, cutoff_hz: float) -> int:
+def _low_pass_edge(period: float, cutoff_hz: float) -> int:
     """How many samples at each end the ends themselves disturb."""
     slowest = 2.0 * math.pi * cutoff_hz * period * math.sin(math.pi / (2 * ORDER))  # decay of its slowest pole
     impulse = np.zeros(math.ceil(20.0 / slowest))
@@ -68,10 +68,10 @@ def low_pass_edge(period: float, cutoff_hz: float) -> int:
 
 @cache  # a design takes longer than its use, and an identification needs the same few a hundred times
 def _design(period: float, cutoff_hz: float) -> FloatArray:
-    if not 0.0 < cutoff_hz * period <= HIGHEST:
+    if not 0.0 < cutoff_hz * period <= _HIGHEST:
         raise InputError(
             f"a cut-off of {cutoff_hz:g} Hz cannot be used at {1.0 / period:g} Hz; "
-            f"give one between 0 and {HIGHEST / period:g} Hz"
+            f"give one between 0 and {_HIGHEST / period:g} Hz"
         )
     one_pass = math.tan(math.pi * cutoff_hz * period) / (math.sqrt(2.0) - 1.0) ** (0.5 / ORDER)
     return np.asarray(butter(ORDER, 2.0 / math.pi * math.atan(one_pass), output="sos"))
@@ -87,7 +87,7 @@ def central_difference(signal: FloatArray, period: float) -> FloatArray:
 
 def derivative_edge(period: float, cutoff_hz: float) -> int:
     """How many samples at each end of the results of :func:`derive` are wrong."""
-    return low_pass_edge(period, cutoff_hz) + 2 * HALF_STENCIL
+    return _low_pass_edge(period, cutoff_hz) + 2 * HALF_STENCIL
 
 
 def derive(
@@ -169,7 +169,7 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> Para
     if not cutoff_hz > 0.0:
         raise InputError(f"{motion.name}: a parallel filter needs a cut-off above zero, it is {cutoff_hz:g} Hz")
     factor = decimation(motion.period, cutoff_hz)
-    edge = low_pass_edge(motion.period, cutoff_hz)
+    edge = _low_pass_edge(motion.period, cutoff_hz)
     stretches = motion.stretches
     kept = np.concatenate([np.arange(start + edge, stop - edge, factor) for start, stop in stretches]).astype(np.intp)
     if not kept.size:
@@ -181,7 +181,7 @@ def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> Para
     return ParallelFilter(stretches, motion.period, cutoff_hz, factor, kept)
 
 
-LADDER = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_LADDER = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Cut-offs of the motion that are compared, in bands in which torques are compared."""
 
 
@@ -192,7 +192,7 @@ def highest_cutoff(logs: Sequence[JointLog]) -> float:
 
 def tried_cutoffs(logs: Sequence[JointLog], band_hz: float, given: float | None) -> list[float]:
     """Cut-offs of the motion that are compared, rising [Hz]; the given one alone."""
-    return sorted({min(factor * band_hz, highest_cutoff(logs)) for factor in LADDER}) if given is None else [given]
+    return sorted({min(factor * band_hz, highest_cutoff(logs)) for factor in _LADDER}) if given is None else [given]
 
 
 def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> Treatment:

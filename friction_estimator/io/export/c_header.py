@@ -94,7 +94,7 @@ def _stored(joint: ExportedFriction) -> tuple[str, Sequence[str], list[float]]:
 
 def _joints(joints: Sequence[ExportedFriction], names: Sequence[str]) -> str:
     rows = "".join(f"    FRICTION_JOINT_{name} = {row},\n" for row, name in enumerate(_upper(names)))
-    texts = ", ".join(c_text(joint.joint) for joint in joints)
+    texts = ", ".join(_c_text(joint.joint) for joint in joints)
     return (
         f"enum {{\n{rows}    FRICTION_JOINT_COUNT = {len(names)}\n}};\n\n"
         f"static const char *const friction_joint_names[FRICTION_JOINT_COUNT] = {{{texts}}};\n"
@@ -145,7 +145,7 @@ def coupled_motors(moved: Sequence[str], motors: Transmission) -> str:
     moved : (n) names of the joints, in the order of the motors at their places
     motors : that move them
     """
-    names = ", ".join(map(c_text, moved))
+    names = ", ".join(map(_c_text, moved))
     return (
         "/* Some of these are motors that move several joints together: friction_torque is theirs, at their own\n"
         " * velocity and torque; friction_torques is that of the joints, in this order. */\n"
@@ -173,7 +173,7 @@ def drives(joints: Iterable[ExportedFriction]) -> str:
     )
 
 
-def c_text(name: str) -> str:
+def _c_text(name: str) -> str:
     """A name as a string of C."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

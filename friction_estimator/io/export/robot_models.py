@@ -183,7 +183,7 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
     warnings: tuple[str, ...] = ()
     document = XmlText(request.model, "model")
     if document.root == "robot":
-        text, warnings = urdf_to_mjcf(request.model)
+        text, warnings = _urdf_to_mjcf(request.model)
         document = XmlText(text, "MJCF")
     if document.root != "mujoco":
         raise RobotModelError(f"the model is neither an MJCF nor a URDF: its root element is <{document.root}>")
@@ -206,7 +206,7 @@ The time constant is twice the default time step, the shortest that MuJoCo takes
 _STICTION = {"solreffriction": STICTION_REFERENCE, "solimpfriction": STICTION_IMPEDANCE}
 
 
-def urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
+def _urdf_to_mjcf(urdf_xml: str) -> tuple[str, tuple[str, ...]]:
     """Text of the MJCF, and what it lacks, in sentences.
 
     Raises
