@@ -116,6 +116,17 @@ def test_torques_of_another_sign_joint_or_unit_are_named_against_a_rough_model_a
         torque_suspicions(motion, motion.position[1:])
 
 
+def test_reversed_torques_of_joints_that_move_against_each_other_are_not_called_exchanged() -> None:
+    time = np.arange(4000) / 200.0
+    swing = 0.8 * np.sin(1.3 * time)
+    other = 0.2 * np.sin(np.outer(time, [3.1, 2.2]))
+    motion = to_motion(JointLog("swing", ("hip", "knee"), time, np.column_stack((swing, -swing)) + other))
+    rigid = 10.0 * np.sin(motion.position) + 0.3 * motion.acceleration
+    effort = -(rigid + np.tanh(motion.velocity / 0.02) + 0.5 * motion.velocity)
+    named = torque_suspicions(replace(motion, effort=effort), rigid)
+    assert len(named) == 2 and all("has it the wrong sign?" in text for text in named)
+
+
 def test_a_hand_that_moves_a_robot_without_friction_is_no_reversed_torque() -> None:
     assert about_torques(replace(recording(), effort=GRAVITY * np.sin(recording().position)), lambda one: one) == ""
 

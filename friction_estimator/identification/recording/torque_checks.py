@@ -60,10 +60,11 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     torque[:, known] = design.apply(motion.effort[:, known])[few]
     known = known[[_size(torque[:, k]) > 0.0 for k in known]]
     left = {(one, other): _left(torque[:, one], columns[:, other]) for one in known for other in known}
-    found = []
+    found, own = [], np.ones(len(names))
     for one in known:
         share, values = left[one, one]
         turned, bare = _left(-torque[:, one], columns[:, one])[0], _left(torque[:, one], columns[:, one, 1:])[0]
+        own[one] = min(share, turned)
         if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and not values[1:3].any():
             found.append(
                 f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
@@ -76,10 +77,10 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
                 "unit, a current, or the torque of the motor before its gear?"
             )
     for pair in combinations(known, 2):
-        exchanged, own = [left[pair], left[pair[::-1]]], np.prod([left[one, one][0] for one in pair])
+        exchanged = left[pair], left[pair[::-1]]
         likely = all(values[1:3].any() for _, values in exchanged)
         shares = [share for share, _ in exchanged]
-        if likely and min(shares) < _MOST_LEFT and own > _BETTER_FACTOR**2 * np.prod(shares):
+        if likely and min(shares) < _MOST_LEFT and own[pair[0]] * own[pair[1]] > _BETTER_FACTOR**2 * np.prod(shares):
             first, second = (names[k] for k in pair)
             found.append(
                 f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
