@@ -121,7 +121,7 @@ def run_collisions(arguments: argparse.Namespace) -> None:
         print_table(_threshold_table(thresholds))
         print(f"thresholds written to {arguments.thresholds}")
     else:
-        print_table(collision_table(found))
+        print_table(_found_table(found))
         print(f"{len(found)} collision{'s' * (len(found) != 1)}")
 
 
@@ -133,7 +133,7 @@ def _threshold_table(thresholds: Thresholds) -> Table:
     return make_table("Collision thresholds", ("joint", *columns), ((name, *map(number, of)) for name, of in rows))
 
 
-def collision_table(found: list[Found]) -> Table:
+def _found_table(found: list[Found]) -> Table:
     """One row a collision."""
     texts = ("bag", "limb", "joint", "signal", "state")
     columns: list[str | Column] = [*texts, Column("time", "s"), Column("value", "N m")]

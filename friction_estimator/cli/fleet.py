@@ -25,7 +25,7 @@ from friction_estimator.cli.arguments import (
 )
 from friction_estimator.cli.main import add_command
 from friction_estimator.fleet.page import drift_table
-from friction_estimator.fleet.wear import LOWER, UNKNOWN, WORN
+from friction_estimator.fleet.wear import LOWER, TOO_FEW_DAYS, WORN
 from friction_estimator.identification.methods import METHODS
 from friction_estimator.tables import make_table, percent, terminal_table
 
@@ -99,7 +99,7 @@ def _drift(arguments: argparse.Namespace) -> int:
         if joint.state in (WORN, LOWER):
             console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
     worn, joints = len(found.worn), len(found.joints)
-    few = sum(joint.state == UNKNOWN for joint in found.joints)
+    few = sum(joint.state == TOO_FEW_DAYS for joint in found.joints)
     print(
         f"{worn} of {joints} joints are worn: their friction has grown by more than {percent(arguments.threshold)}"
         + (f"; {few} have too few days" if few else "")

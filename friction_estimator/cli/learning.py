@@ -148,11 +148,11 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     model = load_model(arguments.model, robot)
     compiled.prepare()
     errors = evaluate(model, _recordings(arguments, robot, with_observer=True))
-    print_table(error_table(errors))
+    print_table(_external_torque_table(errors))
     print(f"{errors.samples} samples")
 
 
-def error_table(errors: ExternalTorqueErrors) -> Table:
+def _external_torque_table(errors: ExternalTorqueErrors) -> Table:
     """Root mean square errors of each row, and their means over all joints, over limbs and over rows of the base."""
     columns: tuple[str | Column, ...] = (
         "row",

@@ -32,7 +32,7 @@ from friction_estimator.errors import BagError, ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.excitation import ExcitationOptions
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.bags.replay import input_topics, replay_bag
+from friction_estimator.io.bags.replay import recorded_inputs, replay_bag
 from friction_estimator.io.bags.writer import TRAJECTORY_TOPIC
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.new_robot import guess_robot
@@ -150,7 +150,7 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
 
     Between two messages the process sleeps as that of a robot does: the caches are then as cold as there.
     """
-    inputs, _ = input_topics(reader, estimator.config)
+    inputs, _ = recorded_inputs(reader, estimator.config)
     by_topic = InputReader(estimator.config, estimator.joint_names).by_topic
     readers = {topic: by_topic[name] for name, topic in inputs.items()}
     compiled.prepare()

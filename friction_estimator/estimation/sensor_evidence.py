@@ -24,7 +24,7 @@ from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, S
 
 LOADED, _UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
-LEAST_SPEED = 0.05
+_LEAST_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
 _SMOOTH = 0.7
 """Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
@@ -141,7 +141,7 @@ class EvidenceCollector:
         elif not self._robot.base_dofs:
             forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
             needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
-            self._add_torques(needed, effort, np.abs(frame.velocity) > LEAST_SPEED)
+            self._add_torques(needed, effort, np.abs(frame.velocity) > _LEAST_SPEED)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
 
@@ -195,7 +195,7 @@ class EvidenceCollector:
             block.share += parts @ f
             block.newton += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
-            moving = (np.abs(velocity) > LEAST_SPEED) & robot.limb.any(axis=0)
+            moving = (np.abs(velocity) > _LEAST_SPEED) & robot.limb.any(axis=0)
             self._add_torques(gravity + contact.sum(axis=0), effort, moving)
 
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
@@ -226,7 +226,7 @@ class EvidenceChecks:
     def speeds(self, sums: Evidence) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
         product, expected, step, count = sums.speed[:4]
-        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (LEAST_SPEED * READING_PERIOD) ** 2)
+        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (_LEAST_SPEED * READING_PERIOD) ** 2)
         correlation, slope = _compare(product, expected, step)
         flipped = moves & (correlation < -_SURE)
         slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
@@ -416,7 +416,7 @@ def is_motion(sums: FloatArray) -> BoolArray:
     Drivers publish steps of the velocity, and often none of them is zero.
     """
     _, square, _, count, total, lagged = sums
-    highest = LEAST_SPEED * READING_PERIOD
+    highest = _LEAST_SPEED * READING_PERIOD
     offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
     removed = offset * (2.0 * total - count * offset)
     return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))

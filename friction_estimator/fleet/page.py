@@ -13,7 +13,7 @@ from friction_estimator.fleet.wear import (
     LEAST_PROBABILITY,
     LOWER,
     STEADY,
-    UNKNOWN,
+    TOO_FEW_DAYS,
     WORN,
     FleetDrift,
     JointDrift,
@@ -88,7 +88,7 @@ def write_drift_page(path: AnyPath, drift: FleetDrift) -> None:
     """
     joints = drift.joints
     first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
-    count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, UNKNOWN)}
+    count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, TOO_FEW_DAYS)}
     shown = [joint for joint in joints if joint.model is not None][:_MAX_PANELS]
     page = Page(
         "drift of a fleet",

@@ -152,7 +152,7 @@ def local_copy(url: str, folder: str | None = None) -> Iterator[Path]:
         yield target
 
 
-METHODS = ("replay", "identify")
+ACTIONS = ("replay", "identify")
 """Kinds of rows; each has a separate folder, because their friction must not be compared."""
 _SETTINGS = b"friction_estimator"
 
@@ -184,9 +184,9 @@ _FIELDS = (
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"description": text}) for name, kind, text in _FIELDS])
 
 
-def row_file(method: str, start: datetime, name: str) -> str:
+def row_file(action: str, start: datetime, name: str) -> str:
     """File of the rows of one bag in the output folder."""
-    return f"{method}/month={start:%Y-%m}/{name}.parquet"
+    return f"{action}/month={start:%Y-%m}/{name}.parquet"
 
 
 def is_finished(path: str, settings: Mapping[str, str]) -> bool:
@@ -248,17 +248,17 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
     Raises
     ------
     ConfigError
-        When there is no row, a file is no such table, or a folder has rows of both methods.
+        When there is no row, a file is no such table, or a folder has rows of both actions.
     """
     tables = []
     for folder in folders:
         fs, place = filesystem(folder)
-        method = [name for name in METHODS if fs.isdir(f"{place}/{name}")]
-        if len(method) > 1:
-            raise ConfigError(f"{folder} has rows of {' and '.join(METHODS)}: give {folder}/{METHODS[0]}, or the other")
-        root = f"{place}/{method[0]}" if method else place
+        action = [name for name in ACTIONS if fs.isdir(f"{place}/{name}")]
+        if len(action) > 1:
+            raise ConfigError(f"{folder} has rows of {' and '.join(ACTIONS)}: give {folder}/{ACTIONS[0]}, or the other")
+        root = f"{place}/{action[0]}" if action else place
         output = folder.rstrip("/")
-        if not method and PurePosixPath(output).name in METHODS:
+        if not action and PurePosixPath(output).name in ACTIONS:
             output = output.rpartition("/")[0]
         files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
         recent = None if since is None else ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type)

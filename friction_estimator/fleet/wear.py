@@ -15,7 +15,7 @@ from friction_estimator.fleet.series import WEEK, DaySeries, JointSeries, day_se
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.types import FloatArray
 
-WORN, LOWER, STEADY, UNKNOWN = "worn", "lower", "steady", "too few days"
+WORN, LOWER, STEADY, TOO_FEW_DAYS = "worn", "lower", "steady", "too few days"
 """States of a joint."""
 LEAST_PROBABILITY = 0.8
 """Probability that the friction has grown by more than the threshold, from which on a joint is worn."""
@@ -131,7 +131,7 @@ def find_drift(table: pa.Table, threshold: float) -> FleetDrift:
 def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrift:
     """Drift of all joints whose friction over time is given."""
     joints = [_joint_drift(days, threshold) for days in day_series(fleet)]
-    rank = (WORN, LOWER, STEADY, UNKNOWN)
+    rank = (WORN, LOWER, STEADY, TOO_FEW_DAYS)
 
     def place(joint: JointDrift) -> tuple[int, float, str]:
         badness = abs(float(np.nan_to_num(joint.change[0])))
@@ -147,7 +147,7 @@ def date_of(day: float) -> datetime:
 
 def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
     if days.day.size < FEWEST_DAYS:
-        return JointDrift(days, None, UNKNOWN)
+        return JointDrift(days, None, TOO_FEW_DAYS)
     model = find_changes(days)
     grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
     state = WORN if grown >= LEAST_PROBABILITY else LOWER if fallen >= LEAST_PROBABILITY else STEADY

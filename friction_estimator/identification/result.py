@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.laws.identified import SCALARS, IdentifiedParameters
+from friction_estimator.laws.identified import SAVED_SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.records import Brief
 from friction_estimator.types import BoolArray, FloatArray
@@ -403,7 +403,7 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         [one.joint_names[row] for one, row in rows],
         [one.law_names[row] for one, row in rows],
         [(one.values[row], one.covariance[row]) for one, row in rows],
-        *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SCALARS),
+        *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SAVED_SCALARS),
     )
     if friction[0].presliding is not None:
         added: Any = [(one.presliding, one.presliding_covariance) for one in friction]

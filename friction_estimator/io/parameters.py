@@ -24,7 +24,7 @@ from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.identified import (
     CALIBRATION,
     LARGEST_VALUE,
-    SCALARS,
+    SAVED_SCALARS,
     IdentifiedParameters,
     check_identified,
 )
@@ -44,7 +44,7 @@ _RIPPLES = "ripples"
 _VELOCITY_RANGE = "velocity_range"
 """Optional: offline identification has none."""
 _KEYS = frozenset(
-    ("law", "values", "units", "sigma", *SCALARS, _VELOCITY_RANGE, _RIPPLES, *_ADDED_NAMES, "covariance")
+    ("law", "values", "units", "sigma", *SAVED_SCALARS, _VELOCITY_RANGE, _RIPPLES, *_ADDED_NAMES, "covariance")
 ).union(f"{kind}_covariance" for kind in _ADDED_NAMES)
 """Entries of a joint."""
 _ROBOT = "robot"
@@ -269,7 +269,7 @@ def _joint_entry(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
         "values": dict(zip(names, identified.values[row, :p].tolist(), strict=True)),
         "units": dict(zip(names, make_law(identified.law_names[row]).units, strict=True)),
         "sigma": dict(zip(names, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)).tolist(), strict=True)),
-        **{name: float(getattr(identified, name)[row]) for name in SCALARS},
+        **{name: float(getattr(identified, name)[row]) for name in SAVED_SCALARS},
         **_velocity_range(identified, row),
         **_added_terms(identified, row),
         "covariance": covariance.tolist(),  # last: a truncated list is never valid
@@ -312,7 +312,7 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
         covariance = _numbers(joint, entry, "covariance", (count, count))
         _check_units(joint, entry, law, covariance)
         parameters.append((values, covariance))
-        scalars.append([_numbers(joint, entry, name, ()) for name in SCALARS])
+        scalars.append([_numbers(joint, entry, name, ()) for name in SAVED_SCALARS])
         if _VELOCITY_RANGE in entry:
             velocity_range[row] = _rising_speeds(joint, entry)
         if _RIPPLES in entry:
@@ -322,7 +322,7 @@ def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
                 optional[kind][row] = _values(joint, entry, names, kind)
                 key, shape = f"{kind}_covariance", (len(names), len(names))
                 optional[key][row] = _numbers(joint, entry, key, shape)
-    numbers = np.array(scalars).reshape(-1, len(SCALARS)).T
+    numbers = np.array(scalars).reshape(-1, len(SAVED_SCALARS)).T
     optional[_ROBOT] = str(document.get(_ROBOT, ""))
     identified = replace(joined(tuple(joints), [law.name for law in laws], parameters, *numbers), **optional)
     check_identified(identified)

@@ -220,7 +220,7 @@ def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRID
         xml = read_urdf(given)
         return Robot(given.stem, config_from_parameters({**_FIXED_BASE, **overrides}), xml, given)
     path = robot_file(name_or_path)
-    parameters = {**read_parameters(path), **overrides}
+    parameters = {**read_robot_parameters(path), **overrides}
     try:
         config = config_from_parameters(parameters)
     except ConfigError as error:
@@ -247,7 +247,7 @@ def as_robot(robot: AnyPath | Robot) -> Robot:
     return loaded
 
 
-def read_parameters(path: Path) -> dict[str, Any]:
+def read_robot_parameters(path: Path) -> dict[str, Any]:
     """Flat dotted parameters of the estimator in a ROS parameter file.
 
     Sections under a wildcard (``/**``) and under the node's own name are merged, the later one wins, as in ROS. When
@@ -263,7 +263,7 @@ def read_parameters(path: Path) -> dict[str, Any]:
 
 
 def read_node_parameters(path: Path) -> dict[str, Any]:
-    """Like :func:`read_parameters`, with what only running nodes use.
+    """Like :func:`read_robot_parameters`, with what only running nodes use.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from friction_estimator.laws.linear import ADDED_TERMS, MAX_RIPPLES, LinearFrict
 from friction_estimator.records import Brief
 from friction_estimator.types import FloatArray
 
-SCALARS = ("residual_variance", "measurement_variance", "samples")
+SAVED_SCALARS = ("residual_variance", "measurement_variance", "samples")
 """What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""
 CALIBRATION = (
     "link_mass", "link_com_x", "link_com_y", "link_com_z",
@@ -113,7 +113,7 @@ def check_identified(identified: IdentifiedParameters) -> None:
         law = make_law(name)
         p = len(law.parameters)
         values, covariance = identified.values[row, :p], identified.covariance[row, :p, :p]
-        scalars = {key: getattr(identified, key)[row] for key in SCALARS}
+        scalars = {key: getattr(identified, key)[row] for key in SAVED_SCALARS}
         for key, numbers in {"values": values, "covariance": covariance, **scalars}.items():
             if not np.isfinite(numbers).all():
                 raise ConfigError(f"{key!r} of the joint {joint!r} must be finite, not {np.asarray(numbers).tolist()}")

@@ -199,7 +199,7 @@ class OutputMessages:
         self._friction = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
         self._scalar = JointStateTemplate(topics.BASE_FRAME, joint_names)
         frames = topics.ODOM_FRAME, topics.BASE_FRAME
-        self._odometry = StampedTemplate(ODOMETRY, *frames)
+        self._odometry = StampedTemplate(ODOMETRY_SIZES, *frames)
         self._transform = StampedTemplate((3, 4), *frames, sequence=True)
         self._no_torque = np.zeros(len(joint_names))
         self._sigma_is_wanted = False
@@ -302,7 +302,7 @@ class OutputSchedule:
         return _ALL
 
 
-ODOMETRY = (3, 4, 36, 3, 3, 36)
+ODOMETRY_SIZES = (3, 4, 36, 3, 3, 36)
 """Lengths of the arrays of a nav_msgs/Odometry."""
 
 

@@ -25,7 +25,7 @@ from friction_estimator.messages.cdr import (
     StampedTemplate,
     serialize_string,
 )
-from friction_estimator.messages.outputs import ODOMETRY, OutputSchedule, odometry_numbers
+from friction_estimator.messages.outputs import ODOMETRY_SIZES, OutputSchedule, odometry_numbers
 from friction_estimator.messages.topics import Topic, When
 from friction_estimator.types import (
     CommandSample,
@@ -413,7 +413,7 @@ class TruthMessages:
         self._phase_name = ContactPhaseDetector(1.0, names).name
         self._schedule = OutputSchedule(config.output.slow_rate)
         self._torque = JointStateTemplate(topics.BASE_FRAME, joint_names)
-        self._odometry = StampedTemplate(ODOMETRY, topics.ODOM_FRAME, topics.BASE_FRAME)
+        self._odometry = StampedTemplate(ODOMETRY_SIZES, topics.ODOM_FRAME, topics.BASE_FRAME)
         self._wrenches = [(topics.true_wrench(foot.name), StampedTemplate((6,), foot.frame)) for foot in feet]
 
     def build(self, truth: GroundTruth) -> list[tuple[Topic, bytes]]:

@@ -264,7 +264,7 @@ class Page:
             kind=escape(self.kind),
             title=escape(self.title),
             style=(files(__package__) / "style.css").read_text(encoding="utf-8"),
-            plotly=packed(get_plotlyjs()),
+            plotly=_compressed(get_plotlyjs()),
             facts="".join(
                 f"<div><dt>{escape(name)}</dt><dd>{escape(value or 'not recorded')}</dd></div>"
                 for name, value in self.facts
@@ -304,12 +304,12 @@ def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
     }
     if narrow:  # there the buttons would lie on the legend
         config["displayModeBar"] = False
-    content = {  # arrays as lists of short numbers: plotly's own text has them in base64, which cannot be packed
+    content = {  # arrays as lists of short numbers: plotly's own text has them in base64, which cannot be compressed
         "data": [_shortened(trace.to_plotly_json()) for trace in figure.data],
         "layout": figure.layout.to_plotly_json(),
         "config": config,
     }
-    data = packed(json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")))
+    data = _compressed(json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")))
     height = figure.layout.height
     return (
         f'<div class="figure{" narrow" if narrow else ""}"><div id="{name}" style="height: {height}px"></div>'
@@ -317,7 +317,7 @@ def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
     )
 
 
-def packed(text: str) -> str:
+def _compressed(text: str) -> str:
     """A text as gzip in base64, which the script of the template unpacks: a page has less than half the size."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 

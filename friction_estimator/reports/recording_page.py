@@ -32,7 +32,7 @@ from friction_estimator.reports.recording_tables import (
     diagnosis_table,
     error_table,
     errors_by_part,
-    parameter_table,
+    learned_parameter_table,
     phase_table,
     speed_range,
 )
@@ -116,7 +116,7 @@ def paper_figure(recording: Recording) -> go.Figure:
     return _opened(grid.figure, recording)
 
 
-def friction_over_velocity(recording: Recording) -> go.Figure:
+def recorded_friction_over_velocity(recording: Recording) -> go.Figure:
     """Friction against joint velocity: estimates, truth, and the law with the last parameters."""
     grid, panels = _joint_grid(recording, _VELOCITY, _FRICTION, shared_x=False)
     rows = even_rows(recording.time.size, 2 * _MAX_DOTS)
@@ -298,9 +298,9 @@ def _sections(recording: Recording, after: float) -> Iterator[Section]:
         "The same samples against the joint velocity, with the line of Coulomb and viscous friction through the "
         "identified law."
     )
-    figure = figure_html(friction_over_velocity(recording), "figure-velocity")
+    figure = figure_html(recorded_friction_over_velocity(recording), "figure-velocity")
     yield Section("velocity", "Friction over velocity", text, figure)
-    parts = [html_table(table) for table in (parameter_table(recording),) if table]
+    parts = [html_table(table) for table in (learned_parameter_table(recording),) if table]
     for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
         if (curves := convergence(recording, name)) is not None:
             parts.append(f"<h3>{title}</h3>{figure_html(curves, f'figure-{name}')}")

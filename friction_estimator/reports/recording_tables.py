@@ -84,7 +84,7 @@ def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
     return make_table("RMSE by contact phase", ("joint", *columns), rows)
 
 
-def parameter_table(recording: Recording) -> Table | None:
+def learned_parameter_table(recording: Recording) -> Table | None:
     """Coulomb and viscous friction at the end, with two standard deviations; None when they were not recorded."""
     if recording.coulomb is None or recording.viscous is None:
         return None

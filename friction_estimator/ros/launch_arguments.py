@@ -15,7 +15,7 @@ from typing import Any
 from friction_estimator.config import ParameterField
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.node_parameters import MAX_LEAD, NODE_FIELDS
-from friction_estimator.io.robot import Robot, load_robot, read_node_parameters, read_parameters
+from friction_estimator.io.robot import Robot, load_robot, read_node_parameters, read_robot_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class LaunchRequest:
             for argument in ARGUMENTS
             if argument.parameter and argument.name in given
         }
-        self.robot: Robot = load_robot(values["robot"], read_parameters(Path(file)) if file else {})
+        self.robot: Robot = load_robot(values["robot"], read_robot_parameters(Path(file)) if file else {})
         self._file = read_node_parameters(Path(file)) if file else {}
         self.use_sim_time = (
             values["use_sim_time"] == "true" if "use_sim_time" in given else bool(self._file.get("use_sim_time", False))

@@ -313,14 +313,14 @@ class ReplayNode(Player):
 
     def __init__(self) -> None:
         from friction_estimator.io.bags.reader import BagReader  # the simulator needs no bags
-        from friction_estimator.io.bags.replay import input_topics
+        from friction_estimator.io.bags.replay import recorded_inputs
 
         super().__init__("replay", REPLAY_FIELDS)
         own = self._settings
         if not own["bag"]:
             raise BagError("set the parameter 'bag' to the path of the rosbag2 to play")
         self._reader = reader = BagReader(own["bag"])
-        self._names = {full: relative for relative, full in input_topics(reader, self._config)[0].items()}
+        self._names = {full: relative for relative, full in recorded_inputs(reader, self._config)[0].items()}
         for topic in topics.truth_topics(self._config):
             full = reader.find_topic(topic.name, topic.type)
             if full is not None:

@@ -12,7 +12,7 @@ from friction_estimator.io.robot import (
     load_coupling,
     load_robot,
     read_node_parameters,
-    read_parameters,
+    read_robot_parameters,
     robot_names,
 )
 from friction_estimator.robot.model import RobotModel
@@ -159,7 +159,7 @@ def test_sections_of_wildcard_and_node_are_merged_and_other_nodes_left_out(tmp_p
         "robot1:\n  friction_estimator:\n    ros__parameters: {observer: momentum}\n"
         "controller:\n  ros__parameters: {rate: 3}\n",
     )
-    assert read_parameters(path) == {"observer": "momentum", "momentum.gain": 10.0}
+    assert read_robot_parameters(path) == {"observer": "momentum", "momentum.gain": 10.0}
 
 
 def test_numbers_are_read_as_ros_reads_them() -> None:
@@ -171,7 +171,7 @@ def test_what_the_nodes_declare_beside_the_configuration_is_passed_over(tmp_path
     own = {name: 1 for name in NODE_PARAMETERS}
     document = {"/**": {"ros__parameters": {**own, "use_sim_time": True, "observer": "fbse"}}}
     path = write(tmp_path / "all.yaml", yaml.safe_dump(document))
-    assert read_parameters(path) == {"observer": "fbse"}
+    assert read_robot_parameters(path) == {"observer": "fbse"}
     assert read_node_parameters(path) == {**own, "use_sim_time": True, "observer": "fbse"}
 
 

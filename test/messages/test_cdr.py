@@ -17,7 +17,7 @@ from friction_estimator.errors import InputError
 from friction_estimator.io.bags.reader import jazzy_typestore
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import JointStateTemplate, StampedTemplate, serialize_string, stamp_of
-from friction_estimator.messages.outputs import ODOMETRY, FrictionMarkers, JointAxis, odometry_numbers
+from friction_estimator.messages.outputs import ODOMETRY_SIZES, FrictionMarkers, JointAxis, odometry_numbers
 from friction_estimator.messages.sensors import InputReader
 from friction_estimator.types import BaseState, FrictionEstimate
 from test.headers import make_header
@@ -109,7 +109,7 @@ def test_odometry_is_that_of_rclpy_and_rosbags(types: Types, frame: str, child: 
     position, linear, angular = rng.normal(size=(3, 3))
     pose_covariance, twist_covariance = rng.normal(size=(2, 6, 6))
     base = BaseState(position, np.eye(3), linear, angular, pose_covariance, twist_covariance)
-    ours = StampedTemplate(ODOMETRY, frame, child).serialize(STAMP, *odometry_numbers(base))
+    ours = StampedTemplate(ODOMETRY_SIZES, frame, child).serialize(STAMP, *odometry_numbers(base))
 
     def vector(kind: str, numbers: np.ndarray) -> Any:
         return make(f"geometry_msgs/msg/{kind}", **dict(zip("xyz", numbers.tolist(), strict=True)))

@@ -12,7 +12,12 @@ import pytest
 from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.page import ReportError, envelope_rows, even_rows
 from friction_estimator.reports.recording_page import friction_over_time, paper_figure, render, write_report
-from friction_estimator.reports.recording_tables import error_table, errors_by_part, parameter_table, phase_table
+from friction_estimator.reports.recording_tables import (
+    error_table,
+    errors_by_part,
+    learned_parameter_table,
+    phase_table,
+)
 from test.reports.browser import drawn_page, needs_browser
 
 FIGURES = ("figure-time", "figure-velocity", "figure-coulomb", "figure-viscous", "figure-paper")
@@ -53,7 +58,7 @@ def test_measured_and_modelled_parts_are_compared_when_the_legs_are_unknown(reco
 
 
 def test_tables_say_what_the_arrays_hold(recording: Recording) -> None:
-    errors, phases, parameters = error_table(recording), phase_table(recording), parameter_table(recording)
+    errors, phases, parameters = error_table(recording), phase_table(recording), learned_parameter_table(recording)
     assert errors and phases and parameters
     assert [cell.text for cell in errors.rows[0]] == [
         "l_hip", "0.100", "0.100", "+0.10", "1.00", "0.300", "0.300", "-0.30", "9.00",

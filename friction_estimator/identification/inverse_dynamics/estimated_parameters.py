@@ -167,7 +167,7 @@ _Row = tuple[str, str, float, float, float]
 """Name, unit, value, standard deviation and value of the URDF of a parameter."""
 
 
-def parameter_table(solution: Estimate) -> ParameterTable:
+def table_of_estimate(solution: Estimate) -> ParameterTable:
     """All parameters of the fit, bodies with the values of the URDF, and what drives that get positions show."""
     model = solution.model
     reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)[solution.kept]

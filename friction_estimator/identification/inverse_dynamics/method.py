@@ -21,8 +21,8 @@ from friction_estimator.identification.inverse_dynamics.delay import delay_error
 from friction_estimator.identification.inverse_dynamics.estimated_parameters import (
     friction_samples,
     live_parameters,
-    parameter_table,
     real_bodies,
+    table_of_estimate,
 )
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.findings import findings_of, joint_scores
@@ -217,7 +217,7 @@ def _identify_part(
     prediction = _prediction(solution, options, motions)
     scores = joint_scores(solution, options.solver, options.folds, prediction.rows(motions, model))
     samples = friction_samples(solution)
-    parameters = parameter_table(solution)
+    parameters = table_of_estimate(solution)
     names = model.joint_names
     findings = findings_of(solution, parameters, left, samples, names, friction_motors(options, names), friction)
     findings += [finding for score in scores for finding in about_score(score)]

@@ -74,7 +74,7 @@ class Refused:
         return [f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.by_topic.items()]
 
 
-def input_topics(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
+def recorded_inputs(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
     """Which topics of the bag feed the estimator, and what is missing that it can do without.
 
     Returns
@@ -152,7 +152,7 @@ def replay_bag(
         When this observer, or friction compensation, cannot be smoothed.
     """
     reader = bag_in if isinstance(bag_in, BagReader) else BagReader(bag_in, namespace)
-    inputs, missing = input_topics(reader, config)
+    inputs, missing = recorded_inputs(reader, config)
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
     description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
