@@ -29,8 +29,9 @@ from friction_estimator.robot.dynamics import (
     massless,
     velocity_seen_from_imu,
 )
+from friction_estimator.robot.rerooting import rooted_behind
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import checked_urdf, mimics, rooted_behind, urdf_warnings
+from friction_estimator.robot.urdf import checked_urdf, mimics, urdf_warnings
 from friction_estimator.types import GRAVITY, BaseState, BoolArray, Dynamics, FloatArray
 
 _POSITION_MARGIN = 2.0 * math.pi

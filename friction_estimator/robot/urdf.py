@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
-from pinocchio.rpy import matrixToRpy, rpyToMatrix
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, RobotModelError, choices
@@ -210,7 +209,7 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
         lower, upper = (float(limit.get(name, "0")) for name in ("lower", "upper"))
         if lower > upper:
             raise RobotModelError(f"{owner} has the limits lower = {lower:g} and upper = {upper:g}: exchange them")
-    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(_vector(axis, "xyz")) < 1e-6:
+    if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(vector_of(axis, "xyz")) < 1e-6:
         raise RobotModelError(f"{owner} moves about or along the axis {axis.get('xyz')!r}, which has no direction")
 
 
@@ -267,44 +266,6 @@ def end_of(joint: Element, which: str) -> str:
     return "" if end is None else end.get("link", "")
 
 
-def rooted_behind(urdf_xml: str, joint_name: str) -> tuple[str, str]:
-    """The same robot with the child of a joint as its root link, and the name of the root link before.
-
-    The joints between both are reversed. One of the placement ``O R(q)`` has the placement ``R(q)^-1 O^-1`` seen from
-    its child: the same position about the opposite axis, then a fixed placement.
-
-    Parameters
-    ----------
-    urdf_xml : a checked URDF
-    joint_name : of one of its joints
-    """
-    root = ElementTree.fromstring(urdf_xml)
-    above = {end_of(joint, "child"): joint for joint in root.findall("joint")}
-    link = next(end for end, joint in above.items() if joint.get("name") == joint_name)
-    while (joint := above.get(link)) is not None:
-        parent, middle = end_of(joint, "parent"), f"{joint.get('name')}_reversed"
-        xyz, rpy = (_vector(joint.find("origin"), part) for part in ("xyz", "rpy"))
-        back = rpyToMatrix(rpy).T
-        origin = {"xyz": _text(-back @ xyz), "rpy": _text(matrixToRpy(back))}
-        axis = joint.find("axis")
-        about = np.array([1.0, 0.0, 0.0]) if axis is None else _vector(axis, "xyz")
-        for part in [part for part in joint if part.tag in ("parent", "child", "origin", "axis")]:
-            joint.remove(part)
-        SubElement(root, "link", {"name": middle})
-        fixed = SubElement(root, "joint", {"name": f"{middle}_origin", "type": "fixed"})
-        for one, start, end in ((joint, link, middle), (fixed, middle, parent)):
-            SubElement(one, "parent", {"link": start})
-            SubElement(one, "child", {"link": end})
-        SubElement(joint, "axis", {"xyz": _text(-about)})
-        SubElement(fixed, "origin", origin)
-        link = parent
-    return ElementTree.tostring(root, encoding="unicode"), link
-
-
-def _text(numbers: FloatArray) -> str:
-    return " ".join(repr(number) for number in numbers.tolist())
-
-
 def mass_and_inertia(inertial: Element) -> tuple[float, FloatArray]:
     """Mass [kg] and inertia (3, 3) about the centre of mass [kg m^2] of a checked ``<inertial>``."""
     mass, inertia = inertial.find("mass"), inertial.find("inertia")
@@ -314,7 +275,7 @@ def mass_and_inertia(inertial: Element) -> tuple[float, FloatArray]:
     return float(mass.get("value", "0")), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _vector(element: Element | None, name: str) -> FloatArray:
+def vector_of(element: Element | None, name: str) -> FloatArray:
     """The three numbers of an attribute, ``xyz`` or ``rpy``; zeros where there is none."""
     text = "" if element is None else element.get(name, "")
     return np.array(text.split() or (0.0, 0.0, 0.0), dtype=float)
@@ -343,7 +304,7 @@ def _warnings_of(inertial: Element) -> Iterator[str]:
     kilograms, inertia = mass_and_inertia(inertial)
     if kilograms > _HEAVY:
         yield f"links of more than {_HEAVY:g} kg"
-    if np.linalg.norm(_vector(inertial.find("origin"), "xyz")) > _FAR:
+    if np.linalg.norm(vector_of(inertial.find("origin"), "xyz")) > _FAR:
         yield f"links with a centre of mass more than {_FAR:g} m from their frame (millimetres?)"
     least, middle, largest = np.linalg.eigvalsh(inertia)
     allowed = max(_IMPOSSIBLE * largest, _NEGLIGIBLE)
