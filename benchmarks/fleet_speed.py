@@ -26,8 +26,9 @@ from benchmarks.fleet_walks import ROBOTS_YAML, FleetPlan, simulate_fleet
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator import fleet
+from friction_estimator.fleet import bag_task
 from friction_estimator.fleet.bag_task import BagResult, Settings, load_fleet_robots, process_bag
-from friction_estimator.io.bags import replay as bags
+from friction_estimator.io.bags.replay import ReplaySummary, replay_bag
 from friction_estimator.io.robot import load_robot
 
 ROBOTS, DAYS = 5, 2
@@ -92,21 +93,21 @@ def task_time(walks: Sequence[Path], robots_yaml: Path, output: Path) -> tuple[f
     """CPU time of the task of a bag, and the part of it in the estimator [s]."""
     robots, settings = load_fleet_robots(robots_yaml), Settings("replay", str(output))
     process_bag(str(walks[0]), robots, Settings("replay", str(output / "first")))  # loads what is loaded once
-    inside, replay = 0.0, bags.replay
+    inside = 0.0
 
-    def timed(*arguments: Any, **options: Any) -> bags.ReplaySummary:
+    def timed(*arguments: Any, **options: Any) -> ReplaySummary:
         nonlocal inside
         start = time.process_time()
-        summary = replay(*arguments, **options)
+        summary = replay_bag(*arguments, **options)
         inside += time.process_time() - start
         return summary
 
-    bags.replay = timed
+    bag_task.replay_bag = timed
     start = time.process_time()
     for walk in walks:
         process_bag(str(walk), robots, settings)
     whole = time.process_time() - start
-    bags.replay = replay
+    bag_task.replay_bag = replay_bag
     return whole / len(walks), inside / len(walks)
 
 

@@ -29,7 +29,7 @@ from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.io.bags import replay as bag_replay
+from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.robot import load_robot
 from friction_estimator.simulation import SimulationSample
 from friction_estimator.types import FloatArray, FrictionEstimate
@@ -292,9 +292,7 @@ def _replay(run: Run, progress: Progress, what: str, lag: float | None, must: fl
     with as_in_node():
         for repeat in range(_REPEATS):
             before = time.perf_counter()
-            bag_replay.replay(
-                bag, run.folder / "replayed", walk.robot.config, walk.robot.urdf_xml, overwrite=True, smooth=lag
-            )
+            replay_bag(bag, run.folder / "replayed", walk.robot.config, walk.robot.urdf_xml, overwrite=True, smooth=lag)
             speeds.append(run.options.replay_seconds / (time.perf_counter() - before))
             progress(repeat + 1, _REPEATS)
     return Figure(
