@@ -65,7 +65,7 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     motion, still = JointMotion(np.zeros(n), rng.normal(size=n), *np.zeros((2, n))), np.zeros(n)
     regressor, found = np.empty((n, p)), frame_friction(np.zeros((len(FrameFriction._fields), n)))
     law_at_motion(
-        laws.table, motors.table, estimates, motion, still, still, 1e-3, np.zeros(0), LawMemory.initial(n, 0),
+        laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), LawMemory.initial(n, 0),
         regressor, found,
     )  # fmt: skip
     for variance, model_error in ((found.law_variance, 0.0), (found.friction_variance, 1.0)):

@@ -23,6 +23,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
     combine_law_and_model_error,
     frame_friction,
     law_at_motion,
+    ripple_wave,
 )
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import Limb
@@ -293,10 +294,8 @@ def evaluate_frame(
     limbs whose push has lasted too long to be one, as bits
     """
     now = frame_friction(out.rows)
-    law_at_motion(
-        laws, robot.motors, estimates, motion, dynamics.position, inputs.effort, inputs.dt, settings.ripples,
-        memory.law, out.regressor, now,
-    )  # fmt: skip
+    wave = ripple_wave(robot.motors, dynamics.position, settings.ripples)
+    law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, out.regressor, now)
     calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     velocity = motion.velocity

@@ -165,7 +165,7 @@ def _motion_of_motors(
 
 
 @kernel
-def _wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -> FloatArray:
+def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -> FloatArray:
     """Sine and cosine (n, 2) of the ripples in a turn (n,); (n, 0) without ripple."""
     n = position.size
     wave = np.empty((n, 2 * min(ripples.size, 1)))
@@ -264,10 +264,9 @@ def law_at_motion(
     motors: MotorTable,
     estimates: LimbEstimates,
     motion: JointMotion,
-    position: FloatArray,
     effort: FloatArray,
     dt: float,
-    ripples: FloatArray,
+    wave: FloatArray,
     memory: LawMemory,
     regressor: FloatArray,
     out: FrameFriction,
@@ -276,22 +275,21 @@ def law_at_motion(
 
     Parameters
     ----------
-    position, effort : (n,) readings of the joints
+    effort : (n,) readings of the joints
     dt : time since the frame before [s]
-    ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
+    wave : (n, 2) of :func:`ripple_wave`; (n, 0) without ripple
     regressor : (n, p) output: mean over the uncertain velocity, motor by motor
     out : with zeros
     """
-    work = np.zeros((9, position.size))
+    work = np.zeros((9, effort.size))
     at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
     _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
     _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, at)
     mean = MeanFriction(regressor, at.torque, at.variance)
-    strain, wave = memory.strain, _wave(motors, position, ripples)
-    expected_friction(laws, estimates.parameters, at.velocity, at.load, at.velocity_std, strain, wave, mean)
+    expected_friction(laws, estimates.parameters, at.velocity, at.load, at.velocity_std, memory.strain, wave, mean)
     unknown = memory.initial_strain_weight
     first = regressor.shape[1] - unknown.shape[1]
-    for motor in range(position.size):
+    for motor in range(effort.size):
         error = 0.0
         for k in range(unknown.shape[1]):
             error += unknown[motor, k] * estimates.parameters[motor, first + k]

@@ -256,7 +256,7 @@ def limb_balance(
 
     Parameters
     ----------
-    place, table : joints, feet and motors of the limb; first state of each block of its filter
+    limb, table : joints, feet and motors of the limb; first state of each block of its filter
     window, start, end : of the whole robot: mean readings; dynamics at the ends of the window before, and of this one
     links : torques by errors of links and positions, and joint accelerations, over the window
     memory : what the limb has learned, at which the balance is linearised
@@ -318,7 +318,7 @@ def missing_acceleration(
     ----------
     readings, std : (c,) by the readings, and standard deviation
     first, last : (c,) of the filters at both ends
-    power, part : (c,) mean square difference, in limb, and the part of it that is replaced
+    power, part : (c,) mean square difference, in place, and the part of it that is replaced
     """
     more = np.empty(power.size)
     for i in range(power.size):
