@@ -44,7 +44,6 @@ VERBS = {
 """What each verb does."""
 _MODULES = {
     "bags": ("simulate", "replay", "view"),
-    "robots": ("init", "plan", "benchmark"),
     "identify": ("identify", "validate"),
     "outputs": ("export", "report"),
     "learning": ("train", "evaluate"),
