@@ -84,9 +84,9 @@ _SHARED: dict[str, OptionTable] = {
     "report": {"--report PAGE.html": (Path, "page of figures and tables to write")},
     "mob_net": {  # see :func:`mob_net_estimator`
         "--mob-net MODEL": (Path, "model of `train`: the external torque is that of MOB-Net"),
-        "--fused": (
+        "--mob-net-fused": (
             True,
-            "with --mob-net: the external torque is that of MOB-Net and the observer, weighted by their errors",
+            "with --mob-net: the external torque is that of MOB-Net and the friction stage, weighted by their errors",
             False,
         ),
     },
@@ -127,13 +127,13 @@ def mob_net_estimator(arguments: argparse.Namespace, robot: Robot) -> MobNetEsti
         When there is no model, or it is not one of this robot.
     """
     if arguments.mob_net is None:
-        if arguments.fused:
-            raise ConfigError("--fused needs a model of MOB-Net: add --mob-net MODEL")
+        if arguments.mob_net_fused:
+            raise ConfigError("--mob-net-fused needs a model of MOB-Net: add --mob-net MODEL")
         return None
     from friction_estimator.learning.external_torque import MobNetEstimator
     from friction_estimator.learning.network import load_model
 
-    return MobNetEstimator(robot.config, robot.urdf_xml, load_model(arguments.mob_net, robot), arguments.fused)
+    return MobNetEstimator(robot.config, robot.urdf_xml, load_model(arguments.mob_net, robot), arguments.mob_net_fused)
 
 
 def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -> None:

@@ -79,7 +79,7 @@ def run_collisions(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
     model_of_robot = RobotModel(robot.config, robot.urdf_xml)
-    source = torque_source(robot.config, arguments.mob_net, arguments.fused)
+    source = torque_source(robot.config, arguments.mob_net, arguments.mob_net_fused)
     start = load_parameters(arguments.params) if arguments.params else None
     learner, detector, found = ThresholdLearner(model_of_robot), None, list[Found]()
     if not arguments.learn:

@@ -69,12 +69,10 @@ ESTIMATOR_FIELDS = (
         "mob_net_model",
         "Model that the verb train wrote: the external torque is that of MOB-Net. Empty: of the friction stage.",
     ),
-    _text(
-        "external_torque_source",
-        "Source of the topic external_torque when mob_net_model is set: the network, the observer, or both (fused), "
-        "weighted by their errors.",
-        "mob_net",
-        ("mob_net", "kalman", "fused"),
+    _flag(
+        "mob_net_fused",
+        False,
+        "With mob_net_model: the external torque is that of MOB-Net and the friction stage, weighted by their errors.",
     ),
     _text("collision_thresholds", "YAML that the verb collisions wrote: collisions are detected. Empty: they are not."),
     _text(

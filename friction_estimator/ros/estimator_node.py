@@ -136,10 +136,9 @@ class EstimatorNode(ManagedNode):
     def __init__(self) -> None:
         super().__init__("friction_estimator")
         self._config, self._settings = read_parameters(self, ESTIMATOR_FIELDS)
-        source = self._settings["external_torque_source"]
-        self._model, self._fused = "" if source == "kalman" else self._settings["mob_net_model"], source == "fused"
+        self._model, self._fused = self._settings["mob_net_model"], self._settings["mob_net_fused"]
         if self._fused and not self._model:
-            raise ConfigError("external_torque_source = 'fused' needs MOB-Net: set mob_net_model to a model of `train`")
+            raise ConfigError("mob_net_fused needs MOB-Net: set mob_net_model to a model of `train`")
         self._running: Running = rclpy.ok
         self._ros_time = self.get_clock().ros_time_is_active
         self._urdf_on_topic = ""

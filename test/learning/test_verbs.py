@@ -48,5 +48,5 @@ def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, mo
 
 
 def test_fused_without_a_model_is_refused(tmp_path, capsys):
-    assert main(["replay", str(tmp_path), "-o", str(tmp_path / "out"), "--fused"]) == 1
-    assert "--fused needs a model of MOB-Net: add --mob-net MODEL" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path), "-o", str(tmp_path / "out"), "--mob-net-fused"]) == 1
+    assert "--mob-net-fused needs a model of MOB-Net: add --mob-net MODEL" in capsys.readouterr().err
