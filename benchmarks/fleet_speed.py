@@ -27,7 +27,7 @@ from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator import fleet
 from friction_estimator.fleet import bag_task
-from friction_estimator.fleet.bag_task import BagResult, Settings, load_fleet_robots, process_bag
+from friction_estimator.fleet.bag_task import BagResult, ReplayTask, load_fleet_robots, process_bag
 from friction_estimator.io.bags.replay import ReplaySummary, replay_bag
 from friction_estimator.io.robot import load_robot
 
@@ -91,8 +91,8 @@ class Watch:
 
 def task_time(walks: Sequence[Path], robots_yaml: Path, output: Path) -> tuple[float, float]:
     """CPU time of the task of a bag, and the part of it in the estimator [s]."""
-    robots, settings = load_fleet_robots(robots_yaml), Settings("replay", str(output))
-    process_bag(str(walks[0]), robots, Settings("replay", str(output / "first")))  # loads what is loaded once
+    robots, task = load_fleet_robots(robots_yaml), ReplayTask(str(output))
+    process_bag(str(walks[0]), robots, ReplayTask(str(output / "first")))  # loads what is loaded once
     inside = 0.0
 
     def timed(*arguments: Any, **options: Any) -> ReplaySummary:
@@ -105,7 +105,7 @@ def task_time(walks: Sequence[Path], robots_yaml: Path, output: Path) -> tuple[f
     bag_task.replay_bag = timed
     start = time.process_time()
     for walk in walks:
-        process_bag(str(walk), robots, settings)
+        process_bag(str(walk), robots, task)
     whole = time.process_time() - start
     bag_task.replay_bag = replay_bag
     return whole / len(walks), inside / len(walks)

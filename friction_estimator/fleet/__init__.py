@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from friction_estimator.fleet.bag_task import BagResult, Settings
+from friction_estimator.fleet.bag_task import BagResult, IdentifyTask, ReplayTask
 from friction_estimator.fleet.run import BagProgress, FleetError, FleetRun, absolute, run_bags
 from friction_estimator.fleet.storage import read_table
 from friction_estimator.fleet.wear import FleetDrift, JointDrift, find_drift
@@ -69,8 +69,8 @@ def replay(
     FleetError
         When the scheduler cannot be reached, has no workers or is lost, or workers have another version.
     """
-    settings = Settings("replay", absolute(os.fspath(output)), smooth=smooth, reports=reports)
-    return run_bags(bags, robots, settings, scheduler, workers, progress, announce)
+    task = ReplayTask(absolute(os.fspath(output)), smooth, reports)
+    return run_bags(bags, robots, task, scheduler, workers, progress, announce)
 
 
 def identify(
@@ -96,8 +96,8 @@ def identify(
     """
     if method is not None:
         find_method(method)  # one error here, not one a bag
-    settings = Settings("identify", absolute(os.fspath(output)), identification=method, law=law)
-    return run_bags(bags, robots, settings, scheduler, workers, progress, announce)
+    task = IdentifyTask(absolute(os.fspath(output)), method, law)
+    return run_bags(bags, robots, task, scheduler, workers, progress, announce)
 
 
 def drift(

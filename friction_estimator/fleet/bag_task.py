@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,22 +41,13 @@ _KEYS = ("robot", "bags", "metadata", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class FleetRobot:
-    """One robot of a fleet.
+    """One robot of a fleet."""
 
-    Attributes
-    ----------
-    serial : serial number
-    robot : configuration and URDF
-    bags : patterns of paths or URLs of its bags
-    metadata : custom data that its bags carry; all of it must agree
-    namespace : of the topics in its bags
-    """
-
-    serial: str
-    robot: Robot
-    bags: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    namespace: str = ""
+    serial: str  # serial number
+    robot: Robot  # configuration and URDF
+    bags: tuple[str, ...] = ()  # patterns of paths or URLs of its bags
+    metadata: Mapping[str, str] = field(default_factory=dict)  # custom data that its bags carry; all of it must agree
+    namespace: str = ""  # of the topics in its bags
 
     def owns(self, url: str, custom_data: Mapping[str, str]) -> bool:
         """Whether a bag is one of this robot's."""
@@ -178,106 +169,14 @@ _LINE_COLUMNS = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What every worker does with each bag of a run.
-
-    Attributes
-    ----------
-    action : ``replay`` or ``identify``
-    output : folder or URL of the results
-    smooth : fixed-lag smoothing of ``replay``: seconds of later data that each estimate uses; None: as live
-    identification, law : method and friction law of ``identify``; None: chosen from data and robot
-    reports : also write an HTML report of every bag
-    """
-
-    action: str
-    output: str
-    smooth: float | None = None
-    identification: str | None = None
-    law: str | None = None
-    reports: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class BagResult:
-    """Outcome of one bag.
+    """Outcome of one bag."""
 
-    Attributes
-    ----------
-    bag : path or URL
-    status : ``finished``, ``skipped`` (an earlier run has finished it) or ``failed``
-    reason : why it failed
-    rows : path or URL of its rows, empty when it failed
-    seconds : how long the worker needed [s]
-    """
-
-    bag: str
-    status: str
-    reason: str = ""
-    rows: str = ""
-    seconds: float = 0.0
-
-
-def process_bag(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch: str | None = None) -> BagResult:
-    """Estimate the friction in one bag and write its rows; a bag that cannot be used is a result, too.
-
-    Parameters
-    ----------
-    url : of the bag
-    robots : of the fleet, see :func:`_owner_of`
-    settings : of the run
-    scratch : folder for the copy of a remote bag; None: that for temporary files
-    """
-    started = time.perf_counter()
-    try:
-        status, rows = _process(url, robots, settings, scratch)
-        return BagResult(url, status, rows=rows, seconds=time.perf_counter() - started)
-    except FrictionEstimatorError as error:
-        return BagResult(url, FAILED, str(error), seconds=time.perf_counter() - started)
-    finally:  # each bag leaves 2 MB of estimator in reference cycles
-        gc.collect()
-        _freeze_libraries()
-
-
-@cache
-def _freeze_libraries() -> None:
-    """Keep the garbage collector from what is loaded: to search it takes 0.1 s, and would be done after every bag."""
-    gc.freeze()
-
-
-def _process(url: str, robots: Sequence[FleetRobot], settings: Settings, scratch: str | None) -> tuple[str, str]:
-    digest = content_hash(url)
-    with local_copy(url, scratch) as path:
-        reader = BagReader(path)
-        owner = _owner_of(robots, url, reader)
-        reader.namespace = owner.namespace
-        start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
-        identity = f"{digest} {owner.serial} {settings.action}"
-        name = hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()
-        file = row_file(settings.action, start, name)
-        target = f"{settings.output.rstrip('/')}/{file}"
-        made_with = {key: str(value) for key, value in asdict(settings).items() if key != "output"}
-        made_with |= {"robot": owner.content_hash, "version": friction_estimator.__version__}
-        if is_finished(target, made_with):
-            return SKIPPED, target
-        page = f"reports/{name}.html" if settings.reports else None
-        thermometer = _Thermometer(reader)
-        columns = _replayed(reader, owner, settings, page, thermometer) if settings.action == "replay" else (
-            _identified(reader, owner, settings, thermometer)
-        )  # fmt: skip
-        common = {
-            "serial": owner.serial,
-            "robot": owner.robot.name,
-            "start": start,
-            "duration": (reader.end_ns - reader.start_ns) * 1e-9,
-            "temperature": thermometer.mean,
-            "report": page,
-            "bag": url,
-            "bag_hash": digest,
-            "version": friction_estimator.__version__,
-        }
-        write_rows(settings.output, file, {**common, **columns}, made_with)
-    return FINISHED, target
+    bag: str  # path or URL
+    status: str  # `finished`, `skipped` (an earlier run has finished it) or `failed`
+    reason: str = ""  # why it failed
+    rows: str = ""  # path or URL of its rows, empty when it failed
+    seconds: float = 0.0  # how long the worker needed [s]
 
 
 class _Thermometer:
@@ -321,76 +220,97 @@ class _Tally:
         return np.sqrt(self._squares / self._used) if self._used else np.full(self._squares.shape, np.nan)
 
 
-def _replayed(
-    reader: BagReader, owner: FleetRobot, settings: Settings, page: str | None, thermometer: _Thermometer
-) -> dict[str, Any]:
-    """Columns of the table from the live estimator: a value a joint, or one for all."""
-    tally, robot = _Tally(), owner.robot
-    with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
-        out = None if folder is None else Path(folder) / "estimates"
-        summary = replay_bag(
-            reader,
-            out,
-            robot.config,
-            robot.urdf_xml,
-            on_estimate=tally.add,
-            on_message=dict.fromkeys(thermometer.topics, thermometer.add),
-            robot=robot.name,
-            smooth=settings.smooth,
-        )
-        if folder is not None and page is not None:
-            made = Path(folder) / "report.html"
-            report(str(out), made, title=f"{owner.serial}, {reader.path.name}")
-            write_bytes(settings.output, page, made.read_bytes())
-    if tally.newest is None:
-        raise BagError(f"no estimate could be made from {reader.path}")
-    law, health = tally.newest.law, summary.health
-    general = [*health.findings, *summary.missing, *([summary.damage] if summary.damage else [])]
-    return {
-        "joint": summary.joint_names,
-        "law": summary.identified.law_names,
-        "coulomb": law.coulomb,
-        "coulomb_sigma": law.coulomb_sigma,
-        "viscous": law.viscous,
-        "viscous_sigma": law.viscous_sigma,
-        "coulomb_viscous_covariance": law.coulomb_viscous_covariance,
-        "slow": law.velocity_range[:, 0],
-        "fast": law.velocity_range[:, 1],
-        "friction_rms": np.broadcast_to(tally.rms, len(summary.joint_names)),
-        "samples": summary.estimates,
-        "rejected": sum(count for count, _ in summary.refused.values()),
-        "usable": [not (health.sensors_wrong or _VOIDING_PROBLEMS & set(one.kinds)) for one in summary.diagnoses],
-        "diagnosis": ["; ".join(map(str, (one, *general))) for one in summary.diagnoses],
-    }
+@dataclass(frozen=True, slots=True)
+class ReplayTask:
+    """Run the live estimator over a bag."""
+
+    kind: ClassVar = "replay"  # of the rows
+    output: str  # folder or URL of the results
+    smooth: float | None = None  # fixed-lag smoothing: seconds of later data that each estimate uses; None: as live
+    reports: bool = False  # also write an HTML report of every bag
+
+    def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, name: str) -> dict[str, Any]:
+        """Columns of the table: a value a joint, or one for all; ``name`` is that of the rows and of the report."""
+        tally, robot = _Tally(), owner.robot
+        page = f"reports/{name}.html" if self.reports else None
+        with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
+            out = None if folder is None else Path(folder) / "estimates"
+            summary = replay_bag(
+                reader,
+                out,
+                robot.config,
+                robot.urdf_xml,
+                on_estimate=tally.add,
+                on_message=dict.fromkeys(thermometer.topics, thermometer.add),
+                robot=robot.name,
+                smooth=self.smooth,
+            )
+            if folder is not None and page is not None:
+                made = Path(folder) / "report.html"
+                report(str(out), made, title=f"{owner.serial}, {reader.path.name}")
+                write_bytes(self.output, page, made.read_bytes())
+        if tally.newest is None:
+            raise BagError(f"no estimate could be made from {reader.path}")
+        law, health = tally.newest.law, summary.health
+        general = [*health.findings, *summary.missing, *([summary.damage] if summary.damage else [])]
+        return {
+            "joint": summary.joint_names,
+            "law": summary.identified.law_names,
+            "coulomb": law.coulomb,
+            "coulomb_sigma": law.coulomb_sigma,
+            "viscous": law.viscous,
+            "viscous_sigma": law.viscous_sigma,
+            "coulomb_viscous_covariance": law.coulomb_viscous_covariance,
+            "slow": law.velocity_range[:, 0],
+            "fast": law.velocity_range[:, 1],
+            "friction_rms": np.broadcast_to(tally.rms, len(summary.joint_names)),
+            "samples": summary.estimates,
+            "rejected": sum(count for count, _ in summary.refused.values()),
+            "usable": [not (health.sensors_wrong or _VOIDING_PROBLEMS & set(one.kinds)) for one in summary.diagnoses],
+            "diagnosis": ["; ".join(map(str, (one, *general))) for one in summary.diagnoses],
+            "report": page,
+        }
 
 
-def _identified(reader: BagReader, owner: FleetRobot, settings: Settings, thermometer: _Thermometer) -> dict[str, Any]:
-    """Columns of the table from an offline identification; of motors, where motors move several joints."""
-    method, namespace = settings.identification, owner.namespace
-    found = identify(reader.path, owner.robot, method=method, law=settings.law, namespace=namespace)
-    for message in reader.messages(thermometer.topics):
-        thermometer.add(message)
-    friction, measured = found.friction, {one.joint: one for one in found.samples}
-    n = len(friction.joint_names)
-    ranges = np.full((n, 2), np.nan) if friction.velocity_range is None else friction.velocity_range
-    size, lines = np.full(n, np.nan), np.full((n, 5), np.nan)
-    for k, joint in enumerate(friction.joint_names):
-        law = make_law(friction.law_names[k])
-        p = len(law.parameter_names)
-        lines[k] = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], *ranges[k])
-        if joint in measured:
-            size[k] = rms(measured[joint].friction[measured[joint].used])
-    return {
-        "joint": friction.joint_names,
-        "law": friction.law_names,
-        **dict(zip(_LINE_COLUMNS, lines.T, strict=True)),
-        "slow": ranges[:, 0],
-        "fast": ranges[:, 1],
-        "friction_rms": size,
-        "samples": friction.samples.astype(int),
-        "usable": np.isfinite(lines[:, 0]),
-        "diagnosis": "; ".join(found.warnings),
-    }
+@dataclass(frozen=True, slots=True)
+class IdentifyTask:
+    """Identify the friction from a bag offline."""
+
+    kind: ClassVar = "identify"  # of the rows
+    output: str  # folder or URL of the results
+    method: str | None = None  # identification method; None: the first one that data and robot allow
+    law: str | None = None  # friction law of all joints; None: that of the robot's live node
+
+    def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, _name: str) -> dict[str, Any]:
+        """Columns of the table; rows are those of motors, where motors move several joints."""
+        found = identify(reader.path, owner.robot, method=self.method, law=self.law, namespace=owner.namespace)
+        for message in reader.messages(thermometer.topics):
+            thermometer.add(message)
+        friction, measured = found.friction, {one.joint: one for one in found.samples}
+        n = len(friction.joint_names)
+        ranges = np.full((n, 2), np.nan) if friction.velocity_range is None else friction.velocity_range
+        size, lines = np.full(n, np.nan), np.full((n, 5), np.nan)
+        for k, joint in enumerate(friction.joint_names):
+            law = make_law(friction.law_names[k])
+            p = len(law.parameter_names)
+            lines[k] = _line(law, friction.values[k, :p], friction.covariance[k, :p, :p], *ranges[k])
+            if joint in measured:
+                size[k] = rms(measured[joint].friction[measured[joint].used])
+        return {
+            "joint": friction.joint_names,
+            "law": friction.law_names,
+            **dict(zip(_LINE_COLUMNS, lines.T, strict=True)),
+            "slow": ranges[:, 0],
+            "fast": ranges[:, 1],
+            "friction_rms": size,
+            "samples": friction.samples.astype(int),
+            "usable": np.isfinite(lines[:, 0]),
+            "diagnosis": "; ".join(found.warnings),
+        }
+
+
+BagTask = ReplayTask | IdentifyTask
+"""What every worker does with each bag of a run."""
 
 
 def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fast: float) -> FloatArray:
@@ -404,3 +324,60 @@ def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fas
     spread = slope @ covariance @ slope.T
     sigma = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     return np.array([*to_line @ law.torque(values[None, :], speeds, no_load), *sigma, spread[0, 1]])
+
+
+def process_bag(url: str, robots: Sequence[FleetRobot], task: BagTask, scratch: str | None = None) -> BagResult:
+    """Estimate the friction in one bag and write its rows; a bag that cannot be used is a result, too.
+
+    Parameters
+    ----------
+    url : of the bag
+    robots : of the fleet, see :func:`_owner_of`
+    task : what is done with every bag of the run
+    scratch : folder for the copy of a remote bag; None: that for temporary files
+    """
+    started = time.perf_counter()
+    try:
+        status, rows = _process(url, robots, task, scratch)
+        return BagResult(url, status, rows=rows, seconds=time.perf_counter() - started)
+    except FrictionEstimatorError as error:
+        return BagResult(url, FAILED, str(error), seconds=time.perf_counter() - started)
+    finally:  # each bag leaves 2 MB of estimator in reference cycles
+        gc.collect()
+        _freeze_libraries()
+
+
+@cache
+def _freeze_libraries() -> None:
+    """Keep the garbage collector from what is loaded: to search it takes 0.1 s, and would be done after every bag."""
+    gc.freeze()
+
+
+def _process(url: str, robots: Sequence[FleetRobot], task: BagTask, scratch: str | None) -> tuple[str, str]:
+    digest = content_hash(url)
+    with local_copy(url, scratch) as path:
+        reader = BagReader(path)
+        owner = _owner_of(robots, url, reader)
+        reader.namespace = owner.namespace
+        start = datetime.fromtimestamp(reader.start_ns * 1e-9, UTC).replace(tzinfo=None)
+        name = hashlib.blake2b(f"{digest} {owner.serial} {task.kind}".encode(), digest_size=12).hexdigest()
+        file = row_file(task.kind, start, name)
+        target = f"{task.output.rstrip('/')}/{file}"
+        made_with = {key: str(value) for key, value in asdict(task).items() if key != "output"}
+        made_with |= {"robot": owner.content_hash, "version": friction_estimator.__version__}
+        if is_finished(target, made_with):
+            return SKIPPED, target
+        thermometer = _Thermometer(reader)
+        columns = task.columns(reader, owner, thermometer, name)
+        common = {
+            "serial": owner.serial,
+            "robot": owner.robot.name,
+            "start": start,
+            "duration": (reader.end_ns - reader.start_ns) * 1e-9,
+            "temperature": thermometer.mean,
+            "bag": url,
+            "bag_hash": digest,
+            "version": friction_estimator.__version__,
+        }
+        write_rows(task.output, file, {**common, **columns}, made_with)
+    return FINISHED, target

@@ -25,8 +25,8 @@ from friction_estimator.fleet.bag_task import (
     FINISHED,
     SKIPPED,
     BagResult,
+    BagTask,
     FleetRobot,
-    Settings,
     load_fleet_robots,
     process_bag,
     robots_near,
@@ -88,7 +88,7 @@ class FleetRun:
 def run_bags(
     sources: AnyPath | Sequence[AnyPath],
     robots_file: AnyPath | None,
-    settings: Settings,
+    task: BagTask,
     scheduler: str | None,
     workers: int | None,
     progress: BagProgress | None,
@@ -102,64 +102,85 @@ def run_bags(
         robots_file = robots_near(places)
     robots = () if robots_file is None else load_fleet_robots(robots_file)
     bags = find_bags(absolute(os.fspath(place)) for place in places)
+    results: list[BagResult] = []
+    total, done = sum(bag.size for bag in bags), 0
     with local_or_given_cluster(scheduler, workers) as client:
         if announce is not None:
             announce(client.dashboard_link)
         _check_workers(client)
-        # a task and not plain data: the scheduler sends it once to every worker, and anew when a worker dies
-        shared = client.submit(tuple, robots, pure=False)
-        results: list[BagResult] = []
-        total, done = sum(bag.size for bag in bags), 0
-        batches: list[Sequence[Bag]] = [bags]
-        while batches:
-            batch = batches.pop()
-            futures = {
-                # names of one group, so that bags wait at the scheduler: those at a worker that dies are suspects, too
-                client.submit(
-                    process_on_worker,
-                    bag.url,
-                    shared,
-                    settings,
-                    friction_estimator.__version__,
-                    key=f"bag-{place:06d}-{os.urandom(8).hex()}",
-                    priority=-place,
-                ): bag
-                for place, bag in enumerate(batch)
-            }
-            for future in distributed.as_completed(list(futures)):
-                bag = futures.pop(future)
-                try:
-                    result = _result(client, future, bag)
-                except _CONNECTION_ERRORS:
-                    raise FleetError(
-                        f"the connection to the scheduler was lost after {len(results)} of {len(bags)} bags, whose "
-                        "rows are kept: start the scheduler and run the same command again, which does only what is "
-                        "missing"
-                    ) from None
-                except distributed.KilledWorker as error:
-                    if len(batch) > 1:
-                        batches.append([bag])  # once more and alone: another bag may have been the reason
-                        continue
-                    times, last = error.allowed_failures + 1, error.last_worker.address
-                    reason = (
-                        f"its worker died {times} times with this bag alone, maybe out of memory: see the log of {last}"
-                    )
-                    result = BagResult(bag.url, FAILED, reason)
-                future.release()
-                _check_rows(result)
-                results.append(result)
-                done += bag.size
-                if progress is not None:
-                    progress(result, done, total)
-    return FleetRun(settings.output, tuple(results))
+        for bag, result in _results(client, bags, robots, task):
+            _check_rows(result)
+            results.append(result)
+            done += bag.size
+            if progress is not None:
+                progress(result, done, total)
+    return FleetRun(task.output, tuple(results))
 
 
-def process_on_worker(url: str, robots: Sequence[FleetRobot], settings: Settings, version: str) -> BagResult:
+def _results(
+    client: distributed.Client, bags: Sequence[Bag], robots: Sequence[FleetRobot], task: BagTask
+) -> Iterator[tuple[Bag, BagResult]]:
+    """Each bag with its result, in the order in which they end.
+
+    Raises
+    ------
+    FleetError
+        When the connection to the scheduler is lost.
+    """
+    # a task and not plain data: the scheduler sends it once to every worker, and anew when a worker dies
+    shared = client.submit(tuple, robots, pure=False)
+    ended, batches = 0, [bags]
+    while batches:
+        batch = batches.pop()
+        futures = _submit(client, batch, shared, task)
+        for future in distributed.as_completed(list(futures)):
+            bag = futures.pop(future)
+            try:
+                result = _result(client, future, bag)
+            except _CONNECTION_ERRORS:
+                raise FleetError(
+                    f"the connection to the scheduler was lost after {ended} of {len(bags)} bags, whose rows are kept: "
+                    "start the scheduler and run the same command again, which does only what is missing"
+                ) from None
+            except distributed.KilledWorker as error:
+                if len(batch) > 1:
+                    batches.append([bag])  # once more and alone: another bag may have been the reason
+                    continue
+                times, last = error.allowed_failures + 1, error.last_worker.address
+                reason = (
+                    f"its worker died {times} times with this bag alone, maybe out of memory: see the log of {last}"
+                )
+                result = BagResult(bag.url, FAILED, reason)
+            future.release()
+            ended += 1
+            yield bag, result
+
+
+def _submit(
+    client: distributed.Client, batch: Sequence[Bag], robots: distributed.Future, task: BagTask
+) -> dict[distributed.Future, Bag]:
+    """Futures of the tasks of some bags, the first ones with the highest priority."""
+    return {
+        # names of one group, so that bags wait at the scheduler: those at a worker that dies are suspects, too
+        client.submit(
+            process_on_worker,
+            bag.url,
+            robots,
+            task,
+            friction_estimator.__version__,
+            key=f"bag-{place:06d}-{os.urandom(8).hex()}",
+            priority=-place,
+        ): bag
+        for place, bag in enumerate(batch)
+    }
+
+
+def process_on_worker(url: str, robots: Sequence[FleetRobot], task: BagTask, version: str) -> BagResult:
     """Task of a bag. Workers that come after the others were checked may have another version than the client."""
     if version != friction_estimator.__version__:
         reason = f"its worker has friction_estimator {friction_estimator.__version__}, the client has {version}"
         return BagResult(url, FAILED, reason)
-    return process_bag(url, robots, settings, distributed.get_worker().local_directory)
+    return process_bag(url, robots, task, distributed.get_worker().local_directory)
 
 
 def _result(client: distributed.Client, future: distributed.Future, bag: Bag) -> BagResult:

@@ -35,16 +35,10 @@ _CHECKSUMS = ("md5Hash", "content_md5", "checksum", "ETag", "etag")
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """One recorded bag.
+    """One recorded bag."""
 
-    Attributes
-    ----------
-    url : absolute path or URL of its folder or its only file
-    size : of its files [byte]
-    """
-
-    url: str
-    size: int
+    url: str  # absolute path or URL of its folder or its only file
+    size: int  # of its files [byte]
 
 
 def filesystem(url: str) -> tuple[Any, str]:
@@ -152,7 +146,7 @@ def local_copy(url: str, folder: str | None = None) -> Iterator[Path]:
         yield target
 
 
-ACTIONS = ("replay", "identify")
+KINDS = ("replay", "identify")
 """Kinds of rows; each has a separate folder, because their friction must not be compared."""
 _SETTINGS = b"friction_estimator"
 
@@ -184,9 +178,9 @@ _FIELDS = (
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"description": text}) for name, kind, text in _FIELDS])
 
 
-def row_file(action: str, start: datetime, name: str) -> str:
+def row_file(kind: str, start: datetime, name: str) -> str:
     """File of the rows of one bag in the output folder."""
-    return f"{action}/month={start:%Y-%m}/{name}.parquet"
+    return f"{kind}/month={start:%Y-%m}/{name}.parquet"
 
 
 def is_finished(path: str, settings: Mapping[str, str]) -> bool:
@@ -248,17 +242,17 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
     Raises
     ------
     ConfigError
-        When there is no row, a file is no such table, or a folder has rows of both actions.
+        When there is no row, a file is no such table, or a folder has rows of both kinds.
     """
     tables = []
     for folder in folders:
         fs, place = filesystem(folder)
-        action = [name for name in ACTIONS if fs.isdir(f"{place}/{name}")]
-        if len(action) > 1:
-            raise ConfigError(f"{folder} has rows of {' and '.join(ACTIONS)}: give {folder}/{ACTIONS[0]}, or the other")
-        root = f"{place}/{action[0]}" if action else place
+        kinds = [name for name in KINDS if fs.isdir(f"{place}/{name}")]
+        if len(kinds) > 1:
+            raise ConfigError(f"{folder} has rows of {' and '.join(KINDS)}: give {folder}/{KINDS[0]}, or the other")
+        root = f"{place}/{kinds[0]}" if kinds else place
         output = folder.rstrip("/")
-        if not action and PurePosixPath(output).name in ACTIONS:
+        if not kinds and PurePosixPath(output).name in KINDS:
             output = output.rpartition("/")[0]
         files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
         recent = None if since is None else ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from friction_estimator.fleet.bag_task import Settings, load_fleet_robots, process_bag
+from friction_estimator.fleet.bag_task import ReplayTask, load_fleet_robots, process_bag
 from friction_estimator.fleet.storage import find_bags, read_table
 
 _ISOLATED = ["unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -50,5 +50,5 @@ def test_workers_in_another_network_give_the_rows_of_this_process(fleet_bags: Pa
         pytest.skip(f"this Linux has no veth pairs: {done.stderr}")
     assert done.returncode == 0 and "2 bags finished" in done.stdout, done.stderr
     for bag in find_bags([str(bags)]):
-        process_bag(bag.url, load_fleet_robots(bags / "fleet.yaml"), Settings("replay", here))
+        process_bag(bag.url, load_fleet_robots(bags / "fleet.yaml"), ReplayTask(here))
     assert read_table([there]).equals(read_table([here]))

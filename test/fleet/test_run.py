@@ -30,7 +30,8 @@ from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.bag_task import (
     FleetRobot,
-    Settings,
+    IdentifyTask,
+    ReplayTask,
     load_fleet_robots,
     process_bag,
     robots_near,
@@ -56,13 +57,13 @@ write_bytes(sys.argv[1], "replay/month=2026-01/killed.parquet", b"half of a file
 @pytest.fixture(scope="module")
 def folder(fleet_bags: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Output folder with the rows of all bags, made in this process, and what a writer leaves that is killed."""
-    settings = Settings("replay", str(tmp_path_factory.mktemp("one_by_one")))
+    task = ReplayTask(str(tmp_path_factory.mktemp("one_by_one")))
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
     for bag in find_bags([str(fleet_bags)]):
-        process_bag(bag.url, robots, settings)
-    ended = subprocess.run([sys.executable, "-c", _KILLED_WRITER, settings.output])
+        process_bag(bag.url, robots, task)
+    ended = subprocess.run([sys.executable, "-c", _KILLED_WRITER, task.output])
     assert ended.returncode == -signal.SIGKILL
-    return Path(settings.output)
+    return Path(task.output)
 
 
 @pytest.fixture(scope="module")
@@ -146,22 +147,22 @@ def test_rows_that_are_only_on_the_disk_of_a_worker_end_the_run(
 
 
 def test_a_worker_that_comes_later_with_another_version_does_nothing(tmp_path: Path) -> None:
-    result = process_on_worker("bag", (), Settings("replay", str(tmp_path)), "0.0.1")
+    result = process_on_worker("bag", (), ReplayTask(str(tmp_path)), "0.0.1")
     assert result.status == "failed" and "the client has 0.0.1" in result.reason
 
 
 def test_a_changed_robot_or_version_replaces_the_rows_of_a_bag(
     fleet_bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, bag = Settings("replay", str(tmp_path)), find_bags([f"{fleet_bags}/unit_2"])[-1].url
+    task, bag = ReplayTask(str(tmp_path)), find_bags([f"{fleet_bags}/unit_2"])[-1].url
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
     unit = robots[1]
     momentum = replace(unit.robot, config=replace(unit.robot.config, observer="momentum"))
     changed = (robots[0], replace(unit, robot=momentum))
-    done = [process_bag(bag, fleet_, settings).status for fleet_ in (robots, robots, changed, changed)]
+    done = [process_bag(bag, fleet_, task).status for fleet_ in (robots, robots, changed, changed)]
     assert done == ["finished", "skipped", "finished", "skipped"]
     monkeypatch.setattr("friction_estimator.__version__", "0.0.1")
-    assert process_bag(bag, changed, settings).status == "finished"
+    assert process_bag(bag, changed, task).status == "finished"
     rows = read_table([str(tmp_path)])
     assert rows["version"].unique().to_pylist() == ["0.0.1"] and rows.num_rows == JOINTS
 
@@ -243,16 +244,16 @@ def test_a_lost_scheduler_ends_the_run_clearly_and_the_next_run_does_what_is_mis
 def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     store.put(f"{fleet_bags}/unit_2", "/store/unit_2", recursive=True)
-    settings = Settings("replay", "memory://rows")
+    task = ReplayTask("memory://rows")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
     found = find_bags(["memory://store/unit_2"])
-    results = [process_bag(bag.url, robots, settings, str(scratch)) for bag in found]
+    results = [process_bag(bag.url, robots, task, str(scratch)) for bag in found]
     assert [result.status for result in results] == ["finished", "finished"]
     store.put(f"{fleet_bags}/unit_1/lost", "/store/unit_1/lost", recursive=True)
     (broken,) = set(find_bags(["memory://store/unit_*"])) - set(found)
-    assert process_bag(broken.url, robots, settings, str(scratch)).status == "failed"
+    assert process_bag(broken.url, robots, task, str(scratch)).status == "failed"
     assert list(scratch.iterdir()) == []
     rows = read_table(["memory://rows"])
     local = one_by_one.filter(pa.compute.equal(one_by_one["serial"], "unit_2"))
@@ -260,9 +261,9 @@ def test_bags_and_rows_may_be_in_an_object_store(fleet_bags: Path, one_by_one: p
 
 
 def test_a_report_of_each_bag_is_written_on_request(fleet_bags: Path, one_by_one: pa.Table, tmp_path: Path) -> None:
-    settings = Settings("replay", str(tmp_path), reports=True)
+    task = ReplayTask(str(tmp_path), reports=True)
     bag = find_bags([f"{fleet_bags}/unit_2"])[0].url
-    assert process_bag(bag, load_fleet_robots(fleet_bags / "fleet.yaml"), settings).status == "finished"
+    assert process_bag(bag, load_fleet_robots(fleet_bags / "fleet.yaml"), task).status == "finished"
     rows = read_table([str(tmp_path)])
     (report,) = set(rows["report"].to_pylist())
     assert "unit_2" in (tmp_path / report).read_text()
@@ -271,9 +272,9 @@ def test_a_report_of_each_bag_is_written_on_request(fleet_bags: Path, one_by_one
 
 
 def test_identify_writes_rows_too(fleet_bags: Path, tmp_path: Path) -> None:
-    settings = Settings("identify", str(tmp_path), identification="friction_curve", law="coulomb_viscous")
+    task = IdentifyTask(str(tmp_path), method="friction_curve", law="coulomb_viscous")
     robots = load_fleet_robots(fleet_bags / "fleet.yaml")
-    result = process_bag(find_bags([f"{fleet_bags}/unit_2"])[0].url, robots, settings)
+    result = process_bag(find_bags([f"{fleet_bags}/unit_2"])[0].url, robots, task)
     assert result.status == "finished", result.reason
     rows = read_table([str(tmp_path)]).to_pylist()
     knee = next(row for row in rows if row["joint"] == "l_knee")
@@ -328,7 +329,7 @@ def test_custom_data_of_a_bag_name_its_robot_and_a_namespace_its_topics(
     robots = tmp_path / "fleet.yaml"
     entry = "{{robot: suralp, namespace: robot{0}, metadata: {{vehicle: '{0}'}}}}"
     robots.write_text(f"robots: {{unit_8: {entry.format(8)}, unit_9: {entry.format(9)}}}")
-    result = process_bag(str(tmp_path / "both"), load_fleet_robots(robots), Settings("replay", str(tmp_path)))
+    result = process_bag(str(tmp_path / "both"), load_fleet_robots(robots), ReplayTask(str(tmp_path)))
     assert result.status == "finished", result.reason
     rows = read_table([str(tmp_path)])
     same = ["joint", "temperature", "coulomb", "viscous_sigma", "friction_rms", "samples"]
@@ -354,7 +355,7 @@ def test_a_bag_of_no_or_several_robots_fails_with_the_serial_numbers(fleet_bags:
     for patterns, reason in ((("*/a/*", "*/b/*"), "no robot claims it"), (("*", "*/unit_2/*"), "several robots")):
         entries = ", ".join(f"unit_{k}: {entry.format(pattern)}" for k, pattern in enumerate(patterns))
         yaml.write_text(f"robots: {{{entries}}}")
-        result = process_bag(bag, load_fleet_robots(yaml), Settings("replay", str(tmp_path)))
+        result = process_bag(bag, load_fleet_robots(yaml), ReplayTask(str(tmp_path)))
         assert result.status == "failed" and reason in result.reason and "'unit_0', 'unit_1'" in result.reason
 
 
