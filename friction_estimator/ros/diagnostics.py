@@ -12,10 +12,10 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from friction_estimator import compiled
-from friction_estimator.config import Config
 from friction_estimator.estimation.compensation import FrictionCompensation
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, advice, notes
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.health import Health
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import diagnostic_status
 from friction_estimator.types import FrictionEstimate
@@ -71,19 +71,13 @@ class RecentValues:
 
 @dataclass(slots=True)
 class InputCounters:
-    """Messages of one topic.
+    """Messages of one topic."""
 
-    Attributes
-    ----------
-    received, refused : number of messages since the start
-    last_error : reason for which the newest refused message was refused
-    mismatch : why messages of a publisher cannot arrive, empty when they can
-    """
-
+    # number of messages since the start
     received: int = 0
     refused: int = 0
-    last_error: str = ""
-    mismatch: str = ""
+    last_error: str = ""  # reason for which the newest refused message was refused
+    mismatch: str = ""  # why messages of a publisher cannot arrive, empty when they can
 
 
 _OF_HEALTH = ("restarts", "repeated", "frames", "contradicting", "without_effort", "late", "stray")
@@ -144,16 +138,14 @@ class NodeDiagnostics:
         """Statuses of the time since the previous call."""
         if len(self._arrivals) > _MAX_ARRIVALS:  # dropped samples get no estimate
             self._arrivals.clear()
-        new, config = self._increases(), self._estimator.config
+        new, estimator = self._increases(), self._estimator
         refusals = {topic: text for topic, item in self._inputs.items() if (text := _refusal(topic, item, new))}
         statuses = [self._input(topic, item, new, refusals.get(topic, "")) for topic, item in self._inputs.items()]
-        statuses.append(self._load(config, new))
-        statuses.append(self._sensors(self._estimator, new, refusals))
-        statuses.append(self._estimates(config, new))
-        if self._estimator.config.has_friction:
-            statuses.append(self._diagnosis(self._estimator))
-        if self._estimator.compensation is not None:
-            statuses.append(self._compensation(self._estimator.compensation, self._estimator))
+        statuses += [self._load(new), self._sensors(new, refusals), self._estimates(new)]
+        if estimator.config.has_friction:
+            statuses.append(self._diagnosis())
+        if estimator.compensation is not None:
+            statuses.append(self._compensation(estimator.compensation))
         return statuses
 
     def _increases(self) -> dict[str, float]:
@@ -189,79 +181,82 @@ class NodeDiagnostics:
             return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _sensors(self, estimator: Estimator, new: Mapping[str, float], refusals: Mapping[str, str]) -> DiagnosticStatus:
-        health, config = estimator.health, estimator.config
+    def _sensors(self, new: Mapping[str, float], refusals: Mapping[str, str]) -> DiagnosticStatus:
+        """Problems of the sensor data, and an error where they leave no friction."""
+        health, publishers = self._estimator.health, self._publishers()
         problems = [f"{topic}: {refusal.removeprefix(f'{topic}: ')}" for topic, refusal in refusals.items()]
-        void = any(new[f"{topic} received"] <= new[f"{topic} refused"] for topic in refusals)
-        joints = config.output.joint_states_topic
-        publishers = self._publishers()
+        problems += self._joint_state_problems(new, refusals, publishers)
+        useless = any(new[f"{topic} received"] <= new[f"{topic} refused"] for topic in refusals)
+        if health.frames:
+            problems += [*health.findings, *self._late_topics()]
+            useless = useless or bool(self._estimator.config.has_friction and new["without_effort"])
+        level = (DiagnosticStatus.ERROR if useless else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
+        values = _sensor_values(health, publishers)
+        return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
+
+    def _joint_state_problems(
+        self, new: Mapping[str, float], refusals: Mapping[str, str], publishers: Sequence[str]
+    ) -> list[str]:
+        """What is wrong with the stamps, the order, the effort or the publishers of the joint states."""
+        config, started = self._estimator.config, self._estimator.health.frames > 0
+        topic, problems = config.output.joint_states_topic, list[str]()
         restarts, repeated, frames, contradicting, without, late, stray = (round(new[name]) for name in _OF_HEALTH)
         if repeated > frames:
             problems.append(
-                f"{joints}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
+                f"{topic}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
                 "one before and are not used: check that the driver sets the stamps and reads the encoders"
             )
-        elif not health.frames and joints not in refusals:
-            problems.append(f"no joint state yet: check that {joints} is published")
+        elif not started and topic not in refusals:
+            problems.append(f"no joint state yet: check that {topic} is published")
         if len(publishers) > 1 and (repeated or contradicting):
-            problems.append(f"{joints}: {len(publishers)} publishers: {', '.join(publishers)}")
-        if health.frames:
-            if restarts:
-                problems.append(
-                    f"{joints}: the filters restarted {restarts} times since the last report, because the stamps "
-                    "paused or jumped: check the clock of the driver, and the network"
-                )
-            if late > _LATE_SHARE * frames:
-                problems.append(f"{joints}: {late} samples came too late to be used: raise synchronizer.max_wait")
-            if stray > _LATE_SHARE * frames:
-                problems.append(f"{joints}: the stamps of {stray} samples are far from the others: check the clock")
-            if config.has_friction and without:
-                void = True
-                problems.append(
-                    f"{joints}: {without} joint states without effort: friction is NaN then; publish the motor torques"
-                )
-            problems += health.findings
-            for topic, lag in self._queue.take_lags().items():
-                found = any(topic in text for text in health.findings)
-                if config.synchronizer.max_wait < lag < _LONGEST_LAG and not found:
-                    problems.append(
-                        f"{topic}: its stamps are at least {1e3 * lag:.1f} ms behind those of {joints} on arrival, too "
-                        "late for a node that keeps up: correct the stamps, or raise synchronizer.max_wait"
-                    )
-        values: dict[str, object] = {
-            "late joint states dropped": health.late,
-            "repeated samples dropped": health.repeated,
-            "samples with stray stamps dropped": health.stray,
-            "contradicting samples dropped": health.contradicting,
-            "publishers of joint states": ", ".join(publishers) or "none",
-            "gaps in time": health.gaps,
-            "jumps back in time": health.time_jumps,
-            "restarts after an error": health.error_restarts,
-            "events": health.event_count,
-        }
-        values |= {f"stamps of {topic}": f"{1e3 * delay:.1f} ms behind" for topic, delay in health.delays.items()}
-        first = health.event_count - len(health.events) + 1
-        values |= {f"event {number}": event for number, event in enumerate(health.events, first)}
-        level = (DiagnosticStatus.ERROR if void else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
-        return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
+            problems.append(f"{topic}: {len(publishers)} publishers: {', '.join(publishers)}")
+        if not started:
+            return problems
+        if restarts:
+            problems.append(
+                f"{topic}: the filters restarted {restarts} times since the last report, because the stamps paused or "
+                "jumped: check the clock of the driver, and the network"
+            )
+        if late > _LATE_SHARE * frames:
+            problems.append(f"{topic}: {late} samples came too late to be used: raise synchronizer.max_wait")
+        if stray > _LATE_SHARE * frames:
+            problems.append(f"{topic}: the stamps of {stray} samples are far from the others: check the clock")
+        if config.has_friction and without:
+            problems.append(
+                f"{topic}: {without} joint states without effort: friction is NaN then; publish the motor torques"
+            )
+        return problems
 
-    def _estimates(self, config: Config, new: Mapping[str, float]) -> DiagnosticStatus:
+    def _late_topics(self) -> list[str]:
+        """Topics whose stamps are too far behind those of the joint states, where no finding names the topic."""
+        config, findings = self._estimator.config, self._estimator.health.findings
+        joints = config.output.joint_states_topic
+        return [
+            f"{topic}: its stamps are at least {1e3 * lag:.1f} ms behind those of {joints} on arrival, too late for a "
+            "node that keeps up: correct the stamps, or raise synchronizer.max_wait"
+            for topic, lag in self._queue.take_lags().items()
+            if config.synchronizer.max_wait < lag < _LONGEST_LAG and not any(topic in text for text in findings)
+        ]
+
+    def _estimates(self, new: Mapping[str, float]) -> DiagnosticStatus:
         rate, restarts = new["published"] / new["seconds"], round(new["restarts"])
         values: dict[str, object] = {"rate": f"{rate:.1f} Hz", "published": self._published}
         values |= self._processing.take().texts("processing", "p50", "p99")
         if not rate or self._newest is None:
             return self._status("estimates", DiagnosticStatus.WARN, "no estimate: see the inputs and sensors", values)
-        if config.has_friction and (unknown := int((~np.isfinite(self._newest.friction)).sum())):
-            message = f"the friction of {unknown} of {self._newest.friction.size} joints is NaN: see the status sensors"
+        friction = self._newest.friction
+        if self._estimator.config.has_friction and (unknown := int((~np.isfinite(friction)).sum())):
+            message = f"the friction of {unknown} of {friction.size} joints is NaN: see the status sensors"
             return self._status("estimates", DiagnosticStatus.ERROR, message, values)
         if restarts > 1:
             message = f"the filters restarted {restarts} times since the last report: see the status sensors"
             return self._status("estimates", DiagnosticStatus.WARN, message, values)
         return self._status("estimates", DiagnosticStatus.OK, f"{rate:.0f} Hz", values)
 
-    def _load(self, config: Config, new: Mapping[str, float]) -> DiagnosticStatus:
+    def _load(self, new: Mapping[str, float]) -> DiagnosticStatus:
         """Busy time of the node in this period [s], its highest rate, joint samples left out, times of steps, ages."""
-        queue, period, came = self._queue, new["seconds"], new.get(f"{config.output.joint_states_topic} received", 0.0)
+        config, queue, period = self._estimator.config, self._queue, new["seconds"]
+        came = new.get(f"{config.output.joint_states_topic} received", 0.0)
         used, left_out = round(new["used"]), round(new["left out"])
         keeps_up = not left_out and not queue.cannot_keep_up
         busy = max(period - new["idle"], 1e-6) if keeps_up else period
@@ -283,8 +278,9 @@ class NodeDiagnostics:
             remedy += f", or choose a cheaper observer (parameter observer: {', '.join(_CHEAP_OBSERVERS)})"
         return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
-    def _diagnosis(self, estimator: Estimator) -> DiagnosticStatus:
+    def _diagnosis(self) -> DiagnosticStatus:
         """Joints whose estimates have a problem, with the reason and the remedy."""
+        estimator = self._estimator
         diagnoses = estimator.diagnose()
         values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
         for joint, reason in zip(estimator.joint_names, estimator.invalid_reasons(), strict=True):
@@ -297,9 +293,9 @@ class NodeDiagnostics:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
         return self._status("friction diagnosis", DiagnosticStatus.OK, "; ".join((NO_PROBLEM, *noted)), values)
 
-    def _compensation(self, compensation: FrictionCompensation, estimator: Estimator) -> DiagnosticStatus:
-        joints, states = estimator.joint_names, compensation.states(estimator.invalid_reasons())
-        values = dict(zip(joints, states, strict=True))
+    def _compensation(self, compensation: FrictionCompensation) -> DiagnosticStatus:
+        joints = self._estimator.joint_names
+        values = dict(zip(joints, compensation.states(self._estimator.invalid_reasons()), strict=True))
         if compensation.idle:
             return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)
         message = f"{int(compensation.compensated.sum())} of {len(joints)} joints compensated now"
@@ -316,3 +312,21 @@ def _refusal(topic: str, item: InputCounters, new: Mapping[str, float]) -> str:
     """Why messages were refused since the previous report; empty when none was."""
     received, refused = round(new[f"{topic} received"]), round(new[f"{topic} refused"])
     return f"{refused} of {max(received, refused)} messages refused: {item.last_error}" if refused else ""
+
+
+def _sensor_values(health: Health, publishers: Sequence[str]) -> dict[str, object]:
+    """Counters since the start, delays of the topics and the newest events."""
+    first = health.event_count - len(health.events) + 1
+    return {
+        "late joint states dropped": health.late,
+        "repeated samples dropped": health.repeated,
+        "samples with stray stamps dropped": health.stray,
+        "contradicting samples dropped": health.contradicting,
+        "publishers of joint states": ", ".join(publishers) or "none",
+        "gaps in time": health.gaps,
+        "jumps back in time": health.time_jumps,
+        "restarts after an error": health.error_restarts,
+        "events": health.event_count,
+        **{f"stamps of {topic}": f"{1e3 * delay:.1f} ms behind" for topic, delay in health.delays.items()},
+        **{f"event {number}": event for number, event in enumerate(health.events, first)},
+    }
