@@ -31,23 +31,15 @@ from friction_estimator.types import AnyPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterCheck:
-    """One parameter in simulated recordings of a motion, in which it is known.
+    """One parameter in simulated recordings of a motion, in which it is known."""
 
-    Attributes
-    ----------
-    name, unit : as of :class:`~friction_estimator.identification.result.ParameterTable`
-    truth : mean of what was simulated
-    error : RMS of the identified values less the true ones
-    sigma : RMS of the standard deviations
-    inside : share of the identified values within two standard deviations of the true ones
-    """
-
+    # as of ParameterTable
     name: str
     unit: str
-    truth: float
-    error: float
-    sigma: float
-    inside: float
+    truth: float  # mean of what was simulated
+    error: float  # RMS of the identified values less the true ones
+    sigma: float  # RMS of the standard deviations
+    inside: float  # share of the identified values within two standard deviations of the true ones
 
     @property
     def verdict(self) -> str:

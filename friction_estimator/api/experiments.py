@@ -110,22 +110,14 @@ def is_table(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Experiments:
-    """Recordings of the same joints, ready for identification.
+    """Recordings of the same joints, ready for identification."""
 
-    Attributes
-    ----------
-    logs : one a recording, with payloads, all of the same joints
-    paths : of the files, None where a recording was made in memory
-    robot : the given robot, or the one that a bag names; None when there is none
-    coupling : of motors that move several joints together, and of the motors of all other joints; None: none do
-    notes : what was decided, one sentence each
-    """
-
-    logs: tuple[JointLog, ...]
-    paths: tuple[Path | None, ...]
-    robot: Robot | None
+    logs: tuple[JointLog, ...]  # one a recording, with payloads, all of the same joints
+    paths: tuple[Path | None, ...]  # of the files, None where a recording was made in memory
+    robot: Robot | None  # the given robot, or the one that a bag names; None when there is none
+    # of motors that move several joints together, and of the motors of all other joints; None: none do
     coupling: Coupling | None
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was decided, one sentence each
 
 
 def read_experiments(

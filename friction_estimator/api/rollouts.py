@@ -35,21 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RolloutScore:
-    """RMS errors of the simulated position of one joint in one recording [rad].
+    """RMS errors of the simulated position of one joint in one recording [rad]."""
 
-    Attributes
-    ----------
-    recording, joint : names
-    travel : RMS of the recorded position about its mean
-    identified : of the robot with identified friction, armature and delay
-    urdf : of the URDF alone, with the friction that it has
-    """
-
+    # names
     recording: str
     joint: str
-    travel: float
-    identified: float
-    urdf: float
+    travel: float  # RMS of the recorded position about its mean
+    identified: float  # of the robot with identified friction, armature and delay
+    urdf: float  # of the URDF alone, with the friction that it has
 
 
 def rollout_urdf(logs: Sequence[JointLog], urdf_xml: str | None) -> str:

@@ -27,21 +27,15 @@ class Coupling:
     Motor quantities are those at the output of the motor's own gearbox (point G of the paper), so that T holds only
     what the differential or the belts behind the gearboxes do. Power is the same on both sides.
 
-    Attributes
-    ----------
-    joint_names : (n) rows of the matrix
-    motor_names : (n) columns of the matrix
-    matrix : (n, n) T
-
     Raises
     ------
     ConfigError
         When names are missing, repeated or exchanged, or the matrix is not n by n, not finite, or not invertible.
     """
 
-    joint_names: tuple[str, ...]
-    motor_names: tuple[str, ...]
-    matrix: FloatArray
+    joint_names: tuple[str, ...]  # (n) rows of the matrix
+    motor_names: tuple[str, ...]  # (n) columns of the matrix
+    matrix: FloatArray  # (n, n) T
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)

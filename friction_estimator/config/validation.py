@@ -14,23 +14,15 @@ from friction_estimator.errors import ConfigError, choices
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Description, unit and allowed values of one parameter; lives in the metadata of a dataclass field.
+    """Description, unit and allowed values of one parameter; lives in the metadata of a dataclass field."""
 
-    Attributes
-    ----------
-    description : a sentence that stands alone, as in ``ros2 param describe``
-    unit : empty without one
-    low, high : smallest and largest valid number
-    choices : valid names; empty: any
-    advanced : True for a parameter that few robots need; the documentation lists those last
-    """
-
-    description: str
-    unit: str = ""
+    description: str  # a sentence that stands alone, as in `ros2 param describe`
+    unit: str = ""  # empty without one
+    # smallest and largest valid number
     low: float = -math.inf
     high: float = math.inf
-    choices: tuple[str, ...] = ()
-    advanced: bool = False
+    choices: tuple[str, ...] = ()  # valid names; empty: any
+    advanced: bool = False  # True for a parameter that few robots need; the documentation lists those last
 
 
 def parameter(

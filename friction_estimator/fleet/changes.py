@@ -34,40 +34,26 @@ _LEVEL_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A step or the begin of a ramp.
+    """A step or the begin of a ramp."""
 
-    Attributes
-    ----------
-    kind : ``step`` or ``ramp``
-    day : first day of the change, since 1970 [d]
-    earliest, latest : the change began between these days with a probability of 0.9
-    probability : that there is a change here
-    size : of the logarithm, up to the newest day
-    """
-
-    kind: str
-    day: float
+    kind: str  # `step` or `ramp`
+    day: float  # first day of the change, since 1970 [d]
+    # the change began between these days with a probability of 0.9
     earliest: float
     latest: float
-    probability: float
-    size: float
+    probability: float  # that there is a change here
+    size: float  # of the logarithm, up to the newest day
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Level of the newest day minus the lowest (highest) one so far, in each of ``m`` models.
+    """Level of the newest day minus the lowest (highest) one so far, in each of ``m`` models."""
 
-    Attributes
-    ----------
-    weight : (m,) probability of the model
-    size, spread : (m,) the difference, and its standard deviation if the model is right
-    since : number of the last day of the lowest (highest) level
-    """
-
-    weight: FloatArray
+    weight: FloatArray  # (m,) probability of the model
+    # (m,) the difference, and its standard deviation if the model is right
     size: FloatArray
     spread: FloatArray
-    since: int
+    since: int  # number of the last day of the lowest (highest) level
 
     @property
     def mean(self) -> float:
@@ -87,18 +73,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ChangeModel:
-    """What is known about one series of ``n`` days.
+    """What is known about one series of ``n`` days."""
 
-    Attributes
-    ----------
-    changes : of the most probable model with the most probable number of changes, in the order of time
-    level, level_sigma : (n,) mean over the models [logarithm], and its standard deviation
-    growth, drop : since the lowest and since the highest level
-    """
-
+    # of the most probable model with the most probable number of changes, in the order of time
     changes: tuple[Change, ...]
+    # (n,) mean over the models [logarithm], and its standard deviation
     level: FloatArray
     level_sigma: FloatArray
+    # since the lowest and since the highest level
     growth: Difference
     drop: Difference
 

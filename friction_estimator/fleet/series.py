@@ -40,28 +40,21 @@ _CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 
 @dataclass(frozen=True, slots=True)
 class JointSeries:
-    """Friction of one joint in ``m`` bags.
+    """Friction of one joint in ``m`` bags."""
 
-    Attributes
-    ----------
-    serial, robot, joint : of the robot and joint
-    time : (m,) start of each bag since 1970 [d]
-    value, sigma : (m,) logarithm of the friction at the usual speed, and its standard deviation
-    temperature : (m,) degree Celsius, NaN where unknown
-    coulomb, viscous : (m, 2) F_c [N m] and F_v [N m s/rad] with their standard deviations
-    report : path of the newest report, empty when there is none
-    """
-
+    # of the robot and joint
     serial: str
     robot: str
     joint: str
-    time: FloatArray
+    time: FloatArray  # (m,) start of each bag since 1970 [d]
+    # (m,) logarithm of the friction at the usual speed, and its standard deviation
     value: FloatArray
     sigma: FloatArray
-    temperature: FloatArray
+    temperature: FloatArray  # (m,) degree Celsius, NaN where unknown
+    # (m, 2) F_c [N m] and F_v [N m s/rad] with their standard deviations
     coulomb: FloatArray
     viscous: FloatArray
-    report: str = ""
+    report: str = ""  # path of the newest report, empty when there is none
 
     def where(self, kept: BoolArray) -> JointSeries:
         """Some of the bags."""
@@ -71,28 +64,18 @@ class JointSeries:
 
 @dataclass(frozen=True, slots=True)
 class DaySeries:
-    """Friction of one joint on ``n`` days, at one temperature.
+    """Friction of one joint on ``n`` days, at one temperature."""
 
-    Attributes
-    ----------
-    series : the bags
-    day : (n,) since 1970 [d]
-    value : (n,) logarithm of the friction, at the temperature ``reference``
-    variance : (n,) of its independent errors
-    warmth : (n,) temperature that was corrected for, minus ``reference`` [K]
-    factor, factor_sigma : change of the logarithm a kelvin
-    reference : median temperature [degree Celsius], NaN when none is known
-    slow : (4,) variances of the correlated parts of the day effects, with :data:`_CORRELATION_TIMES`
-    """
-
-    series: JointSeries
-    day: FloatArray
-    value: FloatArray
-    variance: FloatArray
-    warmth: FloatArray
+    series: JointSeries  # the bags
+    day: FloatArray  # (n,) since 1970 [d]
+    value: FloatArray  # (n,) logarithm of the friction, at the temperature `reference`
+    variance: FloatArray  # (n,) of its independent errors
+    warmth: FloatArray  # (n,) temperature that was corrected for, minus `reference` [K]
+    # change of the logarithm a kelvin
     factor: float = 0.0
     factor_sigma: float = 0.0
-    reference: float = np.nan
+    reference: float = np.nan  # median temperature [degree Celsius], NaN when none is known
+    # (4,) variances of the correlated parts of the day effects, with _CORRELATION_TIMES
     slow: FloatArray = field(default_factory=lambda: np.zeros(_CORRELATION_TIMES.size))
 
     def error_covariance(self) -> FloatArray:

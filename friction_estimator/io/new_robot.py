@@ -32,16 +32,10 @@ _LEAST_SURFACE_JOINTS = 5
 
 @dataclass(slots=True)
 class NewRobot:
-    """What a YAML needs of a robot.
+    """What a YAML needs of a robot."""
 
-    Attributes
-    ----------
-    parameters : flat parameters, as in :func:`~friction_estimator.config.config_from_parameters`
-    reasons : one sentence for each choice
-    """
-
-    parameters: dict[str, Any] = field(default_factory=dict)
-    reasons: list[str] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)  # flat parameters, as in config_from_parameters
+    reasons: list[str] = field(default_factory=list)  # one sentence for each choice
 
     def yaml(self, name: str) -> str:
         """Text of the YAML, with the reasons as its first lines."""

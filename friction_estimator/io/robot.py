@@ -176,20 +176,12 @@ _FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Robot(Brief):
-    """Configuration and URDF of one robot.
+    """Configuration and URDF of one robot."""
 
-    Attributes
-    ----------
-    name : of its file, without suffix
-    config : validated configuration
-    urdf_xml : text of the URDF; empty when the YAML names none, because it comes from ``robot_description``
-    urdf_path : file it was read from, None when it names none
-    """
-
-    name: str
-    config: Config
-    urdf_xml: str
-    urdf_path: Path | None
+    name: str  # of its file, without suffix
+    config: Config  # validated configuration
+    urdf_xml: str  # text of the URDF; empty when the YAML names none, because it comes from `robot_description`
+    urdf_path: Path | None  # file it was read from, None when it names none
 
 
 def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:

@@ -211,18 +211,11 @@ _MAX_COLUMNS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Named columns of equal length.
+    """Named columns of equal length."""
 
-    Attributes
-    ----------
-    path : of the file
-    columns : (N,) each, by the name in the file; a number that is missing is NaN
-    digest : SHA-256 of the file's content, hexadecimal
-    """
-
-    path: Path
-    columns: Mapping[str, FloatArray]
-    digest: str
+    path: Path  # of the file
+    columns: Mapping[str, FloatArray]  # (N,) each, by the name in the file; a number that is missing is NaN
+    digest: str  # SHA-256 of the file's content, hexadecimal
 
 
 def read_columns(path: AnyPath) -> Columns:

@@ -45,16 +45,10 @@ _TEXT = _Kind("friction_text", 9, (0.0, 0.0, 0.035))  # TEXT_VIEW_FACING
 
 @dataclass(frozen=True, slots=True)
 class JointAxis:
-    """Axis of a joint.
+    """Axis of a joint."""
 
-    Attributes
-    ----------
-    frame : link that the joint moves; its origin lies on the axis
-    axis : (3,) unit vector in that link
-    """
-
-    frame: str
-    axis: FloatArray
+    frame: str  # link that the joint moves; its origin lies on the axis
+    axis: FloatArray  # (3,) unit vector in that link
 
 
 def joint_axes(urdf_xml: str, joint_names: Sequence[str]) -> tuple[JointAxis, ...]:

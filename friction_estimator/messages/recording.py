@@ -25,27 +25,18 @@ _KEY = "friction_estimator"
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """Description of one run. A fact that is not known is empty.
+    """Description of one run. A fact that is not known is empty."""
 
-    Attributes
-    ----------
-    robot : name of the robot's configuration
-    source : origin of the sensor data, as text
-    observer, law : names of the observer and of the friction law
-    limbs : joints between the base and each foot, by foot
-    supports : name of the contact phase in which only one foot stands, by foot
-    smoothing : length of the later data that each estimate uses, as text; empty for live estimates
-    coupling : motors that move several joints together
-    """
-
-    robot: str = ""
-    source: str = ""
+    robot: str = ""  # name of the robot's configuration
+    source: str = ""  # origin of the sensor data, as text
+    # names of the observer and of the friction law
     observer: str = ""
     law: str = ""
-    limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # joints between the base and each foot, by foot
+    # name of the contact phase in which only one foot stands, by foot
     supports: Mapping[str, str] = field(default_factory=dict)
-    smoothing: str = ""
-    coupling: CouplingConfig = CouplingConfig()
+    smoothing: str = ""  # length of the later data that each estimate uses, as text; empty for live estimates
+    coupling: CouplingConfig = CouplingConfig()  # motors that move several joints together
 
     @classmethod
     def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
@@ -108,16 +99,10 @@ RECORDED = (
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One scalar per joint over time.
+    """One scalar per joint over time."""
 
-    Attributes
-    ----------
-    time : (m,) since the start of the recording [s]
-    values : (m, n)
-    """
-
-    time: FloatArray
-    values: FloatArray
+    time: FloatArray  # (m,) since the start of the recording [s]
+    values: FloatArray  # (m, n)
 
     def at(self, time: FloatArray) -> FloatArray:
         """Values (k, n) at these times (k,), interpolated, NaN outside."""
@@ -154,40 +139,31 @@ class RecordedCollision:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Estimates and ground truth of a run, at the stamps of the friction estimates.
+    """Estimates and ground truth of a run, at the stamps of the friction estimates."""
 
-    Attributes
-    ----------
-    joint_names : (n)
-    time : (m,) since the start of the recording [s]
-    position, velocity : (m, n) of the joints
-    friction, sigma : (m, n) the estimate and its standard deviation [N m]
-    measured : (m, n) True where the friction comes from the observer, False where it comes from the friction law
-    truth : (m, n) true friction [N m], NaN outside its recording; None without ground truth
-    phases, true_phases : contact phases, estimated and true; empty when not recorded
-    model, coulomb, viscous, coulomb_sigma, viscous_sigma, external_torque : slow outputs; None when not recorded
-    description : robot, method and source of the run
-    collisions : detected by the node
-    """
-
-    joint_names: tuple[str, ...]
-    time: FloatArray
+    joint_names: tuple[str, ...]  # (n)
+    time: FloatArray  # (m,) since the start of the recording [s]
+    # (m, n) of the joints
     position: FloatArray
     velocity: FloatArray
+    # (m, n) the estimate and its standard deviation [N m]
     friction: FloatArray
     sigma: FloatArray
+    # (m, n) True where the friction comes from the observer, False where it comes from the friction law
     measured: BoolArray
-    truth: FloatArray | None
+    truth: FloatArray | None  # (m, n) true friction [N m], NaN outside its recording; None without ground truth
+    # contact phases, estimated and true; empty when not recorded
     phases: tuple[PhaseInterval, ...]
     true_phases: tuple[PhaseInterval, ...]
+    # slow outputs; None when not recorded
     model: Series | None
     coulomb: Series | None
     viscous: Series | None
     coulomb_sigma: Series | None
     viscous_sigma: Series | None
     external_torque: Series | None
-    description: RunDescription
-    collisions: tuple[RecordedCollision, ...] = ()
+    description: RunDescription  # robot, method and source of the run
+    collisions: tuple[RecordedCollision, ...] = ()  # detected by the node
 
     @property
     def limbs(self) -> dict[str, tuple[int, ...]]:

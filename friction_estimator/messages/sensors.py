@@ -200,22 +200,15 @@ class _Stamped:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Offsets of the numbers of a JointState.
+    """Offsets of the numbers of a JointState."""
 
-    Attributes
-    ----------
-    structure : of the messages with this layout
-    dtype, first, count : of the block from the first to the last number
-    index : (r, n) indices of the numbers in that block, one row per field that is not empty
-    rows : (r,) which of the fields these are
-    """
-
-    structure: _Structure
+    structure: _Structure  # of the messages with this layout
+    # of the block from the first to the last number
     dtype: np.dtype[np.float64]
     first: int
     count: int
-    index: NDArray[np.intp]
-    rows: list[int]
+    index: NDArray[np.intp]  # (r, n) indices of the numbers in that block, one row per field that is not empty
+    rows: list[int]  # (r,) which of the fields these are
 
 
 class _JointStates:

@@ -38,22 +38,13 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic.
+    """One topic."""
 
-    Attributes
-    ----------
-    name : relative name, so that a namespace works
-    type : message type, ``package/msg/Name``
-    when : when it is published
-    description : its content, with unit
-    parameter : of an input: configuration parameter that holds the name
-    """
-
-    name: str
-    type: str
-    when: When
-    description: str
-    parameter: str = ""
+    name: str  # relative name, so that a namespace works
+    type: str  # message type, `package/msg/Name`
+    when: When  # when it is published
+    description: str  # its content, with unit
+    parameter: str = ""  # of an input: configuration parameter that holds the name
 
 
 def sensor_topics(config: Config) -> tuple[Topic, ...]:

@@ -178,25 +178,15 @@ def data_table(data: tuple[tuple[str, str], ...]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class QuadrantFit:
-    """Used samples of one joint in one quadrant, and the law there.
+    """Used samples of one joint in one quadrant, and the law there."""
 
-    Attributes
-    ----------
-    joint : its name
-    quadrant : signs of velocity and load
-    speed : median of |velocity| [rad/s]
-    load : (K,) [N m]
-    friction : (K,) moved along the law to the median speed [N m]
-    residual : (K,) friction minus law [N m]
-    curve_load, curve : (C,) the law at the median speed [N m]
-    """
-
-    joint: str
-    quadrant: tuple[int, int]
-    speed: float
-    load: FloatArray
-    friction: FloatArray
-    residual: FloatArray
+    joint: str  # its name
+    quadrant: tuple[int, int]  # signs of velocity and load
+    speed: float  # median of |velocity| [rad/s]
+    load: FloatArray  # (K,) [N m]
+    friction: FloatArray  # (K,) moved along the law to the median speed [N m]
+    residual: FloatArray  # (K,) friction minus law [N m]
+    # (C,) the law at the median speed [N m]
     curve_load: FloatArray
     curve: FloatArray
 

@@ -47,24 +47,16 @@ _LOWER_SHARE, _GAP_SHARE = 0.36, 0.06
 
 @dataclass(slots=True)
 class PanelGrid:
-    """A grid of panels that share one legend.
+    """A grid of panels that share one legend."""
 
-    Parameters
-    ----------
-    titles : one a panel, row by row; an empty title means an empty cell
-    columns : panels a row
-    x_title, y_title : axis labels with unit
-    shared_x : zoom all panels in time together
-    panel_height : of one row of panels [pixel]
-    lower_title : axis label of a second, lower part of every panel, on the same x axis; empty for panels of one part
-    """
-
-    titles: Sequence[str]
-    columns: int
+    titles: Sequence[str]  # one a panel, row by row; an empty title means an empty cell
+    columns: int  # panels a row
+    # axis labels with unit
     x_title: str
     y_title: str
-    shared_x: bool = True
-    panel_height: int = PANEL_HEIGHT
+    shared_x: bool = True  # zoom all panels in time together
+    panel_height: int = PANEL_HEIGHT  # of one row of panels [pixel]
+    # axis label of a second, lower part of every panel, on the same x axis; empty for panels of one part
     lower_title: str = ""
     figure: go.Figure = field(init=False)
     _in_legend: set[str] = field(init=False, default_factory=set)
@@ -240,22 +232,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, in plain text but for its sections.
+    """A page, in plain text but for its sections."""
 
-    Attributes
-    ----------
-    kind : what sort of page it is, above the title
-    title : of the page
-    facts : name and value of what is known of its data
-    tiles : name, value and unit of the numbers to see first
-    sections : the parts, in order
-    """
-
-    kind: str
-    title: str
-    facts: Sequence[tuple[str, str]]
-    tiles: Sequence[tuple[str, str, str]]
-    sections: Sequence[Section]
+    kind: str  # what sort of page it is, above the title
+    title: str  # of the page
+    facts: Sequence[tuple[str, str]]  # name and value of what is known of its data
+    tiles: Sequence[tuple[str, str, str]]  # name, value and unit of the numbers to see first
+    sections: Sequence[Section]  # the parts, in order
 
     def render(self) -> str:
         """Text of the page."""

@@ -64,23 +64,17 @@ Take = Callable[[bytes, float], bool]
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """Sensor whose messages are fetched on demand.
+    """Sensor whose messages are fetched on demand."""
 
-    Attributes
-    ----------
-    fetch, receive : takes the oldest message from the middleware; puts a message into the queue
-    topic : of the messages
-    newest_ns, checked_ns : stamps of the newest one that was fetched, now and at the previous check [ns]
-    count : number of messages since the previous check
-    lags_ns : lags at the newest checks since the previous :meth:`InputQueue.take_lags` [ns]
-    """
-
+    # takes the oldest message from the middleware; puts a message into the queue
     fetch: Callable[[], bytes | None]
     receive: Callable[[bytes], None]
-    topic: str
+    topic: str  # of the messages
+    # stamps of the newest one that was fetched, now and at the previous check [ns]
     newest_ns: int = 0
     checked_ns: int = 0
-    count: int = 0
+    count: int = 0  # number of messages since the previous check
+    # lags at the newest checks since the previous take_lags [ns]
     lags_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))
 
 

@@ -20,19 +20,14 @@ from friction_estimator.io.robot import Robot, load_robot, read_node_parameters,
 
 @dataclass(frozen=True, slots=True)
 class LaunchArgument:
-    """One argument of the launch file.
+    """One argument of the launch file."""
 
-    Attributes
-    ----------
-    name, default, description : as shown by ``--show-args``
-    choices : valid values; empty: any
-    node, parameter : executable and its parameter that gets the value of the argument; empty: none
-    """
-
+    # as shown by `--show-args`
     name: str
     default: str
     description: str
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # valid values; empty: any
+    # executable and its parameter that gets the value of the argument; empty: none
     node: str = ""
     parameter: str = ""
 

@@ -58,47 +58,32 @@ _EFFORTS = {field.removeprefix("law."): topic for field, topic in topics.SCALARS
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """State of a live run.
+    """State of a live run."""
 
-    Attributes
-    ----------
-    joint_names : (n); empty before the first estimate
-    friction, sigma, coulomb, viscous, measured : (n,) newest values on their topics; NaN while unknown
-    position : (n,) of the joints [rad]; NaN while unknown
-    truth : (n,) true friction at the stamp of ``friction``; NaN while unknown
-    base_position, base_quaternion : (3,) [m], (x, y, z, w) of the base in the world
-    phase : contact phase
-    elapsed : header time since the first joint state [s]
-    joint_samples, estimates : messages recorded
-    sent : joint states that the simulator has published
-    received : joint states that the estimator has received
-    behind : delay of the simulation against real time [s]
-    waited : part of this delay in which the simulation waited for the estimator [s]
-    latency : median and 99th percentile of the estimator's processing time
-    collisions : what was detected so far, one sentence each
-    cores : processor time by process, divided by real time, from the first joint state to the last
-    """
-
-    joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...]  # (n); empty before the first estimate
+    # (n,) newest values on their topics; NaN while unknown
     friction: FloatArray
     sigma: FloatArray
-    position: FloatArray
-    truth: FloatArray
-    base_position: FloatArray
-    base_quaternion: FloatArray
     coulomb: FloatArray
     viscous: FloatArray
     measured: FloatArray
-    phase: str
-    elapsed: float
+    position: FloatArray  # (n,) of the joints [rad]; NaN while unknown
+    truth: FloatArray  # (n,) true friction at the stamp of `friction`; NaN while unknown
+    # (3,) [m], (x, y, z, w) of the base in the world
+    base_position: FloatArray
+    base_quaternion: FloatArray
+    phase: str  # contact phase
+    elapsed: float  # header time since the first joint state [s]
+    # messages recorded
     joint_samples: int
     estimates: int
-    sent: int
-    received: int
-    behind: float
-    waited: float
-    latency: str
-    collisions: tuple[str, ...]
+    sent: int  # joint states that the simulator has published
+    received: int  # joint states that the estimator has received
+    behind: float  # delay of the simulation against real time [s]
+    waited: float  # part of this delay in which the simulation waited for the estimator [s]
+    latency: str  # median and 99th percentile of the estimator's processing time
+    collisions: tuple[str, ...]  # what was detected so far, one sentence each
+    # processor time by process, divided by real time, from the first joint state to the last
     cores: Mapping[str, float]
 
 

@@ -146,18 +146,11 @@ class Lead:
 
 
 class Moment(NamedTuple):
-    """Messages that are due together.
+    """Messages that are due together."""
 
-    Attributes
-    ----------
-    elapsed : simulated or recorded time since the start [s]
-    time_ns : what ``/clock`` shows [ns]
-    messages : relative names of their topics, and their bytes
-    """
-
-    elapsed: float
-    time_ns: int
-    messages: Iterable[tuple[str, bytes]]
+    elapsed: float  # simulated or recorded time since the start [s]
+    time_ns: int  # what `/clock` shows [ns]
+    messages: Iterable[tuple[str, bytes]]  # relative names of their topics, and their bytes
 
 
 class Player(Node):

@@ -32,30 +32,19 @@ class Leg:
 
     The nominal leg has its hip axes through one point and its ankle axes through another, turns right-handed about z,
     x, y, y, y, x, and is straight at zero.
-
-    Attributes
-    ----------
-    joint_names : (6,) in the order hip yaw, hip roll, hip pitch, knee, ankle pitch, ankle roll
-    columns : (6,) indices into the actuated joints, in pinocchio order
-    frame_id : pinocchio index of the sole frame
-    hip : (3,) of the nominal leg, in the base frame [m]
-    thigh, shank : lengths of the nominal leg [m]
-    sole : (3,) of the sole origin from the nominal ankle, in the sole frame [m]
-    signs : (6,) of the axes, relative to those of the nominal leg
-    zero : (6,) angles of the nominal leg where the real one is at zero [rad]
-    chain : solver for a leg that deviates from the nominal one; None for the nominal leg
     """
 
-    joint_names: tuple[str, ...]
-    columns: NDArray[np.intp]
-    frame_id: int
-    hip: FloatArray
+    joint_names: tuple[str, ...]  # (6,) in the order hip yaw, hip roll, hip pitch, knee, ankle pitch, ankle roll
+    columns: NDArray[np.intp]  # (6,) indices into the actuated joints, in pinocchio order
+    frame_id: int  # pinocchio index of the sole frame
+    hip: FloatArray  # (3,) of the nominal leg, in the base frame [m]
+    # lengths of the nominal leg [m]
     thigh: float
     shank: float
-    sole: FloatArray
-    signs: FloatArray
-    zero: FloatArray
-    chain: LegChain | None
+    sole: FloatArray  # (3,) of the sole origin from the nominal ankle, in the sole frame [m]
+    signs: FloatArray  # (6,) of the axes, relative to those of the nominal leg
+    zero: FloatArray  # (6,) angles of the nominal leg where the real one is at zero [rad]
+    chain: LegChain | None  # solver for a leg that deviates from the nominal one; None for the nominal leg
 
     @property
     def length(self) -> float:

@@ -19,25 +19,16 @@ _MAX_DECAY = 1.0  # part of a free joint's velocity that damping may take in one
 
 @dataclass(frozen=True, slots=True)
 class ReferenceBlock:
-    """References at B successive control periods, joints in pinocchio order.
+    """References at B successive control periods, joints in pinocchio order."""
 
-    Attributes
-    ----------
-    base : (B, 3) base origin in the world [m]
-    base_yaw : (B,) [rad]
-    position, velocity : (B, m) [rad], [rad/s]
-    torque : (B, m) inverse dynamics of the plan, without friction [N m]
-    load_share : (B, 2) left, right
-    com : (B, 3) centre of mass in the world [m]
-    """
-
-    base: FloatArray
-    base_yaw: FloatArray
+    base: FloatArray  # (B, 3) base origin in the world [m]
+    base_yaw: FloatArray  # (B,) [rad]
+    # (B, m) [rad], [rad/s]
     position: FloatArray
     velocity: FloatArray
-    torque: FloatArray
-    load_share: FloatArray
-    com: FloatArray
+    torque: FloatArray  # (B, m) inverse dynamics of the plan, without friction [N m]
+    load_share: FloatArray  # (B, 2) left, right
+    com: FloatArray  # (B, 3) centre of mass in the world [m]
 
 
 class ReferenceGenerator:
@@ -145,22 +136,16 @@ class ReferenceGenerator:
 
 @dataclass(frozen=True, slots=True)
 class ControllerGains:
-    """Gains in units of the toppling stiffness ``m g l`` (weight times leg length), so that they fit any size.
+    """Gains in units of the toppling stiffness ``m g l`` (weight times leg length), so that they fit any size."""
 
-    Attributes
-    ----------
-    leg : (6,) proportional gain from hip yaw to ankle roll [m g l / rad]
-    other_bandwidth : of the joints outside the legs, from which their gains follow by their inertia [rad/s]
-    damping_time : (6,) derivative over proportional gain; short at the ankles, which move only the foot [s]
-    tilt : torque of the standing ankles against roll and pitch of the base [m g l / rad]
-    tilt_damping_time : derivative over proportional gain of that torque [s]
-    """
-
+    # (6,) proportional gain from hip yaw to ankle roll [m g l / rad]
     leg: tuple[float, ...] = (2.8, 3.5, 3.5, 3.5, 2.8, 2.8)
+    # of the joints outside the legs, from which their gains follow by their inertia [rad/s]
     other_bandwidth: float = 40.0
+    # (6,) derivative over proportional gain; short at the ankles, which move only the foot [s]
     damping_time: tuple[float, ...] = (0.015, 0.015, 0.015, 0.015, 0.006, 0.006)
-    tilt: float = 0.8
-    tilt_damping_time: float = 0.1
+    tilt: float = 0.8  # torque of the standing ankles against roll and pitch of the base [m g l / rad]
+    tilt_damping_time: float = 0.1  # derivative over proportional gain of that torque [s]
 
 
 class JointController:

@@ -18,44 +18,29 @@ _LEAST_STEP = (-0.75, -1.0, -1.0)
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Motion of the robot.
+    """Motion of the robot."""
 
-    Attributes
-    ----------
-    walks : False: both feet stay on the ground
-    start : first lift-off [s]
-    stop : no step starts after this time; ``inf`` walks on for ever [s]
-    single_support, double_support : durations [s]
-    step_length : from one footprint to the next, forward [m]
-    step_side : from one footprint to the next, to the left [m]; the foot of that side leads, the other one closes up
-    step_turn : heading gained with each step, to the left [rad]
-    pelvis_rotation : rotation of the trunk that moves the swinging side forward in each step [rad]
-    clearance : height of the sole in mid-swing [m]
-    leg_extension : height of the hips as a part of the stretched leg
-    squat_depth : depth of a squat, as a part of the stretched leg
-    squat_period : duration of one squat [s]
-    random_steps : seed of random steps: length between -0.75 and 1, side and turn between -1 and 1 times the values
-        above, uniformly and anew in each step (Lim et al. 2024, Table 2); None: all steps alike
-    random_posture : seed of random motion of the joints outside the legs (section 4.3); None: they are held
-    posture_range : largest random distance from the posture, as a part of that to the joint limit
-    """
-
-    walks: bool = True
-    start: float = 0.5
-    stop: float = math.inf
+    walks: bool = True  # False: both feet stay on the ground
+    start: float = 0.5  # first lift-off [s]
+    stop: float = math.inf  # no step starts after this time; `inf` walks on for ever [s]
+    # durations [s]
     single_support: float = 0.6
     double_support: float = 0.9
-    step_length: float = 0.1
+    step_length: float = 0.1  # from one footprint to the next, forward [m]
+    # from one footprint to the next, to the left [m]; the foot of that side leads, the other one closes up
     step_side: float = 0.0
-    step_turn: float = 0.0
-    pelvis_rotation: float = 0.08
-    clearance: float = 0.05
-    leg_extension: float = 0.927
-    squat_depth: float = 0.0
-    squat_period: float = 3.0
+    step_turn: float = 0.0  # heading gained with each step, to the left [rad]
+    pelvis_rotation: float = 0.08  # rotation of the trunk that moves the swinging side forward in each step [rad]
+    clearance: float = 0.05  # height of the sole in mid-swing [m]
+    leg_extension: float = 0.927  # height of the hips as a part of the stretched leg
+    squat_depth: float = 0.0  # depth of a squat, as a part of the stretched leg
+    squat_period: float = 3.0  # duration of one squat [s]
+    # seed of random steps: length between -0.75 and 1, side and turn between -1 and 1 times the values above,
+    # uniformly and anew in each step (Lim et al. 2024, Table 2); None: all steps alike
     random_steps: int | None = None
+    # seed of random motion of the joints outside the legs (section 4.3); None: they are held
     random_posture: int | None = None
-    posture_range: float = 0.4
+    posture_range: float = 0.4  # largest random distance from the posture, as a part of that to the joint limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +118,13 @@ _MAX_ANGLE = 0.5  # [rad]
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Ground under one foot: ``z = height + gradient . ((x, y) - (x_0, y_0))``.
+    """Ground under one foot: ``z = height + gradient . ((x, y) - (x_0, y_0))``."""
 
-    Attributes
-    ----------
-    x, y : a point of it [m]
-    height : of that point [m]
-    gradient : rise along x and along y [m/m]
-    """
-
+    # a point of it [m]
     x: float = 0.0
     y: float = 0.0
-    height: float = 0.0
-    gradient: tuple[float, float] = (0.0, 0.0)
+    height: float = 0.0  # of that point [m]
+    gradient: tuple[float, float] = (0.0, 0.0)  # rise along x and along y [m/m]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,21 +133,16 @@ class Ground:
 
     Deviations of the planes are uniformly distributed and of two kinds: mapped ones, which the walk plan uses, and
     unmapped ones. The first footprints, where the robot stands when time starts, lie on the bare incline.
-
-    Attributes
-    ----------
-    slope : uphill along x [rad]
-    height, tilt : largest deviation of a patch from the incline, in height [m] and about each axis [rad]
-    unseen_height, unseen_tilt : largest further deviation, which the walk plan does not use [m], [rad]
-    seed : of the deviations
     """
 
-    slope: float = 0.0
+    slope: float = 0.0  # uphill along x [rad]
+    # largest deviation of a patch from the incline, in height [m] and about each axis [rad]
     height: float = 0.0
     tilt: float = 0.0
+    # largest further deviation, which the walk plan does not use [m], [rad]
     unseen_height: float = 0.0
     unseen_tilt: float = 0.0
-    seed: int = 0
+    seed: int = 0  # of the deviations
 
     def __post_init__(self) -> None:
         angles = (self.slope, self.tilt, self.unseen_tilt)

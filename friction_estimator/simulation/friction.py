@@ -57,35 +57,26 @@ class FrictionSetting:
     """Friction of the whole robot from a time on.
 
     Dry friction is what remains of a law without its viscous and constant terms.
-
-    Attributes
-    ----------
-    start : [s]
-    leg : friction of each leg joint from hip yaw to ankle roll, the same for both legs
-    others : friction of every joint outside the legs; None: none
-    joints : friction of some joints by name, in place of that of ``leg`` and ``others``
-    sticks : True: dry friction is solved as a constraint, so that a resting joint stays at rest while the other torques
-        on it are smaller than its dry friction. The laws must jump at zero velocity
-    presliding : distance over which dry friction builds up after a reversal (LuGre model); 0: at once [rad]. The laws
-        must jump at zero velocity
-    bristle_damping : damping of the LuGre model within the presliding distance [N m s/rad]
-    ripple : amplitude of a periodic change of the torque with the joint position, as a fraction of the torque
-    ripples_per_turn : periods of that change in one turn of the joint
-    warming : fraction of the viscous friction that is lost until ``warming_time``, linearly in time
-    warming_time : since the beginning of the scenario [s]
     """
 
-    start: float = 0.0
+    start: float = 0.0  # [s]
+    # friction of each leg joint from hip yaw to ankle roll, the same for both legs
     leg: tuple[ParametrisedLaw, ...] = TABLE_I
-    others: ParametrisedLaw | None = None
+    others: ParametrisedLaw | None = None  # friction of every joint outside the legs; None: none
+    # friction of some joints by name, in place of that of `leg` and `others`
     joints: tuple[tuple[str, ParametrisedLaw], ...] = ()
+    # True: dry friction is solved as a constraint, so that a resting joint stays at rest while the other torques
+    # on it are smaller than its dry friction. The laws must jump at zero velocity
     sticks: bool = False
+    # distance over which dry friction builds up after a reversal (LuGre model); 0: at once [rad]. The laws must
+    # jump at zero velocity
     presliding: float = 0.0
-    bristle_damping: float = 0.0
+    bristle_damping: float = 0.0  # damping of the LuGre model within the presliding distance [N m s/rad]
+    # amplitude of a periodic change of the torque with the joint position, as a fraction of the torque
     ripple: float = 0.0
-    ripples_per_turn: float = 60.0
-    warming: float = 0.0
-    warming_time: float = 60.0
+    ripples_per_turn: float = 60.0  # periods of that change in one turn of the joint
+    warming: float = 0.0  # fraction of the viscous friction that is lost until `warming_time`, linearly in time
+    warming_time: float = 60.0  # since the beginning of the scenario [s]
 
     @property
     def is_law(self) -> bool:

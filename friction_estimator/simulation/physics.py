@@ -340,24 +340,19 @@ class Physics:
 
 @record
 class SensorReadout(NamedTuple):
-    """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are.
+    """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are."""
 
-    Attributes
-    ----------
-    sensors, imu : readings of MuJoCo's sensors, and (6,) the places of those of the IMU
-    external, on_foot : (bodies, 6) external wrenches on the links, and (k, bodies) one for links fixed to each foot
-    soles, sole_position, sole_axes : (k,) sites of the soles, and (sites, 3), (sites, 9) position and axes of all sites
-    com : (3,) centre of mass of the robot
-    """
-
+    # readings of MuJoCo's sensors, and (6,) the places of those of the IMU
     sensors: Vector
     imu: Indices
+    # (bodies, 6) external wrenches on the links, and (k, bodies) one for links fixed to each foot
     external: Matrix
     on_foot: Matrix
+    # (k,) sites of the soles, and (sites, 3), (sites, 9) position and axes of all sites
     soles: Indices
     sole_position: Matrix
     sole_axes: Matrix
-    com: Vector
+    com: Vector  # (3,) centre of mass of the robot
 
 
 @kernel("(SensorReadout) V V V I")

@@ -34,22 +34,16 @@ _UNEVEN = Ground(
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An external force for a short time.
+    """An external force for a short time."""
 
-    Attributes
-    ----------
-    start, duration : [s]
-    force : largest force, in world axes [N]
-    target : ``base`` (at the base origin), or a part of :data:`LEG_TARGETS` of a leg, such as ``left_knee``; the sensor
-        of a foot measures a push on that foot
-    impact : True: half a sine over time, the force of a collision; False: constant
-    """
-
+    # [s]
     start: float
     duration: float
-    force: tuple[float, float, float]
+    force: tuple[float, float, float]  # largest force, in world axes [N]
+    # `base` (at the base origin), or a part of LEG_TARGETS of a leg, such as `left_knee`; the sensor of a foot
+    # measures a push on that foot
     target: str = "base"
-    impact: bool = False
+    impact: bool = False  # True: half a sine over time, the force of a collision; False: constant
 
     def __post_init__(self) -> None:
         if self.target not in _PUSH_TARGETS:
@@ -63,24 +57,14 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One simulated experiment.
+    """One simulated experiment."""
 
-    Attributes
-    ----------
-    name : of the scenario
-    duration : simulated time [s]
-    gait : motion of the legs
-    friction : settings, each from its start on
-    pushes : external forces, not overlapping on the same target
-    ground : under the feet
-    """
-
-    name: str
-    duration: float
-    gait: Gait = Gait()
-    friction: tuple[FrictionSetting, ...] = (FrictionSetting(),)
-    pushes: tuple[Push, ...] = ()
-    ground: Ground = Ground()
+    name: str  # of the scenario
+    duration: float  # simulated time [s]
+    gait: Gait = Gait()  # motion of the legs
+    friction: tuple[FrictionSetting, ...] = (FrictionSetting(),)  # settings, each from its start on
+    pushes: tuple[Push, ...] = ()  # external forces, not overlapping on the same target
+    ground: Ground = Ground()  # under the feet
 
     def __post_init__(self) -> None:
         if not 0.0 < self.duration <= _MAX_DURATION:

@@ -20,46 +20,32 @@ _MAX_JITTER = 0.45  # largest error of a stamp, in sample periods: stamps of a s
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Rates of the sensors, and errors of their stamps.
+    """Rates of the sensors, and errors of their stamps."""
 
-    Attributes
-    ----------
-    joint_rate, imu_rate, wrench_rate : readings a second, at most that of the simulation [Hz]
-    stamp_jitter : standard deviation of the stamps' errors [s]
-    effort_delay, wrench_delay : age of what is read at the time of its stamp, in whole sample periods [s]
-    """
-
+    # readings a second, at most that of the simulation [Hz]
     joint_rate: int = 1000
     imu_rate: int = 1000
     wrench_rate: int = 1000
-    stamp_jitter: float = 0.0
+    stamp_jitter: float = 0.0  # standard deviation of the stamps' errors [s]
+    # age of what is read at the time of its stamp, in whole sample periods [s]
     effort_delay: float = 0.0
     wrench_delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevel:
-    """Errors of the sensors.
+    """Errors of the sensors."""
 
-    Attributes
-    ----------
-    name : of the level
-    errors : white noise a sample; biases and gain errors are drawn once per run and axis
-    encoder_step : resolution of the joint position, 0: continuous [rad]
-    velocity_cutoff : the joint velocity is the differentiated position behind a first-order low-pass of this
-        frequency; 0: the true velocity plus white noise [Hz]
-    measures_velocity : False for joint states without velocities
-    imu_tilt : angle between the IMU and its frame in the URDF, about an axis that is drawn once per run [rad]
-    timing : rates and stamps
-    """
-
-    name: str
-    errors: SensorNoise
-    encoder_step: float = 0.0
+    name: str  # of the level
+    errors: SensorNoise  # white noise a sample; biases and gain errors are drawn once per run and axis
+    encoder_step: float = 0.0  # resolution of the joint position, 0: continuous [rad]
+    # the joint velocity is the differentiated position behind a first-order low-pass of this frequency; 0: the
+    # true velocity plus white noise [Hz]
     velocity_cutoff: float = 0.0
-    measures_velocity: bool = True
+    measures_velocity: bool = True  # False for joint states without velocities
+    # angle between the IMU and its frame in the URDF, about an axis that is drawn once per run [rad]
     imu_tilt: float = 0.0
-    timing: Timing = Timing()
+    timing: Timing = Timing()  # rates and stamps
 
     def datasheet(self, period: float) -> SensorNoise:
         """Noise parameters for an estimator: ``errors``, with the rounding of the encoder as white noise.

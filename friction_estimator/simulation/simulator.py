@@ -42,17 +42,12 @@ _GAINS = ControllerGains()
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference motion of the controller at the stamp of the sample.
+    """Reference motion of the controller at the stamp of the sample."""
 
-    Attributes
-    ----------
-    position, velocity : (n,) of the joints [rad], [rad/s]
-    com_in_world : (3,) centre of mass of the planned base pose and joint positions [m]
-    """
-
+    # (n,) of the joints [rad], [rad/s]
     position: FloatArray
     velocity: FloatArray
-    com_in_world: FloatArray
+    com_in_world: FloatArray  # (3,) centre of mass of the planned base pose and joint positions [m]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,30 +290,20 @@ ROLLOUT_STEP = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Drives:
-    """Joints with drives that compute ``kp (q_des - q) - kd dq``, and the parameters of their simulation.
+    """Joints with drives that compute ``kp (q_des - q) - kd dq``, and the parameters of their simulation."""
 
-    Attributes
-    ----------
-    joints : (n) names in the URDF; all other joints are locked at zero
-    kp, kd : (N, n) gains at every sample [N m/rad, N m s/rad]
-    frictionloss : positions (n) to dry friction (n) [rad, N m]
-    damping, armature : (n) of MuJoCo [N m s/rad, kg m^2]
-    offset : (n) constant part of the torque that the drive computes and that does not act [N m]
-    delay : (n) by which torques, or commands, act late [s]
-    late_command : the command is late, not the feedback
-    held : commands are held from sample to sample; False: they change in between, linearly
-    """
-
-    joints: tuple[str, ...]
+    joints: tuple[str, ...]  # (n) names in the URDF; all other joints are locked at zero
+    # (N, n) gains at every sample [N m/rad, N m s/rad]
     kp: FloatArray
     kd: FloatArray
-    frictionloss: Callable[[FloatArray], FloatArray]
+    frictionloss: Callable[[FloatArray], FloatArray]  # positions (n) to dry friction (n) [rad, N m]
+    # (n) of MuJoCo [N m s/rad, kg m^2]
     damping: FloatArray
     armature: FloatArray
-    offset: FloatArray
-    delay: FloatArray
-    late_command: bool = False
-    held: bool = True
+    offset: FloatArray  # (n) constant part of the torque that the drive computes and that does not act [N m]
+    delay: FloatArray  # (n) by which torques, or commands, act late [s]
+    late_command: bool = False  # the command is late, not the feedback
+    held: bool = True  # commands are held from sample to sample; False: they change in between, linearly
 
 
 def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray, start: FloatArray) -> FloatArray:

@@ -41,18 +41,11 @@ def _minimum_jerk(s: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class MoveSequence:
-    """A quantity that is constant except during minimum-jerk moves, which do not overlap.
+    """A quantity that is constant except during minimum-jerk moves, which do not overlap."""
 
-    Attributes
-    ----------
-    starts : (m,) start of each move, increasing [s]
-    durations : (m,) [s]
-    values : (m + 1, d) value before the first and after each move
-    """
-
-    starts: FloatArray
-    durations: FloatArray
-    values: FloatArray
+    starts: FloatArray  # (m,) start of each move, increasing [s]
+    durations: FloatArray  # (m,) [s]
+    values: FloatArray  # (m + 1, d) value before the first and after each move
 
     @classmethod
     def of(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> MoveSequence:
@@ -82,22 +75,16 @@ class MoveSequence:
 
 @dataclass(frozen=True, slots=True)
 class PostureMotion:
-    """Random motion of joints: sums of sinusoids, which begin slowly at the first lift-off.
+    """Random motion of joints: sums of sinusoids, which begin slowly at the first lift-off."""
 
-    Attributes
-    ----------
-    posture : (m,) where the joints begin [rad]
-    centre, amplitude : (m,) of the motion [rad]
-    rate, phase : (k, m) of the sinusoids [rad/s], [rad]
-    start : [s]
-    """
-
-    posture: FloatArray
+    posture: FloatArray  # (m,) where the joints begin [rad]
+    # (m,) of the motion [rad]
     centre: FloatArray
     amplitude: FloatArray
+    # (k, m) of the sinusoids [rad/s], [rad]
     rate: FloatArray
     phase: FloatArray
-    start: float
+    start: float  # [s]
 
     @classmethod
     def of(cls, gait: Gait, posture: FloatArray, limits: FloatArray) -> PostureMotion:
@@ -191,44 +178,25 @@ def com_from_zmp(zmp: FloatArray, period: float, omega: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class WalkDimensions:
-    """Dimensions of the robot that stands upright with the hips at walking height.
+    """Dimensions of the robot that stands upright with the hips at walking height."""
 
-    Attributes
-    ----------
-    half_width : from the middle to each sole [m]
-    base_height : base origin over the ground [m]
-    com_height : centre of mass over the ground [m]
-    com_to_base : (2,) base origin minus centre of mass, horizontal, in base axes [m]
-    leg_length : stretched, hip to sole [m]
-    gravity : [m/s^2]
-    """
-
-    half_width: float
-    base_height: float
-    com_height: float
-    com_to_base: FloatArray
-    leg_length: float
-    gravity: float
+    half_width: float  # from the middle to each sole [m]
+    base_height: float  # base origin over the ground [m]
+    com_height: float  # centre of mass over the ground [m]
+    com_to_base: FloatArray  # (2,) base origin minus centre of mass, horizontal, in base axes [m]
+    leg_length: float  # stretched, hip to sole [m]
+    gravity: float  # [m/s^2]
 
 
 @dataclass(frozen=True, slots=True)
 class WalkSamples:
-    """The walk at N times; feet in the order left, right.
+    """The walk at N times; feet in the order left, right."""
 
-    Attributes
-    ----------
-    base : (N, 3) base origin in the world [m]
-    base_yaw : (N,) [rad]
-    soles : (2, N, 3) sole origins in the world [m]
-    sole_rotations : (2, N, 3, 3) sole to world
-    load_share : (N, 2) part of the weight that each foot carries
-    """
-
-    base: FloatArray
-    base_yaw: FloatArray
-    soles: FloatArray
-    sole_rotations: FloatArray
-    load_share: FloatArray
+    base: FloatArray  # (N, 3) base origin in the world [m]
+    base_yaw: FloatArray  # (N,) [rad]
+    soles: FloatArray  # (2, N, 3) sole origins in the world [m]
+    sole_rotations: FloatArray  # (2, N, 3, 3) sole to world
+    load_share: FloatArray  # (N, 2) part of the weight that each foot carries
 
 
 class WalkPlan:

@@ -36,32 +36,21 @@ _COLD, _HOT = np.array([40.0, 100.0, 200.0]), np.array([220.0, 40.0, 40.0])
 
 @dataclass(frozen=True, slots=True)
 class ViewFrame:
-    """One instant of a run.
+    """One instant of a run."""
 
-    Attributes
-    ----------
-    time : since the first joint state [s]
-    joint_names : (n)
-    friction, sigma : (n,) estimate and its standard deviation [N m]; NaN while unknown
-    truth : (n,) true friction [N m]; NaN where unknown
-    phase : contact phase
-    base_position, base_quaternion : (3,) [m], (x, y, z, w) of the base in the world
-    segments : (s, 2, 3) ends of the lines of the robot in the world [m]
-    segment_joints : (s,) index of the joint whose friction colours a line; -1 for none
-    events : new since the last frame, one sentence each
-    """
-
-    time: float
-    joint_names: tuple[str, ...]
+    time: float  # since the first joint state [s]
+    joint_names: tuple[str, ...]  # (n)
+    # (n,) estimate and its standard deviation [N m]; NaN while unknown
     friction: FloatArray
     sigma: FloatArray
-    truth: FloatArray
-    phase: str
+    truth: FloatArray  # (n,) true friction [N m]; NaN where unknown
+    phase: str  # contact phase
+    # (3,) [m], (x, y, z, w) of the base in the world
     base_position: FloatArray
     base_quaternion: FloatArray
-    segments: FloatArray
-    segment_joints: tuple[int, ...]
-    events: tuple[str, ...] = ()
+    segments: FloatArray  # (s, 2, 3) ends of the lines of the robot in the world [m]
+    segment_joints: tuple[int, ...]  # (s,) index of the joint whose friction colours a line; -1 for none
+    events: tuple[str, ...] = ()  # new since the last frame, one sentence each
 
     def colors(self) -> IntArray:
         """Colours of the lines, (s, 3) from 0 to 255, by the size of the friction against the largest one."""

@@ -22,20 +22,12 @@ from friction_estimator.types import AnyPath
 
 
 class BagMessage(NamedTuple):
-    """One recorded message.
+    """One recorded message."""
 
-    Attributes
-    ----------
-    topic : as in the bag, with its leading slash
-    type : ``package/msg/Name``
-    time_ns : when it was recorded [ns]
-    raw : serialized
-    """
-
-    topic: str
-    type: str
-    time_ns: int
-    raw: bytes
+    topic: str  # as in the bag, with its leading slash
+    type: str  # `package/msg/Name`
+    time_ns: int  # when it was recorded [ns]
+    raw: bytes  # serialized
 
 
 class BagReader:
@@ -168,24 +160,16 @@ _SUFFIXES = (".mcap", ".db3")
 
 @dataclass(slots=True)
 class Storage:
-    """A bag, or one file of a damaged bag.
+    """A bag, or one file of a damaged bag."""
 
-    Attributes
-    ----------
-    topics : message type by topic
-    message_count : how many messages there are
-    start_ns, end_ns : times of recording of the first and the last message [ns]; zero without messages
-    custom_data : texts that the writer stored with the messages
-    damage : what is wrong with it, empty when nothing is
-    messages : messages of these topics, in recorded order
-    """
-
-    topics: dict[str, str]
-    message_count: int = 0
+    topics: dict[str, str]  # message type by topic
+    message_count: int = 0  # how many messages there are
+    # times of recording of the first and the last message [ns]; zero without messages
     start_ns: int = 0
     end_ns: int = 0
-    custom_data: dict[str, str] = field(default_factory=dict)
-    damage: str = ""
+    custom_data: dict[str, str] = field(default_factory=dict)  # texts that the writer stored with the messages
+    damage: str = ""  # what is wrong with it, empty when nothing is
+    # messages of these topics, in recorded order
     messages: Callable[[frozenset[str]], Iterator[RawMessage]] = lambda wanted: iter(())
 
 

@@ -32,30 +32,17 @@ _BLOCK = 250
 
 @dataclass(frozen=True, slots=True)
 class ReplaySummary:
-    """What a replay did.
+    """What a replay did."""
 
-    Attributes
-    ----------
-    joint_names : (n) order of the joint arrays
-    estimates : number of estimates
-    refused : newest reason and number of refused messages, by topic
-    missing : what the bag lacks, in words
-    damage : what of the bag could not be read, empty when all was
-    health : counters of the estimator
-    identified : friction parameters at the end
-    diagnoses : which joints should not be trusted at the end, and why
-    warnings : all that the user should know about the run, one sentence each
-    """
-
-    joint_names: tuple[str, ...]
-    estimates: int
-    refused: Mapping[str, tuple[int, str]]
-    missing: tuple[str, ...]
-    damage: str
-    health: Health
-    identified: IdentifiedParameters
-    diagnoses: tuple[JointDiagnosis, ...]
-    warnings: tuple[str, ...] = ()
+    joint_names: tuple[str, ...]  # (n) order of the joint arrays
+    estimates: int  # number of estimates
+    refused: Mapping[str, tuple[int, str]]  # newest reason and number of refused messages, by topic
+    missing: tuple[str, ...]  # what the bag lacks, in words
+    damage: str  # what of the bag could not be read, empty when all was
+    health: Health  # counters of the estimator
+    identified: IdentifiedParameters  # friction parameters at the end
+    diagnoses: tuple[JointDiagnosis, ...]  # which joints should not be trusted at the end, and why
+    warnings: tuple[str, ...] = ()  # all that the user should know about the run, one sentence each
 
 
 @dataclass(slots=True)

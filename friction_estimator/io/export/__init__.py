@@ -16,17 +16,11 @@ __all__ = ["FORMATS", "ExportRequest", "ExportResult", "ExportedFriction", "expo
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """One format.
+    """One format."""
 
-    Attributes
-    ----------
-    export : function of the request, with the options as keywords that have defaults
-    model : kind of model that the function changes, in words; empty when it needs none
-    options : description by name of the keyword, which is an option of the verb `export` as well
-    """
-
-    export: Callable[..., ExportResult]
-    model: str = ""
+    export: Callable[..., ExportResult]  # function of the request, with the options as keywords that have defaults
+    model: str = ""  # kind of model that the function changes, in words; empty when it needs none
+    # description by name of the keyword, which is an option of the verb `export` as well
     options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -51,29 +51,20 @@ _UNKNOWN_SPEED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ExportedFriction:
-    """One joint, or one motor that moves several.
+    """One joint, or one motor that moves several."""
 
-    Attributes
-    ----------
-    joint : its name
-    law : its friction law
-    values, sigma : (p,) of the law, in SI units
-    simple : the same as Coulomb and viscous friction, over the velocities at which the friction was seen
-    velocity : (m,) those velocities, ascending [rad/s]
-    drive_inertia : inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
-    drive : torque by PWM or current, None when it was not identified
-    constant : identified constant torque that is no part of the law [N m]
-    """
-
-    joint: str
-    law: FrictionLaw
+    joint: str  # its name
+    law: FrictionLaw  # its friction law
+    # (p,) of the law, in SI units
     values: FloatArray
     sigma: FloatArray
+    # the same as Coulomb and viscous friction, over the velocities at which the friction was seen
     simple: CoulombViscousFit
-    velocity: FloatArray
+    velocity: FloatArray  # (m,) those velocities, ascending [rad/s]
+    # inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
     drive_inertia: float | None
-    drive: DriveGain | None = None
-    constant: float = 0.0
+    drive: DriveGain | None = None  # torque by PWM or current, None when it was not identified
+    constant: float = 0.0  # identified constant torque that is no part of the law [N m]
 
     @property
     def reduction(self) -> str:
@@ -168,24 +159,18 @@ def _motion(samples: FrictionSamples | None, speeds: FloatArray, speed: float | 
 class ExportRequest:
     """Friction to export.
 
-    Attributes
-    ----------
-    joints : friction of every joint
-    origin : lines that name the source of the numbers, for comments
-    model : text of the model that is changed, empty when there is none
-    coupling : of the motors among ``joints`` that move several joints together; None: there are none
-    bodies : identified bodies, see `identification.result.Identification`
-
     Raises
     ------
     ConfigError
         When the friction of one of these motors is missing.
     """
 
-    joints: tuple[ExportedFriction, ...]
-    origin: tuple[str, ...] = ()
-    model: str = ""
+    joints: tuple[ExportedFriction, ...]  # friction of every joint
+    origin: tuple[str, ...] = ()  # lines that name the source of the numbers, for comments
+    model: str = ""  # text of the model that is changed, empty when there is none
+    # of the motors among `joints` that move several joints together; None: there are none
     coupling: Coupling | None = None
+    # identified bodies, see `identification.result.Identification`
     bodies: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -217,16 +202,10 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """An exported file.
+    """An exported file."""
 
-    Attributes
-    ----------
-    text : of the file
-    warnings : what the format cannot express, one sentence each
-    """
-
-    text: str
-    warnings: tuple[str, ...] = ()
+    text: str  # of the file
+    warnings: tuple[str, ...] = ()  # what the format cannot express, one sentence each
 
 
 _COMMENT_WIDTH = 118

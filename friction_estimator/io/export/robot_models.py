@@ -327,22 +327,13 @@ _NAME = re.compile(rb"<[^\s/>]+")
 
 @dataclass(slots=True)
 class Element:
-    """One element of the document.
+    """One element of the document."""
 
-    Attributes
-    ----------
-    path : names of the elements around it, outermost first, its own last
-    attributes : as they are in the text
-    start : of its start tag [bytes]
-    end : of its end tag; equal to ``start`` for a tag that closes itself [bytes]
-    children : direct ones, in the order of the text
-    """
-
-    path: tuple[str, ...]
-    attributes: Mapping[str, str]
-    start: int
-    end: int = 0
-    children: list[Element] = field(default_factory=list)
+    path: tuple[str, ...]  # names of the elements around it, outermost first, its own last
+    attributes: Mapping[str, str]  # as they are in the text
+    start: int  # of its start tag [bytes]
+    end: int = 0  # of its end tag; equal to `start` for a tag that closes itself [bytes]
+    children: list[Element] = field(default_factory=list)  # direct ones, in the order of the text
 
     def child(self, name: str) -> Element | None:
         """The first direct child of this name."""
