@@ -59,9 +59,9 @@ class ScoredIdentification(Identification):
         ReportError
             When the file cannot be written.
         """
-        from friction_estimator.reports.identification_page import write_identification_report
+        from friction_estimator.reports.identification_page import identification_page
 
-        write_identification_report(path, self, title)
+        identification_page(self, title).write(path)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

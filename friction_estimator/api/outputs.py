@@ -17,8 +17,8 @@ from friction_estimator.io.export.exporter import unknown_ranges, unseen_joints
 from friction_estimator.io.identification_file import read_identification
 from friction_estimator.io.robot import Robot, as_robot, load_coupling
 from friction_estimator.messages.recording import RunDescription
-from friction_estimator.reports.identification_page import write_identification_report
-from friction_estimator.reports.recording_page import write_report
+from friction_estimator.reports.identification_page import identification_page
+from friction_estimator.reports.recording_page import recording_page
 from friction_estimator.robot.urdf import MAX_SIZE
 from friction_estimator.types import AnyPath, Progress
 
@@ -157,7 +157,7 @@ def report(
             identification = read_identification(path)
         except ConfigError as error:
             raise ConfigError(f"{error}; {_INPUTS}") from None
-        write_identification_report(output, identification, title or path.stem)
+        identification_page(identification, title or path.stem).write(output)
         return
     description = None
     if robot is not None:
@@ -169,4 +169,4 @@ def report(
         if path.is_dir() and storage_files(path) or path.is_file() and path.suffix in (".mcap", ".db3"):
             raise
         raise BagError(f"{error}; {_INPUTS}") from None
-    write_report(output, recording, title or path.name, after)
+    recording_page(recording, title or path.name, after).write(output)

@@ -36,7 +36,7 @@ from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
 from friction_estimator.io.robot import Robot, robot_file
 from friction_estimator.messages.recording import Recording, RunDescription
-from friction_estimator.reports.recording_page import write_report
+from friction_estimator.reports.recording_page import recording_page
 from friction_estimator.reports.recording_tables import error_table
 from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.live_run import LiveRun, LiveState, StateView
@@ -71,8 +71,6 @@ def demo_options(parser: argparse.ArgumentParser) -> None:
 def run_demo(arguments: argparse.Namespace) -> None:
     """Walk, estimate, record, report."""
     robot = robot_of(arguments, observer=arguments.observer)
-    if robot.urdf_path is None:
-        raise ConfigError(f"the robot {arguments.robot!r} names no URDF to simulate; set robot.urdf in its YAML")
     if not robot.config.has_friction:
         raise ConfigError("the demo shows friction: leave out stages: base_state")
     output = arguments.output or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
@@ -94,7 +92,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
     with progress_bar("reading") as progress:
         recording = read_recording(bag, progress=progress)
     with progress_bar("drawing"):
-        write_report(page, recording, title=f"{arguments.scenario}, sensors {arguments.noise}", after=_SETTLING_TIME)
+        recording_page(recording, f"{arguments.scenario}, sensors {arguments.noise}", _SETTLING_TIME).write(page)
     _summary(state, recording, make_scenario(arguments.scenario, arguments.duration))
     print(f"bag     {bag}\nreport  {page}")
 
@@ -120,7 +118,7 @@ def _live(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveStat
     live: list[LiveRun] = []
     with (
         opened_view(arguments) as web,
-        PlainView(arguments.duration) if plain else TableView(arguments.duration) as view,
+        _PlainView(arguments.duration) if plain else _TableView(arguments.duration) as view,
     ):
         views = (view,) if web is None else (view, StateView(robot, web))
 
@@ -179,7 +177,7 @@ _SHOWN_DELAY = 0.1
 """From this delay on a view shows that the simulation is behind real time [s]."""
 
 
-class PlainView:
+class _PlainView:
     """One line every two seconds, for logs and pipes.
 
     Parameters
@@ -193,7 +191,7 @@ class PlainView:
         self._duration = duration
         self._collisions = 0
 
-    def __enter__(self) -> PlainView:
+    def __enter__(self) -> _PlainView:
         self._print("starting simulator and estimator")
         return self
 
@@ -219,7 +217,7 @@ class PlainView:
         print(text, file=sys.stderr, flush=True)
 
 
-class TableView:
+class _TableView:
     """A live table with one row a joint, and a progress bar.
 
     Parameters
@@ -240,7 +238,7 @@ class TableView:
         self._task = self._progress.add_task("starting simulator and estimator", total=duration)
         self._live = Live(self._progress, console=self._console, refresh_per_second=4, auto_refresh=False)
 
-    def __enter__(self) -> TableView:
+    def __enter__(self) -> _TableView:
         self._live.start()
         return self
 

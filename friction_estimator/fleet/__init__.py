@@ -134,7 +134,7 @@ def drift(
         since = since.astimezone(UTC).replace(tzinfo=None)
     found = find_drift(read_table(places, since), threshold)
     if page is not None:
-        from friction_estimator.fleet.page import write_drift_page
+        from friction_estimator.fleet.page import drift_page
 
-        write_drift_page(page, found)
+        drift_page(found, page).write(page)
     return found

@@ -32,14 +32,13 @@ from friction_estimator.reports.page import (
     figure_html,
     line,
     padded,
-    write_page,
 )
 from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
 from friction_estimator.types import AnyPath, FloatArray
 
 _MAX_PANELS, _PANEL_COLUMNS = 24, 3
 """Joints in the figures, the worst ones."""
-_MAX_ROWS = 500
+_MAX_ROWS = 500  # of the table of joints
 _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
@@ -78,19 +77,13 @@ def _change(joint: JointDrift) -> str:
     return change_text(*joint.change)
 
 
-def write_drift_page(path: AnyPath, drift: FleetDrift) -> None:
-    """Write the page of a fleet, with links to the reports of the bags where there are any.
-
-    Raises
-    ------
-    ReportError
-        When the file cannot be written.
-    """
+def drift_page(drift: FleetDrift, path: AnyPath) -> Page:
+    """The page of a fleet, with links from this path to the reports of the bags where there are any."""
     joints = drift.joints
     first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
     count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, TOO_FEW_DAYS)}
     shown = [joint for joint in joints if joint.model is not None][:_MAX_PANELS]
-    page = Page(
+    return Page(
         "drift of a fleet",
         f"{len({joint.days.series.serial for joint in joints})} robots, {len(joints)} joints",
         (
@@ -126,7 +119,6 @@ def write_drift_page(path: AnyPath, drift: FleetDrift) -> None:
             ),
         ),
     )
-    write_page(path, page.render())
 
 
 def _bag_count(joints: Sequence[JointDrift]) -> int:

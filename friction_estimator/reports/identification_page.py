@@ -41,38 +41,20 @@ from friction_estimator.reports.page import (
     layout_style,
     line,
     padded,
-    write_page,
 )
 from friction_estimator.tables import html_table, number
-from friction_estimator.types import AnyPath, FloatArray
+from friction_estimator.types import FloatArray
 
 
-def write_identification_report(path: AnyPath, identification: Identification, title: str) -> None:
-    """Write the page of an identification.
-
-    Parameters
-    ----------
-    path : file to write
-    identification : what to show
-    title : usually the name of the parameter file, or of the robot
-
-    Raises
-    ------
-    ReportError
-        When the file cannot be written.
-    """
-    write_page(path, render_identification(identification, title))
-
-
-def render_identification(identification: Identification, title: str) -> str:
-    """Text of the page."""
+def identification_page(identification: Identification, title: str) -> Page:
+    """The page; its title is usually the name of the parameter file, or of the robot."""
     return Page(
         "Joint friction identification",
         title,
         _facts(identification),
         _tiles(identification),
         tuple(_sections(identification)),
-    ).render()
+    )
 
 
 def _sections(identification: Identification) -> Iterator[Section]:
@@ -178,12 +160,11 @@ _QUADRANT_STYLES = {
     (1, -1): (MODELLED, "circle"),
     (-1, 1): (MODELLED, "circle-open"),
 }
-_MAX_DOTS = 1500
-_CURVE_POINTS = 500
-_LABEL_LENGTH = 28
-_FEW_PANELS_HEIGHT = 260
+_MAX_DOTS, _CURVE_POINTS = 1500, 500  # of a panel, at most
+_LABEL_LENGTH = 28  # of the name of a parameter beside its bar [characters]
+_FEW_PANELS_HEIGHT = 260  # of a panel, where there are at most two rows of them [pixel]
 _VELOCITY, _LOAD, _FRICTION, _RESIDUAL = "velocity [rad/s]", "load [N m]", "friction [N m]", "residual [N m]"
-_LARGEST_CURVE_LENGTH = 6.0
+_LARGEST_CURVE_LENGTH = 6.0  # of a law over the velocity, in ranges of its values
 
 
 def friction_over_velocity(identification: Identification) -> go.Figure:

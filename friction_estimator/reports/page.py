@@ -30,7 +30,7 @@ ESTIMATE, MODELLED, TRUTH, SWING = "#1f5fbf", "#e07b1a", "#c92a2a", "rgba(110, 1
 _ESTIMATE_BAND = "rgba(31, 95, 191, 0.18)"
 MODELLED_BAND = "rgba(224, 123, 26, 0.25)"
 LEFT_OUT = "#b4bdc8"
-PANEL_HEIGHT = 170
+PANEL_HEIGHT = 170  # [pixel]
 _AXIS = {
     "gridcolor": _GRID,
     "zerolinecolor": "#c5ccd5",
@@ -42,7 +42,7 @@ _AXIS = {
     "tickfont": {"size": 11, "color": FAINT},
 }
 _AXIS_TITLE = {"font": {"size": 12, "color": FAINT}, "standoff": 6}
-_LOWER_SHARE, _GAP_SHARE = 0.36, 0.06
+_LOWER_SHARE, _GAP_SHARE = 0.36, 0.06  # of the height of a panel with two parts
 
 
 @dataclass(slots=True)
@@ -51,9 +51,8 @@ class PanelGrid:
 
     titles: Sequence[str]  # one a panel, row by row; an empty title means an empty cell
     columns: int  # panels a row
-    # axis labels with unit
-    x_title: str
-    y_title: str
+    x_title: str  # axis label with unit
+    y_title: str  # axis label with unit
     shared_x: bool = True  # zoom all panels in time together
     panel_height: int = PANEL_HEIGHT  # of one row of panels [pixel]
     # axis label of a second, lower part of every panel, on the same x axis; empty for panels of one part
@@ -264,18 +263,17 @@ class Page:
             ),
         )
 
+    def write(self, path: AnyPath) -> None:
+        """Write the page whole or not at all.
 
-def write_page(path: AnyPath, text: str) -> None:
-    """Write a page whole or not at all.
-
-    Raises
-    ------
-    ReportError
-        When the file cannot be written.
-    """
-    target = Path(path).expanduser()
-    with file_errors(f"write the report {target}", ReportError):
-        write_atomically(target, text)
+        Raises
+        ------
+        ReportError
+            When the file cannot be written.
+        """
+        target = Path(path).expanduser()
+        with file_errors(f"write the report {target}", ReportError):
+            write_atomically(target, self.render())
 
 
 def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:

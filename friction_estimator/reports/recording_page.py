@@ -25,7 +25,6 @@ from friction_estimator.reports.page import (
     figure_html,
     line,
     padded,
-    write_page,
 )
 from friction_estimator.reports.recording_tables import (
     collision_table,
@@ -37,16 +36,14 @@ from friction_estimator.reports.recording_tables import (
     speed_range,
 )
 from friction_estimator.tables import UNKNOWN, html_table, number
-from friction_estimator.types import AnyPath, BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 WINDOW = 12.0
 """Long recordings open on this many seconds at their end, in fine resolution [s]."""
 
-_CURVE_POINTS = 800
-_WINDOW_POINTS = 1400
-_SMOOTH_POINTS = 600
-_MAX_DOTS = 700
-_DIVIDED_HEIGHT = 250
+_CURVE_POINTS, _WINDOW_POINTS, _SMOOTH_POINTS, _MAX_DOTS = 800, 1400, 600, 700
+"""Points of a panel at most: of a whole curve, of its window, of a slow output, of a cloud."""
+_DIVIDED_HEIGHT = 250  # of a panel with two parts [pixel]
 _TIME, _FRICTION, _VELOCITY, _ERROR = "time [s]", "friction [N m]", "velocity [rad/s]", "error [N m]"
 
 
@@ -116,7 +113,7 @@ def paper_figure(recording: Recording) -> go.Figure:
     return _opened(grid.figure, recording)
 
 
-def recorded_friction_over_velocity(recording: Recording) -> go.Figure:
+def _recorded_friction_over_velocity(recording: Recording) -> go.Figure:
     """Friction against joint velocity: estimates, truth, and the law with the last parameters."""
     grid, panels = _joint_grid(recording, _VELOCITY, _FRICTION, shared_x=False)
     rows = even_rows(recording.time.size, 2 * _MAX_DOTS)
@@ -134,7 +131,7 @@ def recorded_friction_over_velocity(recording: Recording) -> go.Figure:
     return grid.figure
 
 
-def convergence(recording: Recording, parameter: str) -> go.Figure | None:
+def _convergence(recording: Recording, parameter: str) -> go.Figure | None:
     """One identified parameter of every joint over time, with its 2-sigma band.
 
     Parameters
@@ -254,28 +251,10 @@ def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, 
     return x[keep], np.where(where, y, np.nan)[keep]
 
 
-def write_report(path: AnyPath, recording: Recording, title: str, after: float = 0.0) -> None:
-    """Write the page of a recording.
-
-    Parameters
-    ----------
-    path : file to write
-    recording : what to show
-    title : usually the name of the bag
-    after : samples before this time are left out of the tables [s]
-
-    Raises
-    ------
-    ReportError
-        When the file cannot be written.
-    """
-    write_page(path, render(recording, title, after))
-
-
-def render(recording: Recording, title: str, after: float = 0.0) -> str:
-    """Text of the page."""
+def recording_page(recording: Recording, title: str, after: float = 0.0) -> Page:
+    """The page; its title is usually the name of the bag, and its tables leave out samples before ``after`` [s]."""
     sections = tuple(_sections(recording, after))
-    return Page("Joint friction report", title, _facts(recording), _tiles(recording, after), sections).render()
+    return Page("Joint friction report", title, _facts(recording), _tiles(recording, after), sections)
 
 
 def _sections(recording: Recording, after: float) -> Iterator[Section]:
@@ -298,11 +277,11 @@ def _sections(recording: Recording, after: float) -> Iterator[Section]:
         "The same samples against the joint velocity, with the line of Coulomb and viscous friction through the "
         "identified law."
     )
-    figure = figure_html(recorded_friction_over_velocity(recording), "figure-velocity")
+    figure = figure_html(_recorded_friction_over_velocity(recording), "figure-velocity")
     yield Section("velocity", "Friction over velocity", text, figure)
     parts = [html_table(table) for table in (learned_parameter_table(recording),) if table]
     for name, title in (("coulomb", "Coulomb friction F<sub>c</sub>"), ("viscous", "Viscous friction F<sub>v</sub>")):
-        if (curves := convergence(recording, name)) is not None:
+        if (curves := _convergence(recording, name)) is not None:
             parts.append(f"<h3>{title}</h3>{figure_html(curves, f'figure-{name}')}")
     if parts:
         text = (

@@ -19,8 +19,8 @@ from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEs
 
 _GOOD_ERROR, _USEFUL_ERROR = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
-_CONSISTENT_NEES = (0.3, 3.0)
-_MAX_EVALUATIONS = 5_000
+_CONSISTENT_NEES = (0.3, 3.0)  # standard deviations are right within a factor of 1.7
+_MAX_EVALUATIONS = 5_000  # estimates that the diagnosis uses, evenly over the recording
 _SHORTEST_PERIOD = 0.01  # between the estimates that are used [s]
 
 
@@ -55,13 +55,13 @@ def error_table(recording: Recording, after: float = 0.0) -> Table | None:
 
 def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, JointErrors]]:
     """Errors in stance and swing; in measured and modelled parts when the limbs are unknown; empty without truth."""
-    if recording.truth is None:
+    if (truth := recording.truth) is None:
         return []
     late = (recording.time >= after)[:, None]
     standing = recording.standing()
     first, second = ("stance", "swing") if standing is not None else ("measured", "modelled")
     where = recording.measured if standing is None else standing
-    return [(first, _errors(recording, where & late)), (second, _errors(recording, ~where & late))]
+    return [(first, _errors(recording, truth, where & late)), (second, _errors(recording, truth, ~where & late))]
 
 
 def collision_table(recording: Recording) -> Table:
@@ -73,12 +73,12 @@ def collision_table(recording: Recording) -> Table:
 def phase_table(recording: Recording, after: float = 0.0) -> Table | None:
     """RMSE of every joint in each contact phase; None without ground truth or phases."""
     phases = recording.true_phases or recording.phases
-    if recording.truth is None or not phases:
+    if (truth := recording.truth) is None or not phases:
         return None
     late = recording.time >= after
     names = sorted({phase.name for phase in phases})
     masks = [phase_mask(recording.time, [(p.start, p.end) for p in phases if p.name == name]) for name in names]
-    errors = [_errors(recording, np.broadcast_to((mask & late)[:, None], recording.friction.shape)) for mask in masks]
+    errors = [_errors(recording, truth, np.broadcast_to((mask & late)[:, None], truth.shape)) for mask in masks]
     rows = ((joint, *(number(one.rmse[row]) for one in errors)) for row, joint in enumerate(recording.joint_names))
     columns = (Column(name.replace("_", " "), "N m", "RMSE") for name in names)
     return make_table("RMSE by contact phase", ("joint", *columns), rows)
@@ -124,10 +124,8 @@ def grade(relative: float) -> Style:
     return "good" if relative < _GOOD_ERROR else "fair" if relative < _USEFUL_ERROR else "bad"
 
 
-def _errors(recording: Recording, where: BoolArray) -> JointErrors:
-    if recording.truth is None:
-        raise ValueError("errors need a ground truth")
-    return joint_errors(recording.friction, recording.truth, recording.sigma, where)
+def _errors(recording: Recording, truth: FloatArray, where: BoolArray) -> JointErrors:
+    return joint_errors(recording.friction, truth, recording.sigma, where)
 
 
 def _error_cells(errors: JointErrors, row: int) -> tuple[str | Cell, ...]:

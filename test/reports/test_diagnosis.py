@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config import CouplingConfig
 from friction_estimator.messages.recording import Recording, RunDescription, Series
-from friction_estimator.reports.recording_page import render
+from friction_estimator.reports.recording_page import recording_page
 from friction_estimator.reports.recording_tables import diagnose_recording, diagnosis_table
 
 
@@ -42,7 +42,7 @@ def test_every_fault_is_named_at_its_joint(recording: Recording) -> None:
         "no problem found, note: drift",
         "no problem found",
     ]
-    assert "Diagnosis" in render(spoiled, "faults")
+    assert "Diagnosis" in recording_page(spoiled, "faults").render()
 
 
 def test_a_recording_without_slow_topics_is_diagnosed_by_what_it_has(recording: Recording) -> None:

@@ -15,10 +15,9 @@ from friction_estimator.io.identification_file import read_identification, save_
 from friction_estimator.reports.identification_page import (
     friction_over_load,
     friction_over_velocity,
+    identification_page,
     parameters_of_unit,
-    render_identification,
     residuals,
-    write_identification_report,
 )
 from friction_estimator.reports.identification_tables import parameter_table, quadrant_table, score_table
 from friction_estimator.reports.page import ReportError
@@ -82,7 +81,7 @@ def test_quadrants_show_the_slopes_that_were_injected(identification: Identifica
 def test_laws_without_load_have_no_quadrants(identification: Identification) -> None:
     knee = replace(identification, samples=identification.samples[1:])
     assert friction_over_load(knee) is None and quadrant_table(knee) is None
-    assert "Friction over load" not in render_identification(knee, "knee")
+    assert "Friction over load" not in identification_page(knee, "knee").render()
 
 
 def test_load_dependence_that_the_law_misses_shows_in_the_quadrants(identification: Identification) -> None:
@@ -142,7 +141,7 @@ def test_a_model_that_is_worse_than_a_baseline_is_red(identification: Identifica
 
 
 def test_the_page_has_how_it_was_made_and_needs_no_network(identification: Identification) -> None:
-    page = render_identification(identification, "friction.yaml")
+    page = identification_page(identification, "friction.yaml").render()
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     provenance = identification.provenance
     for text in (provenance.command, *provenance.choices, *identification.verdicts, *np.ravel(provenance.data)):
@@ -154,7 +153,7 @@ def test_the_page_has_how_it_was_made_and_needs_no_network(identification: Ident
 def test_a_bare_identification_has_a_page_too(identification: Identification) -> None:
     table = replace(identification.parameters, reference=None, identifiable=None)
     bare = replace(identification, parameters=table, scores=(), samples=(), verdicts=(), condition=float("nan"))
-    page = render_identification(bare, "bare")
+    page = identification_page(bare, "bare").render()
     assert "known before" not in page and "Held-out errors" not in page and "hip/viscous" in page
 
 
@@ -170,7 +169,7 @@ def test_odd_samples_have_a_page_and_a_file_too(identification: Identification, 
         "a motor": {"joint": "motor_7"},
     }[change]
     changed = replace(identification, samples=(replace(samples, **odd), *identification.samples[1:]))
-    assert "Friction over velocity" in render_identification(changed, change)
+    assert "Friction over velocity" in identification_page(changed, change).render()
     save_identification(tmp_path / "odd.yaml", changed)
     joints = joint_frictions(read_identification(tmp_path / "odd.yaml"))
     assert all(np.isfinite([joint.simple.coulomb, joint.simple.viscous]).all() for joint in joints)
@@ -179,12 +178,12 @@ def test_odd_samples_have_a_page_and_a_file_too(identification: Identification, 
 def test_a_page_that_cannot_be_written_is_one_clear_error(identification: Identification, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ReportError, match="cannot write the report"):
-        write_identification_report(tmp_path / "file" / "page.html", identification, "x")
+        identification_page(identification, "x").write(tmp_path / "file" / "page.html")
 
 
 @needs_browser
 def test_a_browser_draws_every_figure_without_an_error(identification: Identification, tmp_path: Path) -> None:
-    write_identification_report(tmp_path / "page.html", identification, "friction.yaml")
+    identification_page(identification, "friction.yaml").write(tmp_path / "page.html")
     shown_page = drawn_page(tmp_path / "page.html", tmp_path, 5000)
     parts = re.split(r'<div id="(figure-[\w-]+)"', shown_page)
     drawn = dict(zip(parts[1::2], parts[2::2], strict=True))

@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.page import ReportError, envelope_rows, even_rows
-from friction_estimator.reports.recording_page import friction_over_time, paper_figure, render, write_report
+from friction_estimator.reports.recording_page import friction_over_time, paper_figure, recording_page
 from friction_estimator.reports.recording_tables import (
     error_table,
     errors_by_part,
@@ -147,7 +147,7 @@ def test_decimation_keeps_every_spike() -> None:
 
 @pytest.mark.parametrize("change", [lambda recording: recording, without_truth, from_elsewhere])
 def test_the_page_needs_no_network_and_stays_below_ten_megabytes(recording: Recording, change: object) -> None:
-    page = render(change(recording), "a bag")
+    page = recording_page(change(recording), "a bag").render()
     markup = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", markup)
     assert not re.search(r"<script[^>]+src=", page)
@@ -159,21 +159,21 @@ def test_names_from_a_bag_cannot_break_the_page(recording: Recording) -> None:
     evil = "<script>alert(1)</script>"
     names = (evil, *recording.joint_names[1:])
     description = replace(recording.description, robot=evil, limbs={"l_foot": names[:2], "r_foot": names[2:]})
-    page = render(replace(recording, joint_names=names, description=description), evil)
+    page = recording_page(replace(recording, joint_names=names, description=description), evil).render()
     assert evil not in page
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(recording: Recording, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ReportError, match="cannot write the report"):
-        write_report(tmp_path / "file" / "report.html", recording, "a bag")
+        recording_page(recording, "a bag").write(tmp_path / "file" / "report.html")
 
 
 @needs_browser
 @pytest.mark.parametrize("change", [lambda recording: recording, from_elsewhere], ids=["full", "bare"])
 def test_a_browser_draws_every_figure_without_an_error(recording: Recording, tmp_path: Path, change: object) -> None:
     shown = change(recording)
-    write_report(tmp_path / "report.html", shown, "a bag")
+    recording_page(shown, "a bag").write(tmp_path / "report.html")
     shown_page = drawn_page(tmp_path / "report.html", tmp_path, 30000)
     figures = [
         name for name in FIGURES if shown.coulomb is not None or name not in ("figure-coulomb", "figure-viscous")
