@@ -33,9 +33,8 @@ from friction_estimator.types import AnyPath
 class ParameterCheck:
     """One parameter in simulated recordings of a motion, in which it is known."""
 
-    # as of ParameterTable
-    name: str
-    unit: str
+    name: str  # as in ParameterTable
+    unit: str  # as in ParameterTable
     truth: float  # mean of what was simulated
     error: float  # RMS of the identified values less the true ones
     sigma: float  # RMS of the standard deviations

@@ -49,7 +49,7 @@ _OF_BASE = {
     "linear_velocity": (3,),
     "angular_velocity": (3,),
 }
-_PROGRESS_STRIDE = 1000
+_PROGRESS_STRIDE = 1000  # samples between two notes of progress
 _FRAME_SIGNALS = (
     "position", "velocity", "effort", "friction", "sigma", "truth", "measured", "model", "external_torque", "coulomb",
     "viscous",

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 class RolloutScore:
     """RMS errors of the simulated position of one joint in one recording [rad]."""
 
-    # names
-    recording: str
-    joint: str
+    recording: str  # its name
+    joint: str  # its name
     travel: float  # RMS of the recorded position about its mean
     identified: float  # of the robot with identified friction, armature and delay
     urdf: float  # of the URDF alone, with the friction that it has

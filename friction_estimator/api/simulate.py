@@ -29,9 +29,10 @@ ARM_COULOMB, ARM_VISCOUS, ARM_NOISE = np.array([1.5, 0.6]), np.array([0.8, 0.3])
 """True friction of shoulder and elbow [N m], [N m s/rad], and standard deviation of their recorded torques [N m]."""
 _LEG_COULOMB, _LEG_VISCOUS, _LEG_ARMATURE = np.array([0.3, 0.15]), np.array([0.2, 0.1]), np.array([0.05, 0.05])
 _LEG_GAINS, _LEG_DELAY, _LEG_NOISE = (20.0, 0.5), 0.01, 1e-4
+"""Friction of hip and knee, and armature [kg m^2]; gains of the drives [N m/rad, N m s/rad], delay [s], noise [rad]."""
 _START_NS = 1_000_000_000
 """First stamp: many tools take a zero stamp for a missing one [ns]."""
-_PROGRESS_STRIDE = 100
+_PROGRESS_STRIDE = 100  # samples between two notes of progress
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -143,7 +143,7 @@ def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -
     options: OptionTable = {
         "--scenario": (scenario_names(), "motion of the robot", "walk"),
         "--noise": (noise_names(), "sensor noise level", "paper_std"),
-        "--duration": (positive_seconds, "simulated time [s]", duration),
+        "--duration": (_positive_seconds, "simulated time [s]", duration),
         "--seed": (random_seed, "random seed of the sensor noise; the same seed gives the same readings", 0),
     }
     add_options(parser, options)
@@ -204,7 +204,7 @@ def _number_type(valid: Callable[[float], bool], wanted: str) -> Callable[[str],
 finite = _number_type(math.isfinite, "a number")
 """A number; the function that uses it checks its range."""
 positive = _number_type(lambda value: 0.0 < value < math.inf, "a positive number")
-positive_seconds = _number_type(lambda value: 0.0 < value < math.inf, "a positive number of seconds")
+_positive_seconds = _number_type(lambda value: 0.0 < value < math.inf, "a positive number of seconds")
 seconds = _number_type(lambda value: 0.0 <= value < math.inf, "a number of seconds from 0 on")
 look_ahead = _number_type(lambda value: value > 0.0, "a positive number of seconds or inf")
 """A time [s], or ``inf`` for all there is."""

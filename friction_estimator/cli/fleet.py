@@ -31,7 +31,7 @@ from friction_estimator.tables import make_table, percent, terminal_table
 
 _WORN_CODE = 3
 """Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
-_LINE_WIDTH = 160
+_LINE_WIDTH = 160  # of tables where the output is no terminal: paths of bags are long
 _MAX_ROWS = 40
 """Joints in the table on the terminal, the worst ones."""
 

@@ -18,9 +18,8 @@ class Range:
 
     description: str  # a sentence that stands alone, as in `ros2 param describe`
     unit: str = ""  # empty without one
-    # smallest and largest valid number
-    low: float = -math.inf
-    high: float = math.inf
+    low: float = -math.inf  # smallest valid number
+    high: float = math.inf  # largest valid number
     choices: tuple[str, ...] = ()  # valid names; empty: any
     advanced: bool = False  # True for a parameter that few robots need; the documentation lists those last
 

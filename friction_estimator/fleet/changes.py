@@ -28,8 +28,8 @@ _MAX_CHANGES = 5  # changes of one series
 _KEPT_MODELS = 24  # most probable models of each number of changes
 _NEGLIGIBLE_PROBABILITY = 1e-3  # the search ends where models with one change more have this probability
 _CONSTANT_PRIOR = 10.0  # prior standard deviation of the constant
-_INTERVAL_PROBABILITY = 0.9
-_LEVEL_TOLERANCE = 1e-9
+_INTERVAL_PROBABILITY = 0.9  # of the interval of days in which a change began
+_LEVEL_TOLERANCE = 1e-9  # levels that differ by less are the same one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,8 @@ class Change:
 
     kind: str  # `step` or `ramp`
     day: float  # first day of the change, since 1970 [d]
-    # the change began between these days with a probability of 0.9
-    earliest: float
-    latest: float
+    earliest: float  # it began on this day or later, with a probability of 0.95
+    latest: float  # it began on this day or before, with a probability of 0.95
     probability: float  # that there is a change here
     size: float  # of the logarithm, up to the newest day
 
@@ -50,9 +49,8 @@ class Difference:
     """Level of the newest day minus the lowest (highest) one so far, in each of ``m`` models."""
 
     weight: FloatArray  # (m,) probability of the model
-    # (m,) the difference, and its standard deviation if the model is right
-    size: FloatArray
-    spread: FloatArray
+    size: FloatArray  # (m,) the difference
+    spread: FloatArray  # (m,) its standard deviation if the model is right
     since: int  # number of the last day of the lowest (highest) level
 
     @property
@@ -77,12 +75,10 @@ class ChangeModel:
 
     # of the most probable model with the most probable number of changes, in the order of time
     changes: tuple[Change, ...]
-    # (n,) mean over the models [logarithm], and its standard deviation
-    level: FloatArray
-    level_sigma: FloatArray
-    # since the lowest and since the highest level
-    growth: Difference
-    drop: Difference
+    level: FloatArray  # (n,) mean over the models [logarithm]
+    level_sigma: FloatArray  # (n,) its standard deviation
+    growth: Difference  # since the lowest level
+    drop: Difference  # since the highest level
 
 
 class _Forms:

@@ -24,12 +24,12 @@ WEEK = 7.0  # [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction are left out
 _CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
 _HUBER_LIMIT = 2.0  # residuals beyond this many sigma count less
-_HUBER_ITERATIONS = 3
+_HUBER_ITERATIONS = 3  # of the reweighting
 _FLEET_OBSERVATIONS = 15.0  # observations that the fleet's noise counts for against the joint's own
-_SMALLEST_DAY_SIGMA = 0.005
+_SMALLEST_DAY_SIGMA = 0.005  # standard deviation of the logarithm of the friction of a day, at least
 _FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to this part a kelvin
 _FACTOR_SPREAD = 0.002  # difference between equal joints [1/K]
-_FEWEST_OBSERVATIONS = 5
+_FEWEST_OBSERVATIONS = 5  # from which a variance or a temperature factor is estimated
 _WORN_PART = 0.2  # of the joints, those that change most, are left out when the noise is estimated
 _MEDIAN_DAYS = 3  # days
 _OUTLIER_LIMIT = 3.0  # residuals larger than this many sigma get less weight: variance times (residual / limit)^4
@@ -42,18 +42,15 @@ _CORRELATION_TIMES = np.array([2.0, 6.0, 20.0, 60.0])
 class JointSeries:
     """Friction of one joint in ``m`` bags."""
 
-    # of the robot and joint
-    serial: str
-    robot: str
-    joint: str
+    serial: str  # number of the robot
+    robot: str  # name of its configuration
+    joint: str  # its name
     time: FloatArray  # (m,) start of each bag since 1970 [d]
-    # (m,) logarithm of the friction at the usual speed, and its standard deviation
-    value: FloatArray
-    sigma: FloatArray
+    value: FloatArray  # (m,) logarithm of the friction at the usual speed
+    sigma: FloatArray  # (m,) its standard deviation
     temperature: FloatArray  # (m,) degree Celsius, NaN where unknown
-    # (m, 2) F_c [N m] and F_v [N m s/rad] with their standard deviations
-    coulomb: FloatArray
-    viscous: FloatArray
+    coulomb: FloatArray  # (m, 2) F_c and its standard deviation [N m]
+    viscous: FloatArray  # (m, 2) F_v and its standard deviation [N m s/rad]
     report: str = ""  # path of the newest report, empty when there is none
 
     def where(self, kept: BoolArray) -> JointSeries:
@@ -71,9 +68,8 @@ class DaySeries:
     value: FloatArray  # (n,) logarithm of the friction, at the temperature `reference`
     variance: FloatArray  # (n,) of its independent errors
     warmth: FloatArray  # (n,) temperature that was corrected for, minus `reference` [K]
-    # change of the logarithm a kelvin
-    factor: float = 0.0
-    factor_sigma: float = 0.0
+    factor: float = 0.0  # change of the logarithm a kelvin
+    factor_sigma: float = 0.0  # its standard deviation
     reference: float = np.nan  # median temperature [degree Celsius], NaN when none is known
     # (4,) variances of the correlated parts of the day effects, with _CORRELATION_TIMES
     slow: FloatArray = field(default_factory=lambda: np.zeros(_CORRELATION_TIMES.size))

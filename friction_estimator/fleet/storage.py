@@ -28,7 +28,7 @@ from friction_estimator.io.documents import write_atomically
 
 _STORAGE = (".mcap", ".db3")
 _METADATA = "metadata.yaml"
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 20  # of a file at a time
 _CHECKSUMS = ("md5Hash", "content_md5", "checksum", "ETag", "etag")
 """Names under which object stores keep a checksum of a file; those of the content alone first."""
 

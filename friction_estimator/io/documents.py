@@ -20,7 +20,7 @@ _MAX_BYTES = 32_000_000
 """Largest YAML file; an identification of 30 joints has 4 MB, nearly all of it in texts."""
 _MAX_NODES = 500_000
 """Values and keys of a YAML file: reading takes a few seconds then."""
-_MAX_DEPTH = 50
+_MAX_DEPTH = 50  # levels of a YAML file: the parser calls itself at each of them
 _INT64_LIMIT = 2**63
 """Whole numbers of ROS parameters are smaller."""
 _TAG = "tag:yaml.org,2002:"

@@ -206,7 +206,7 @@ _DELIMITERS = ",;\t"
 _EMPTY = frozenset({"", "na", "n/a", "null", "none"})
 _MAX_BYTES = 2_000_000_000
 """Largest file, and largest content of a compressed one: two hours at 1 kHz of 12 joints."""
-_MAX_COLUMNS = 1000
+_MAX_COLUMNS = 1000  # of a table
 
 
 @dataclass(frozen=True, slots=True)

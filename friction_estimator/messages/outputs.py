@@ -19,11 +19,11 @@ from friction_estimator.messages.topics import Topic, When
 from friction_estimator.robot.urdf import parse_urdf
 from friction_estimator.types import BaseState, FloatArray, FrictionEstimate, GroundTruth
 
-_POINTS = 24
+_POINTS = 24  # of an arc
 _RADIUS = 0.08  # of the arcs [m]
 _FULL_TURN = 1.5 * np.pi
-_MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)
-_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+_MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)  # red, green, blue
+_UPRIGHT = (0.0, 0.0, 0.0, 1.0)  # x, y, z, w
 _FULL_SCALE = 5.0
 """Friction torque of the longest arc [N m]."""
 _LONGEST_TEXT = 11
@@ -147,7 +147,7 @@ def _perpendicular(axis: FloatArray) -> FloatArray:
     return across / np.linalg.norm(across)
 
 
-_DISPLAY_PERIOD_NS = 100_000_000
+_DISPLAY_PERIOD_NS = 100_000_000  # between two drawings in rviz
 _SAMPLE = frozenset({When.SAMPLE})
 _CHANGED = frozenset({When.SAMPLE, When.CHANGE})
 _SLOW = frozenset({When.SAMPLE, When.CHANGE, When.SLOW})

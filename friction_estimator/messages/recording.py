@@ -29,9 +29,8 @@ class RunDescription:
 
     robot: str = ""  # name of the robot's configuration
     source: str = ""  # origin of the sensor data, as text
-    # names of the observer and of the friction law
-    observer: str = ""
-    law: str = ""
+    observer: str = ""  # its name
+    law: str = ""  # name of the friction law
     limbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # joints between the base and each foot, by foot
     # name of the contact phase in which only one foot stands, by foot
     supports: Mapping[str, str] = field(default_factory=dict)
@@ -143,18 +142,15 @@ class Recording:
 
     joint_names: tuple[str, ...]  # (n)
     time: FloatArray  # (m,) since the start of the recording [s]
-    # (m, n) of the joints
-    position: FloatArray
-    velocity: FloatArray
-    # (m, n) the estimate and its standard deviation [N m]
-    friction: FloatArray
-    sigma: FloatArray
+    position: FloatArray  # (m, n) [rad]
+    velocity: FloatArray  # (m, n) [rad/s]
+    friction: FloatArray  # (m, n) the estimate [N m]
+    sigma: FloatArray  # (m, n) its standard deviation [N m]
     # (m, n) True where the friction comes from the observer, False where it comes from the friction law
     measured: BoolArray
     truth: FloatArray | None  # (m, n) true friction [N m], NaN outside its recording; None without ground truth
-    # contact phases, estimated and true; empty when not recorded
-    phases: tuple[PhaseInterval, ...]
-    true_phases: tuple[PhaseInterval, ...]
+    phases: tuple[PhaseInterval, ...]  # estimated contact phases; empty when not recorded
+    true_phases: tuple[PhaseInterval, ...]  # true ones; empty when not recorded
     # slow outputs; None when not recorded
     model: Series | None
     coulomb: Series | None

@@ -203,10 +203,9 @@ class _Layout:
     """Offsets of the numbers of a JointState."""
 
     structure: _Structure  # of the messages with this layout
-    # of the block from the first to the last number
-    dtype: np.dtype[np.float64]
-    first: int
-    count: int
+    dtype: np.dtype[np.float64]  # of the block from the first to the last number
+    first: int  # its offset [byte]
+    count: int  # of its numbers
     index: NDArray[np.intp]  # (r, n) indices of the numbers in that block, one row per field that is not empty
     rows: list[int]  # (r,) which of the fields these are
 

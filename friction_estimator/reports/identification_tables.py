@@ -32,7 +32,7 @@ QUADRANT_NAMES = {
     (-1, 1): "driven, backward",
 }
 """Quadrants by the signs of velocity and load (Hamon et al. 2010, figure 2)."""
-_CURVE_POINTS = 60
+_CURVE_POINTS = 60  # of a law over the load
 
 
 def score_table(scores: tuple[JointScore, ...]) -> Table:
@@ -186,9 +186,8 @@ class QuadrantFit:
     load: FloatArray  # (K,) [N m]
     friction: FloatArray  # (K,) moved along the law to the median speed [N m]
     residual: FloatArray  # (K,) friction minus law [N m]
-    # (C,) the law at the median speed [N m]
-    curve_load: FloatArray
-    curve: FloatArray
+    curve_load: FloatArray  # (C,) loads of a curve [N m]
+    curve: FloatArray  # (C,) the law there, at the median speed [N m]
 
 
 def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, ...]]:

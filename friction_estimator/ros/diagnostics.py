@@ -27,7 +27,7 @@ _SHORTEST_PERIOD = 1e-3  # of a report [s]
 _CHEAP_OBSERVERS = ("fbse", "momentum")
 
 
-class Statistics(NamedTuple):
+class _Statistics(NamedTuple):
     """Statistics of some values; NaN when there are none."""
 
     min: float
@@ -59,23 +59,22 @@ class RecentValues:
         self._values[self._count % self._size] = value
         self._count += 1
 
-    def take(self) -> Statistics:
+    def take(self) -> _Statistics:
         """Statistics of the newest ``size`` values since the previous call."""
         values = self._values[: min(self._count, self._size)]
         self._count = 0
         if not len(values):
-            return Statistics(*[math.nan] * len(Statistics._fields))
+            return _Statistics(*[math.nan] * len(_Statistics._fields))
         low, median, p99, high = np.quantile(values, (0.0, 0.5, 0.99, 1.0)).tolist()
-        return Statistics(low, float(values.mean()), median, p99, high)
+        return _Statistics(low, float(values.mean()), median, p99, high)
 
 
 @dataclass(slots=True)
 class InputCounters:
     """Messages of one topic."""
 
-    # number of messages since the start
-    received: int = 0
-    refused: int = 0
+    received: int = 0  # messages since the start
+    refused: int = 0  # of these
     last_error: str = ""  # reason for which the newest refused message was refused
     mismatch: str = ""  # why messages of a publisher cannot arrive, empty when they can
 

@@ -66,13 +66,11 @@ Take = Callable[[bytes, float], bool]
 class _Source:
     """Sensor whose messages are fetched on demand."""
 
-    # takes the oldest message from the middleware; puts a message into the queue
-    fetch: Callable[[], bytes | None]
-    receive: Callable[[bytes], None]
+    fetch: Callable[[], bytes | None]  # takes the oldest message from the middleware
+    receive: Callable[[bytes], None]  # puts a message into the queue
     topic: str  # of the messages
-    # stamps of the newest one that was fetched, now and at the previous check [ns]
-    newest_ns: int = 0
-    checked_ns: int = 0
+    newest_ns: int = 0  # stamp of the newest one that was fetched [ns]
+    checked_ns: int = 0  # its value at the previous check [ns]
     count: int = 0  # number of messages since the previous check
     # lags at the newest checks since the previous take_lags [ns]
     lags_ns: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))

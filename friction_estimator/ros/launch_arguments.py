@@ -22,14 +22,13 @@ from friction_estimator.io.robot import Robot, load_robot, read_node_parameters,
 class LaunchArgument:
     """One argument of the launch file."""
 
-    # as shown by `--show-args`
+    # as `--show-args` shows them
     name: str
     default: str
     description: str
     choices: tuple[str, ...] = ()  # valid values; empty: any
-    # executable and its parameter that gets the value of the argument; empty: none
-    node: str = ""
-    parameter: str = ""
+    node: str = ""  # executable to whose parameter the value goes; empty: none
+    parameter: str = ""  # name of that parameter
 
 
 def _of_node(node: str, parameter: str, when: str = "", name: str = "") -> LaunchArgument:

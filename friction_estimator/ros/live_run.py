@@ -69,14 +69,12 @@ class LiveState:
     measured: FloatArray
     position: FloatArray  # (n,) of the joints [rad]; NaN while unknown
     truth: FloatArray  # (n,) true friction at the stamp of `friction`; NaN while unknown
-    # (3,) [m], (x, y, z, w) of the base in the world
-    base_position: FloatArray
-    base_quaternion: FloatArray
+    base_position: FloatArray  # (3,) of the base in the world [m]
+    base_quaternion: FloatArray  # (4,) x, y, z, w
     phase: str  # contact phase
     elapsed: float  # header time since the first joint state [s]
-    # messages recorded
-    joint_samples: int
-    estimates: int
+    joint_samples: int  # joint states recorded
+    estimates: int  # estimates recorded
     sent: int  # joint states that the simulator has published
     received: int  # joint states that the estimator has received
     behind: float  # delay of the simulation against real time [s]
@@ -87,7 +85,7 @@ class LiveState:
     cores: Mapping[str, float]
 
 
-class LiveTopics:
+class _LiveTopics:
     """Deserializes the newest messages of a recorder.
 
     Parameters
@@ -260,7 +258,7 @@ class ViewNode(Node):
         super().__init__("friction_view")
         self._view = StateView(robot, view)
         self._recorder = Recorder(self)
-        self._topics = LiveTopics(robot.config, self._recorder)
+        self._topics = _LiveTopics(robot.config, self._recorder)
         joint_states = topics.sensor_topics(robot.config)[0]
         shown = (joint_states, *_SHOWN, topics.NODE_STATUS, topics.COLLISION)
         self._recorder.record(shown, SENSOR_INPUT, handlers=self._topics.handlers)
@@ -315,7 +313,7 @@ class LiveRun(Node):
         bag = BagWriter(self._output / "run", custom_data=self._custom_data, overwrite=True)
         with bag as writer, Processes(self._output) as self._processes:
             self._recorder = Recorder(self, writer)
-            self._topics = LiveTopics(self._config, self._recorder)
+            self._topics = _LiveTopics(self._config, self._recorder)
             self._record(self._recorder)
             estimator = self._start("estimator")
             self._await_estimator(running)

@@ -51,7 +51,7 @@ _REPORT_STRIDE = 1000  # joint states between two reports
 _LATE = 0.1  # delay from which on the simulation reports that it is behind real time [s]
 
 
-class Pace:
+class _Pace:
     """Keeps a loop at a multiple of real time by sleeping to deadlines.
 
     A 1 ms ROS timer gives 989 to 996 Hz, this gives 1000 Hz.
@@ -145,7 +145,7 @@ class Lead:
         self.waited += time.monotonic() - start
 
 
-class Moment(NamedTuple):
+class _Moment(NamedTuple):
     """Messages that are due together."""
 
     elapsed: float  # simulated or recorded time since the start [s]
@@ -153,7 +153,7 @@ class Moment(NamedTuple):
     messages: Iterable[tuple[str, bytes]]  # relative names of their topics, and their bytes
 
 
-class Player(Node):
+class _Player(Node):
     """A node that publishes sensor messages in real time, with ``/clock`` where it is wanted.
 
     Parameters
@@ -173,7 +173,7 @@ class Player(Node):
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._settings["publish_clock"] else None
         self._clock_ns = self._sent = 0
 
-    def report(self, pace: Pace) -> None:
+    def report(self, pace: _Pace) -> None:
         """Called every thousand joint states, and after the last one."""
 
     def _offer(self, offered: Iterable[tuple[str, str]], max_lead: float) -> None:
@@ -181,10 +181,10 @@ class Player(Node):
         self._topics = {name: self.create_publisher(message_class(kind), name, SENSOR_OUTPUT) for name, kind in offered}
         self._lead = Lead(self, max_lead)
 
-    def _send(self, moments: Iterable[Moment], factor: float, executor: Executor, running: Running) -> None:
+    def _send(self, moments: Iterable[_Moment], factor: float, executor: Executor, running: Running) -> None:
         """Publish all moments until they or the process end; ``factor``: their time divided by real time."""
         joint_topic = self._config.output.joint_states_topic
-        joints, pace, newest = self._topics[joint_topic], Pace(factor), 0
+        joints, pace, newest = self._topics[joint_topic], _Pace(factor), 0
         await_subscribers(executor, joints, self._settings["wait_for_subscribers"], running)
         for moment in moments if running() else ():
             pace.wait(moment.elapsed)
@@ -211,7 +211,7 @@ class Player(Node):
             self._clock_publisher.publish(Clock(clock=Time(sec=now_ns // 10**9, nanosec=now_ns % 10**9)))
 
 
-class SimulationNode(Player):
+class SimulationNode(_Player):
     """Publishes readings of the simulated robot, one sample a millisecond; follows ``collision/footsteps``.
 
     Raises
@@ -246,7 +246,7 @@ class SimulationNode(Player):
         self._offer(((topic.name, topic.type) for topic in offered), self._settings["max_lead"])
         self._send(self._moments(simulator), self._settings["real_time_factor"], executor, running)
 
-    def _moments(self, simulator: Simulator) -> Iterator[Moment]:
+    def _moments(self, simulator: Simulator) -> Iterator[_Moment]:
         """One a sample. The stamps agree with the wall clock."""
         scenario, noise = self._settings["scenario"], self._settings["noise"]
         self.get_logger().info(f"simulating {scenario!r} with sensor noise {noise!r}")
@@ -254,7 +254,7 @@ class SimulationNode(Player):
         while (elapsed := simulator.time) < simulator.duration:
             sample = simulator.step()
             built = (*self._sensors.build(sample.readings), *self._truth.build(sample.truth))
-            yield Moment(elapsed, sample.joints.stamp_ns, [(topic.name, raw) for topic, raw in built])
+            yield _Moment(elapsed, sample.joints.stamp_ns, [(topic.name, raw) for topic, raw in built])
 
     def _walk_to(self, message: PoseArray) -> None:
         """Leave the footsteps of the scenario for these."""
@@ -277,7 +277,7 @@ class SimulationNode(Player):
                 f"after a collision, the simulated robot walks to {len(poses)} footsteps and stands there"
             )
 
-    def report(self, pace: Pace) -> None:
+    def report(self, pace: _Pace) -> None:
         """Publish how far the simulation is behind real time."""
         behind, waited = pace.behind, self._lead.waited
         level, message = DiagnosticStatus.OK, "in real time"
@@ -292,7 +292,7 @@ class SimulationNode(Player):
         publish_diagnostics(self, self._diagnostics, [status])
 
 
-class ReplayNode(Player):
+class ReplayNode(_Player):
     """Plays a rosbag2.
 
     Messages of sensors and ground truth are published as recorded, byte by byte. Results in the bag are left out,
@@ -328,10 +328,10 @@ class ReplayNode(Player):
         damage = f"; {self._reader.damage}" if self._reader.damage else ""
         self.get_logger().info(f"played {self._count} messages{damage}")
 
-    def _moments(self) -> Iterator[Moment]:
+    def _moments(self) -> Iterator[_Moment]:
         """One a message."""
         self.get_logger().info(f"playing {self._reader.path}")
         for message in self._reader.messages(self._names):
             self._count += 1
             elapsed = 1e-9 * (message.time_ns - self._reader.start_ns)
-            yield Moment(elapsed, message.time_ns, [(self._names[message.topic], bytes(message.raw))])
+            yield _Moment(elapsed, message.time_ns, [(self._names[message.topic], bytes(message.raw))])

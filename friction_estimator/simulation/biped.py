@@ -16,13 +16,13 @@ from friction_estimator.robot.urdf import checked_urdf
 from friction_estimator.simulation.walk_plan import WalkDimensions
 from friction_estimator.types import BoolArray, FloatArray
 
-HIP_YAW, HIP_ROLL, _HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
+_HIP_YAW, _HIP_ROLL, _HIP_PITCH, KNEE, ANKLE_PITCH, ANKLE_ROLL = range(6)
 
 _AXIS_GROUPS = (((0, 1, 2), "zxy"), ((3,), "y"), ((4, 5), "yx"))  # places in the chain, and axes in any order there
 _MIN_ALIGNMENT = 0.8  # cosine between a joint's axis and the coordinate axis nearest to it
 _NOMINAL_TOLERANCE = 1e-6  # deviation of a leg that still counts as the nominal one [m, rad]
 _POSE_TOLERANCE = 1e-11  # of Newton's method [m, rad]: second differences over a control period must be smooth
-_MAX_ITERATIONS = 40
+_MAX_ITERATIONS = 40  # of Newton's method
 _MAX_STEP = 0.3  # of Newton's method [rad]
 
 
@@ -38,13 +38,12 @@ class Leg:
     columns: NDArray[np.intp]  # (6,) indices into the actuated joints, in pinocchio order
     frame_id: int  # pinocchio index of the sole frame
     hip: FloatArray  # (3,) of the nominal leg, in the base frame [m]
-    # lengths of the nominal leg [m]
-    thigh: float
-    shank: float
+    thigh: float  # length in the nominal leg [m]
+    shank: float  # length in the nominal leg [m]
     sole: FloatArray  # (3,) of the sole origin from the nominal ankle, in the sole frame [m]
     signs: FloatArray  # (6,) of the axes, relative to those of the nominal leg
     zero: FloatArray  # (6,) angles of the nominal leg where the real one is at zero [rad]
-    chain: LegChain | None  # solver for a leg that deviates from the nominal one; None for the nominal leg
+    chain: _LegChain | None  # solver for a leg that deviates from the nominal one; None for the nominal leg
 
     @property
     def length(self) -> float:
@@ -116,7 +115,7 @@ def _yaw_roll_pitch(R: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return yaw, roll, np.arctan2(-R[:, 2, 0], R[:, 2, 2])
 
 
-class LegChain:
+class _LegChain:
     """Inverse kinematics of six joints from the base to a sole, by Newton's method.
 
     Parameters
@@ -225,7 +224,7 @@ def _read_leg(model: pin.Model, sole_frame: str) -> Leg:
         sole=sole.rotation.T @ (sole.translation - ankle),
         signs=signs,
         zero=np.zeros(6) if nominal else zero,
-        chain=None if nominal else LegChain(model, joints, sole_frame),
+        chain=None if nominal else _LegChain(model, joints, sole_frame),
     )
 
 

@@ -23,9 +23,8 @@ class ReferenceBlock:
 
     base: FloatArray  # (B, 3) base origin in the world [m]
     base_yaw: FloatArray  # (B,) [rad]
-    # (B, m) [rad], [rad/s]
-    position: FloatArray
-    velocity: FloatArray
+    position: FloatArray  # (B, m) [rad]
+    velocity: FloatArray  # (B, m) [rad/s]
     torque: FloatArray  # (B, m) inverse dynamics of the plan, without friction [N m]
     load_share: FloatArray  # (B, 2) left, right
     com: FloatArray  # (B, 3) centre of mass in the world [m]

@@ -11,7 +11,7 @@ import numpy as np
 from friction_estimator.errors import SimulationError
 from friction_estimator.types import FloatArray
 
-LEFT, RIGHT = 0, 1
+LEFT, RIGHT = 0, 1  # numbers of the feet
 _LEAST_STEP = (-0.75, -1.0, -1.0)
 """Smallest random length, side and turn of a step, as parts of the largest."""
 
@@ -23,9 +23,8 @@ class Gait:
     walks: bool = True  # False: both feet stay on the ground
     start: float = 0.5  # first lift-off [s]
     stop: float = math.inf  # no step starts after this time; `inf` walks on for ever [s]
-    # durations [s]
-    single_support: float = 0.6
-    double_support: float = 0.9
+    single_support: float = 0.6  # duration [s]
+    double_support: float = 0.9  # duration [s]
     step_length: float = 0.1  # from one footprint to the next, forward [m]
     # from one footprint to the next, to the left [m]; the foot of that side leads, the other one closes up
     step_side: float = 0.0
@@ -120,9 +119,8 @@ _MAX_ANGLE = 0.5  # [rad]
 class Plane:
     """Ground under one foot: ``z = height + gradient . ((x, y) - (x_0, y_0))``."""
 
-    # a point of it [m]
-    x: float = 0.0
-    y: float = 0.0
+    x: float = 0.0  # of a point of it [m]
+    y: float = 0.0  # of that point [m]
     height: float = 0.0  # of that point [m]
     gradient: tuple[float, float] = (0.0, 0.0)  # rise along x and along y [m/m]
 
@@ -136,12 +134,10 @@ class Ground:
     """
 
     slope: float = 0.0  # uphill along x [rad]
-    # largest deviation of a patch from the incline, in height [m] and about each axis [rad]
-    height: float = 0.0
-    tilt: float = 0.0
-    # largest further deviation, which the walk plan does not use [m], [rad]
-    unseen_height: float = 0.0
-    unseen_tilt: float = 0.0
+    height: float = 0.0  # largest deviation of a patch from the incline [m]
+    tilt: float = 0.0  # the same, about each axis [rad]
+    unseen_height: float = 0.0  # largest further deviation, which the walk plan does not use [m]
+    unseen_tilt: float = 0.0  # the same, about each axis [rad]
     seed: int = 0  # of the deviations
 
     def __post_init__(self) -> None:

@@ -24,30 +24,29 @@ from friction_estimator.simulation.footsteps import Plane, ground_rotation
 from friction_estimator.simulation.scenario import LEG_TARGETS
 from friction_estimator.types import FloatArray, Indices, IntArray, Matrix, Vector
 
-ACCELEROMETER = "accelerometer"
-GYROSCOPE = "gyroscope"
+_ACCELEROMETER = "accelerometer"
+_GYROSCOPE = "gyroscope"
 _IMU_SITE = "imu"
-_CONTACT_SOLREF = (0.004, 1.0)
-_CONTACT_SOLIMP = (0.98, 0.999, 0.0005, 0.5, 2.0)
-_STICTION_SOLREF = (0.002, 1.0)
-_STICTION_SOLIMP = (0.9999, 0.9999, 0.001, 0.5, 2.0)
+_CONTACT_SOLREF, _CONTACT_SOLIMP = (0.004, 1.0), (0.98, 0.999, 0.0005, 0.5, 2.0)
+"""Of MuJoCo's soft contacts: harder than its defaults, so that a sole sinks in little."""
+_STICTION_SOLREF, _STICTION_SOLIMP = (0.002, 1.0), (0.9999, 0.9999, 0.001, 0.5, 2.0)
+"""Of its dry friction of joints: harder still, so that a resting joint does not creep."""
 _SOLE_THICKNESS = 0.01  # [m]
-_SLIDING_FRICTION = 1.5
-_SOLVER_TOLERANCE = 1e-14
-_SOLVER_ITERATIONS = 30
+_SLIDING_FRICTION = 1.5  # coefficient between sole and ground: soles do not slide in a walk
+_SOLVER_TOLERANCE, _SOLVER_ITERATIONS = 1e-14, 30  # of MuJoCo's solver: tighter than its default
 
 
-def sole_site(foot: int) -> str:
+def _sole_site(foot: int) -> str:
     """Name of the MuJoCo site that coincides with the sole frame of foot number ``foot``."""
     return f"sole_{foot}"
 
 
-def floor_body(foot: int) -> str:
+def _floor_body(foot: int) -> str:
     """Name of the movable MuJoCo body that carries the ground under foot number ``foot``."""
     return f"floor_{foot}"
 
 
-def build_mujoco_model(
+def _build_mujoco_model(
     urdf_xml: str, feet: Sequence[FootConfig], imu_frame: str, timestep: float, locked_joints: Sequence[str] = ()
 ) -> mujoco.MjModel:
     """Compile the walking robot; each foot has one floor, at z = 0 until it is moved.
@@ -118,10 +117,10 @@ def _link(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
 def _add_sensors(spec: mujoco.MjSpec, feet: Sequence[FootConfig], imu_frame: str) -> None:
     _link(spec, imu_frame).add_site(name=_IMU_SITE)
     for number, foot in enumerate(feet):
-        _link(spec, foot.frame).add_site(name=sole_site(number))
+        _link(spec, foot.frame).add_site(name=_sole_site(number))
     for name, kind in (
-        (ACCELEROMETER, mujoco.mjtSensor.mjSENS_ACCELEROMETER),
-        (GYROSCOPE, mujoco.mjtSensor.mjSENS_GYRO),
+        (_ACCELEROMETER, mujoco.mjtSensor.mjSENS_ACCELEROMETER),
+        (_GYROSCOPE, mujoco.mjtSensor.mjSENS_GYRO),
     ):
         spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=_IMU_SITE)
 
@@ -134,7 +133,7 @@ def _add_contacts(spec: mujoco.MjSpec, feet: Sequence[FootConfig]) -> None:
     for geom in spec.geoms:
         geom.contype, geom.conaffinity = 0, 0
     for number, foot in enumerate(feet):
-        floor = spec.worldbody.add_body(name=floor_body(number), mocap=True)
+        floor = spec.worldbody.add_body(name=_floor_body(number), mocap=True)
         floor.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1 << number, conaffinity=0)
         for geom in _foot_geoms(_link(spec, foot.frame)) or [_add_sole(_link(spec, foot.frame), foot)]:
             geom.contype, geom.conaffinity, geom.condim = 0, 1 << number, 3
@@ -169,11 +168,11 @@ def _foot_geoms(sole: mujoco.MjsBody) -> list[mujoco.MjsGeom]:
     return geoms
 
 
-def lowest_point(model: mujoco.MjModel, foot: int) -> float:
+def _lowest_point(model: mujoco.MjModel, foot: int) -> float:
     """Height of the lowest point of a foot over the plane of its sole frame, negative below it [m]."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    site = model.site(sole_site(foot)).id
+    site = model.site(_sole_site(foot)).id
     normal, origin = data.site_xmat[site].reshape(3, 3)[:, 2], data.site_xpos[site]
     weld = model.body_weldid
     on_foot = (weld[model.geom_bodyid] == weld[model.site_bodyid[site]]) & (model.geom_conaffinity > 0)
@@ -198,19 +197,19 @@ class Physics:
     """
 
     def __init__(self, biped: Biped, config: Config, urdf_xml: str, timestep: float) -> None:
-        self.model = build_mujoco_model(urdf_xml, config.feet, config.imu.frame, timestep, biped.locked_joints)
+        self.model = _build_mujoco_model(urdf_xml, config.feet, config.imu.frame, timestep, biped.locked_joints)
         self.data = mujoco.MjData(self.model)
         self._qpos, self._qvel, self._applied = self.data.qpos, self.data.qvel, self.data.qfrc_applied
         joints = [self.model.joint(name) for name in biped.joint_names]
         self._q = np.array([joint.qposadr[0] for joint in joints])
         self._v = np.array([joint.dofadr[0] for joint in joints])
         self.model.dof_armature[self._v] = biped.model.armature[6:]
-        soles: IntArray = np.array([self.model.site(sole_site(foot)).id for foot in range(len(config.feet))])
+        soles: IntArray = np.array([self.model.site(_sole_site(foot)).id for foot in range(len(config.feet))])
         weld = self.model.body_weldid
         feet = weld[self.model.site_bodyid[soles]]
-        self._depth = [lowest_point(self.model, foot) for foot in range(len(config.feet))]
-        self._floors = [int(self.model.body(floor_body(foot)).mocapid[0]) for foot in range(len(config.feet))]
-        imu = [int(self.model.sensor(name).adr[0]) for name in (ACCELEROMETER, GYROSCOPE)]
+        self._depth = [_lowest_point(self.model, foot) for foot in range(len(config.feet))]
+        self._floors = [int(self.model.body(_floor_body(foot)).mocapid[0]) for foot in range(len(config.feet))]
+        imu = [int(self.model.sensor(name).adr[0]) for name in (_ACCELEROMETER, _GYROSCOPE)]
         self._base = int(self.model.jnt_bodyid[0])
         self._base_axes = self.data.xmat[self._base].reshape(3, 3)
         self._readout = SensorReadout(
@@ -342,16 +341,13 @@ class Physics:
 class SensorReadout(NamedTuple):
     """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are."""
 
-    # readings of MuJoCo's sensors, and (6,) the places of those of the IMU
-    sensors: Vector
-    imu: Indices
-    # (bodies, 6) external wrenches on the links, and (k, bodies) one for links fixed to each foot
-    external: Matrix
-    on_foot: Matrix
-    # (k,) sites of the soles, and (sites, 3), (sites, 9) position and axes of all sites
-    soles: Indices
-    sole_position: Matrix
-    sole_axes: Matrix
+    sensors: Vector  # readings of MuJoCo's sensors
+    imu: Indices  # (6,) places of those of the IMU
+    external: Matrix  # (bodies, 6) external wrenches on the links
+    on_foot: Matrix  # (k, bodies) one for links that are fixed to each foot
+    soles: Indices  # (k,) sites of the soles
+    sole_position: Matrix  # (sites, 3) position of all sites
+    sole_axes: Matrix  # (sites, 9) axes of all sites
     com: Vector  # (3,) centre of mass of the robot
 
 

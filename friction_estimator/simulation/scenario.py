@@ -22,6 +22,7 @@ _GAIT_CYCLE = 3.0  # two steps of the default gait [s]
 _MAX_DURATION = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
+"""Forward, backward, to the left and to the right [N]."""
 _COLLISION_FORCE = (100.0, 200.0)  # [N]
 _COLLISION_LENGTH = (0.06, 0.1)  # [s]
 _COLLISION_START = (0.25, 0.6)  # in parts of the swing
@@ -36,9 +37,8 @@ _UNEVEN = Ground(
 class Push:
     """An external force for a short time."""
 
-    # [s]
-    start: float
-    duration: float
+    start: float  # [s]
+    duration: float  # [s]
     force: tuple[float, float, float]  # largest force, in world axes [N]
     # `base` (at the base origin), or a part of LEG_TARGETS of a leg, such as `left_knee`; the sensor of a foot
     # measures a push on that foot

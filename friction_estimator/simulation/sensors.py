@@ -27,9 +27,8 @@ class Timing:
     imu_rate: int = 1000
     wrench_rate: int = 1000
     stamp_jitter: float = 0.0  # standard deviation of the stamps' errors [s]
-    # age of what is read at the time of its stamp, in whole sample periods [s]
-    effort_delay: float = 0.0
-    wrench_delay: float = 0.0
+    effort_delay: float = 0.0  # age of the effort at the time of its stamp, in whole sample periods [s]
+    wrench_delay: float = 0.0  # that of the wrenches [s]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,8 @@ _GAINS = ControllerGains()
 class Reference:
     """Reference motion of the controller at the stamp of the sample."""
 
-    # (n,) of the joints [rad], [rad/s]
-    position: FloatArray
-    velocity: FloatArray
+    position: FloatArray  # (n,) of the joints [rad]
+    velocity: FloatArray  # (n,) [rad/s]
     com_in_world: FloatArray  # (3,) centre of mass of the planned base pose and joint positions [m]
 
 
@@ -293,13 +292,11 @@ class Drives:
     """Joints with drives that compute ``kp (q_des - q) - kd dq``, and the parameters of their simulation."""
 
     joints: tuple[str, ...]  # (n) names in the URDF; all other joints are locked at zero
-    # (N, n) gains at every sample [N m/rad, N m s/rad]
-    kp: FloatArray
-    kd: FloatArray
+    kp: FloatArray  # (N, n) gains at every sample [N m/rad]
+    kd: FloatArray  # (N, n) [N m s/rad]
     frictionloss: Callable[[FloatArray], FloatArray]  # positions (n) to dry friction (n) [rad, N m]
-    # (n) of MuJoCo [N m s/rad, kg m^2]
-    damping: FloatArray
-    armature: FloatArray
+    damping: FloatArray  # (n) of MuJoCo [N m s/rad]
+    armature: FloatArray  # (n) of MuJoCo [kg m^2]
     offset: FloatArray  # (n) constant part of the torque that the drive computes and that does not act [N m]
     delay: FloatArray  # (n) by which torques, or commands, act late [s]
     late_command: bool = False  # the command is late, not the feedback

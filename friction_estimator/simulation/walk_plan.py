@@ -40,7 +40,7 @@ def _minimum_jerk(s: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveSequence:
+class _MoveSequence:
     """A quantity that is constant except during minimum-jerk moves, which do not overlap."""
 
     starts: FloatArray  # (m,) start of each move, increasing [s]
@@ -48,7 +48,7 @@ class MoveSequence:
     values: FloatArray  # (m + 1, d) value before the first and after each move
 
     @classmethod
-    def of(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> MoveSequence:
+    def of(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> _MoveSequence:
         """Build from the first value and ``(start, duration, value afterwards)`` of each move."""
         return cls(
             np.array([move[0] for move in moves]),
@@ -78,12 +78,10 @@ class PostureMotion:
     """Random motion of joints: sums of sinusoids, which begin slowly at the first lift-off."""
 
     posture: FloatArray  # (m,) where the joints begin [rad]
-    # (m,) of the motion [rad]
-    centre: FloatArray
-    amplitude: FloatArray
-    # (k, m) of the sinusoids [rad/s], [rad]
-    rate: FloatArray
-    phase: FloatArray
+    centre: FloatArray  # (m,) of the motion [rad]
+    amplitude: FloatArray  # (m,) of the motion [rad]
+    rate: FloatArray  # (k, m) of the sinusoids [rad/s]
+    phase: FloatArray  # (k, m) of the sinusoids [rad]
     start: float  # [s]
 
     @classmethod
@@ -103,14 +101,14 @@ class PostureMotion:
 
 def _foot_moves(
     steps: Sequence[Footstep], patches: Sequence[Plane], foot: int, home: FootPose, bare: Plane
-) -> MoveSequence:
+) -> _MoveSequence:
     """Place, height, heading and gradient of one sole."""
     moves = [
         (step.start, step.duration, _on(step.pose, patch))
         for step, patch in zip(steps, patches, strict=True)
         if step.foot == foot
     ]
-    return MoveSequence.of(_on(home, bare), moves)
+    return _MoveSequence.of(_on(home, bare), moves)
 
 
 def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
@@ -119,17 +117,17 @@ def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
 
 def _height_moves(
     steps: Sequence[Footstep], patches: Sequence[Plane], heights: Sequence[float], gait: Gait
-) -> MoveSequence:
+) -> _MoveSequence:
     """The trunk goes to the mean height of the feet during each step."""
     now = list(heights)
     moves = []
     for step, patch in zip(steps, patches, strict=True):
         now[step.foot] = patch.height
         moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (now[0] + now[1]),)))
-    return MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
+    return _MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
 
 
-def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
     """The trunk turns to the mean heading of the feet during each step, the swinging side a little ahead."""
     yaws = [0.0, 0.0]
     moves = []
@@ -137,10 +135,10 @@ def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
         yaws[step.foot] = step.pose.yaw
         ahead = gait.pelvis_rotation if step.foot == RIGHT else -gait.pelvis_rotation
         moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]) + ahead,)))
-    return MoveSequence.of((0.0,), moves)
+    return _MoveSequence.of((0.0,), moves)
 
 
-def _share_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
+def _share_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
     """Part of the load on the left foot: 1 while the right foot swings, 0 while the left foot swings, 0.5 at rest."""
     moves: list[tuple[float, float, tuple[float]]] = []
     lift_off_free = 0.0
@@ -149,7 +147,7 @@ def _share_moves(steps: Sequence[Footstep], gait: Gait) -> MoveSequence:
         lift_off_free = step.start + step.duration
     if steps:
         moves.append((lift_off_free, gait.double_support, (0.5,)))
-    return MoveSequence.of((0.5,), moves)
+    return _MoveSequence.of((0.5,), moves)
 
 
 def com_from_zmp(zmp: FloatArray, period: float, omega: float) -> FloatArray:
@@ -302,7 +300,7 @@ class WalkPlan:
         depth = self.gait.squat_depth * self._size.leg_length
         return depth * _minimum_jerk(ease) * 0.5 * (1.0 - np.cos(phase))
 
-    def _clearance(self, feet: MoveSequence, time: FloatArray) -> FloatArray:
+    def _clearance(self, feet: _MoveSequence, time: FloatArray) -> FloatArray:
         s = feet.progress(time)[1]
         return self.gait.clearance * (4.0 * s * (1.0 - s)) ** 3
 

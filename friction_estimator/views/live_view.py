@@ -40,14 +40,12 @@ class ViewFrame:
 
     time: float  # since the first joint state [s]
     joint_names: tuple[str, ...]  # (n)
-    # (n,) estimate and its standard deviation [N m]; NaN while unknown
-    friction: FloatArray
-    sigma: FloatArray
+    friction: FloatArray  # (n,) estimate [N m]; NaN while unknown
+    sigma: FloatArray  # (n,) its standard deviation [N m]
     truth: FloatArray  # (n,) true friction [N m]; NaN where unknown
     phase: str  # contact phase
-    # (3,) [m], (x, y, z, w) of the base in the world
-    base_position: FloatArray
-    base_quaternion: FloatArray
+    base_position: FloatArray  # (3,) of the base in the world [m]
+    base_quaternion: FloatArray  # (4,) x, y, z, w
     segments: FloatArray  # (s, 2, 3) ends of the lines of the robot in the world [m]
     segment_joints: tuple[int, ...]  # (s,) index of the joint whose friction colours a line; -1 for none
     events: tuple[str, ...] = ()  # new since the last frame, one sentence each

@@ -11,7 +11,7 @@ import rerun.blueprint as rrb
 from friction_estimator.types import FloatArray
 from friction_estimator.views.live_view import ViewFrame, usable_port
 
-_ESTIMATE, _BAND, _TRUTH = (31, 95, 191), (150, 180, 230), (201, 42, 42)
+_ESTIMATE, _BAND, _TRUTH = (31, 95, 191), (150, 180, 230), (201, 42, 42)  # red, green, blue
 
 
 class RerunDisplay:

@@ -152,31 +152,30 @@ class BagReader:
             self.damage = f"{self.damage}; {note}" if self.damage else note
 
 
-RawMessage = tuple[str, str, int, bytes]
+_RawMessage = tuple[str, str, int, bytes]
 """Topic, message type, time of recording [ns] and serialized message."""
 
 _SUFFIXES = (".mcap", ".db3")
 
 
 @dataclass(slots=True)
-class Storage:
+class _Storage:
     """A bag, or one file of a damaged bag."""
 
     topics: dict[str, str]  # message type by topic
     message_count: int = 0  # how many messages there are
-    # times of recording of the first and the last message [ns]; zero without messages
-    start_ns: int = 0
-    end_ns: int = 0
+    start_ns: int = 0  # time of recording of the first message [ns]; zero without messages
+    end_ns: int = 0  # that of the last one
     custom_data: dict[str, str] = field(default_factory=dict)  # texts that the writer stored with the messages
     damage: str = ""  # what is wrong with it, empty when nothing is
     # messages of these topics, in recorded order
-    messages: Callable[[frozenset[str]], Iterator[RawMessage]] = lambda wanted: iter(())
+    messages: Callable[[frozenset[str]], Iterator[_RawMessage]] = lambda wanted: iter(())
 
 
-def _whole(path: Path) -> Storage:
+def _whole(path: Path) -> _Storage:
     """An undamaged bag (folder with metadata.yaml) or storage file."""
 
-    def messages(wanted: frozenset[str]) -> Iterator[RawMessage]:
+    def messages(wanted: frozenset[str]) -> Iterator[_RawMessage]:
         with Reader(path) as reader:
             connections = [connection for connection in reader.connections if connection.topic in wanted]
             if not connections:
@@ -192,13 +191,13 @@ def _whole(path: Path) -> Storage:
         topics = {connection.topic: connection.msgtype for connection in reader.connections}
         count, custom = reader.message_count, dict(reader.storage.metadata.custom or {})
         start_ns, end_ns = (reader.start_time, reader.end_time - 1) if count else (0, 0)
-        return Storage(topics, count, start_ns, end_ns, custom, messages=messages)
+        return _Storage(topics, count, start_ns, end_ns, custom, messages=messages)
 
 
-def _damaged_mcap(path: Path) -> Storage:
+def _damaged_mcap(path: Path) -> _Storage:
     """The readable part of an MCAP file whose end is missing: all records before the first broken one."""
 
-    def records() -> Iterator[RawMessage]:
+    def records() -> Iterator[_RawMessage]:
         schemas: dict[int, str] = {}
         channels: dict[int, tuple[str, str]] = {}
         with path.open("rb") as stream:
@@ -215,7 +214,7 @@ def _damaged_mcap(path: Path) -> Storage:
                 elif isinstance(record, Message) and record.channel_id in channels:
                     yield (*channels[record.channel_id], record.log_time, record.data)
 
-    storage, times = Storage({}), list[int]()
+    storage, times = _Storage({}), list[int]()
     for topic, type_name, time_ns, _ in records():
         storage.topics[topic] = type_name
         times.append(time_ns)
@@ -227,7 +226,7 @@ def _damaged_mcap(path: Path) -> Storage:
     return storage
 
 
-def _open_storages(path: Path) -> list[Storage]:
+def _open_storages(path: Path) -> list[_Storage]:
     """Open a bag.
 
     Parameters
@@ -285,13 +284,13 @@ def storage_files(folder: Path) -> list[Path]:
     )
 
 
-def _open_file(path: Path) -> Storage:
+def _open_file(path: Path) -> _Storage:
     try:
         return _whole(path)
     except Exception as error:  # as above
         if path.suffix == ".mcap":
             return _damaged_mcap(path)
-        return Storage({}, damage=f"{path} is damaged and cannot be read: {_reason(error)}")
+        return _Storage({}, damage=f"{path} is damaged and cannot be read: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

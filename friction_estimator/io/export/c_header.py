@@ -25,7 +25,7 @@ _USE = (
     "command of a motor it compensates the friction. velocity: rad/s; load: motor torque reflected to the "
     "joint, N m (laws that do not depend on it ignore it). Prismatic joints: N and m/s. Needs C99 or C++11, and libm."
 )
-_COMMENT_WIDTH = 116
+_COMMENT_WIDTH = 116  # lines of 120 characters with the frame of the comment
 
 
 def export_c_header(request: ExportRequest) -> ExportResult:

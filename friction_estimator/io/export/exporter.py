@@ -16,8 +16,8 @@ from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_visco
 from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
 from friction_estimator.types import FloatArray
 
-_VELOCITY_BINS = 24
-_LOAD_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)
+_VELOCITY_BINS = 24  # between the slowest and the fastest sample
+_LOAD_QUANTILES = (1.0 / 6.0, 0.5, 5.0 / 6.0)  # middles of three equal parts
 
 
 def operating_range(samples: FrictionSamples) -> tuple[FloatArray, FloatArray]:
@@ -45,8 +45,8 @@ def operating_range(samples: FrictionSamples) -> tuple[FloatArray, FloatArray]:
     return velocity[kept], load[kept]
 
 
-_CURVE_POINTS = 200
-_UNKNOWN_SPEED = 1.0
+_CURVE_POINTS = 200  # of a range of velocities without samples
+_UNKNOWN_SPEED = 1.0  # end of that range where it is not known [rad/s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,8 @@ class ExportedFriction:
 
     joint: str  # its name
     law: FrictionLaw  # its friction law
-    # (p,) of the law, in SI units
-    values: FloatArray
-    sigma: FloatArray
+    values: FloatArray  # (p,) of the law, in SI units
+    sigma: FloatArray  # (p,) their standard deviations
     # the same as Coulomb and viscous friction, over the velocities at which the friction was seen
     simple: CoulombViscousFit
     velocity: FloatArray  # (m,) those velocities, ascending [rad/s]
@@ -208,7 +207,7 @@ class ExportResult:
     warnings: tuple[str, ...] = ()  # what the format cannot express, one sentence each
 
 
-_COMMENT_WIDTH = 118
+_COMMENT_WIDTH = 118  # lines of 120 characters with the sign of the comment
 
 
 def hash_comment(notes: Iterable[str]) -> str:

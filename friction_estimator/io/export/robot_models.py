@@ -41,9 +41,9 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
     return _changed(document, pairs, (*warnings, *_without_armature(pairs, "a URDF")))
 
 
-def _with_dynamics(request: ExportRequest) -> tuple[XmlText, list[_Pair], list[str]]:
+def _with_dynamics(request: ExportRequest) -> tuple[_XmlText, list[_Pair], list[str]]:
     """The URDF with other ``<dynamics>``, joints with their elements, and warnings."""
-    document = XmlText(request.model, "URDF")
+    document = _XmlText(request.model, "URDF")
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
     for joint, element in pairs:
@@ -65,7 +65,7 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
     SDFormat has ``damping`` [N m s/rad] and ``friction`` [N m], which is static and Coulomb friction in one (SDFormat,
     ``sdf::JointAxis``; the physics engine DART takes it as the Coulomb friction of the joint).
     """
-    document = XmlText(request.model, "model")
+    document = _XmlText(request.model, "model")
     if document.root == "robot":
         return export_urdf(request)
     if document.root != "sdf":
@@ -88,7 +88,7 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
     return _changed(document, pairs, (*warnings, *_without_armature(pairs, "an SDF")))
 
 
-def _changed(document: XmlText, pairs: Sequence[_Pair], warnings: Sequence[str], *last: str) -> ExportResult:
+def _changed(document: _XmlText, pairs: Sequence[_Pair], warnings: Sequence[str], *last: str) -> ExportResult:
     return ExportResult(document.text(), (*warnings, *reductions(joint for joint, _ in pairs), *last))
 
 
@@ -105,7 +105,7 @@ def export_drake(request: ExportRequest) -> ExportResult:
     """
     parse_urdf(request.model, "given as the model")
     dynamics, pairs, warnings = _with_dynamics(request)
-    document = XmlText(dynamics.text(), "URDF")
+    document = _XmlText(dynamics.text(), "URDF")
     root = document.elements[0]
     transmissions = [one for one in document.elements if one.path == ("robot", "transmission")]
     added = []
@@ -143,7 +143,7 @@ def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
     bodies : standard parameters, e.g. ``Izz knee`` of the link behind the joint ``knee``, about the joint's origin. A
         link that carries a joint which was not recorded keeps its inertia, as that joint's link does
     """
-    document, root = XmlText(urdf_xml, "URDF"), parse_urdf(urdf_xml)
+    document, root = _XmlText(urdf_xml, "URDF"), parse_urdf(urdf_xml)
     links = {one.attributes.get("name"): one for one in document.elements if one.path == ("robot", "link")}
     behind: dict[str, list[tuple[str, bool]]] = {}
     joints = [(one, end_of(one, "parent"), end_of(one, "child")) for one in root.findall("joint")]
@@ -181,10 +181,10 @@ def _inertial(joint: str, bodies: Mapping[str, float]) -> str:
 def export_mjcf(request: ExportRequest) -> ExportResult:
     """The given MJCF with other friction, every other byte as it was; or a new one from a URDF."""
     warnings: tuple[str, ...] = ()
-    document = XmlText(request.model, "model")
+    document = _XmlText(request.model, "model")
     if document.root == "robot":
         text, warnings = _urdf_to_mjcf(request.model)
-        document = XmlText(text, "MJCF")
+        document = _XmlText(text, "MJCF")
     if document.root != "mujoco":
         raise RobotModelError(f"the model is neither an MJCF nor a URDF: its root element is <{document.root}>")
     elements = [one for one in document.elements if one.path[-1] == "joint" and "worldbody" in one.path]
@@ -197,7 +197,7 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
 
 
 _JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic")
-_LEAST_MASS, _LEAST_INERTIA = 1e-9, 1e-12
+_LEAST_MASS, _LEAST_INERTIA = 1e-9, 1e-12  # of links without: MuJoCo moves none of those [kg, kg m^2]
 _TRIANGLE_TOLERANCE = 1e-9
 """Part by which the largest principal moment may exceed the sum of the others."""
 STICTION_REFERENCE, STICTION_IMPEDANCE = "0.004 1", "0.999 0.999 0.001 0.5 2"
@@ -344,7 +344,7 @@ _Pair = tuple[ExportedFriction, Element]
 """A joint and its element."""
 
 
-class XmlText:
+class _XmlText:
     """An XML document and the changes to it.
 
     Parameters
