@@ -26,12 +26,12 @@ Quaternion = tuple[float, float, float, float]
 
 LARGEST = 1e12
 """No state or result of a filter is larger, in SI units; one that is has failed, even where it is still finite."""
-_ROUNDED = 1e-12
+_MIN_VARIANCE = 1e-12
 """Variances, in SI units, below which rounding decides on sign and correlation."""
-_LARGEST_CORRELATION = 1.005
-_NEGATIVE = 1e-6
+_MAX_CORRELATION = 1.005
+_EIGENVALUE_TOLERANCE = 1e-6
 """Negative eigenvalues of a correlation matrix within this are rounding."""
-_VANISHES = 1e-14
+_PIVOT_TOLERANCE = 1e-14
 """A pivot below this part of its diagonal element is rounding: the row depends on those before it."""
 
 
@@ -56,11 +56,11 @@ def is_covariance(P: FloatArray) -> bool:
     m = P.shape[0]
     variance, count = np.empty(m), 0
     for i in range(m):
-        if not -_ROUNDED <= P[i, i] <= LARGEST:
+        if not -_MIN_VARIANCE <= P[i, i] <= LARGEST:
             return False
-        variance[i] = P[i, i] + 2.0 * _ROUNDED
+        variance[i] = P[i, i] + 2.0 * _MIN_VARIANCE
     for i in range(m):
-        row, limit = P[i], _LARGEST_CORRELATION**2 * variance[i]
+        row, limit = P[i], _MAX_CORRELATION**2 * variance[i]
         for j in range(i):
             count += row[j] * row[j] <= limit * variance[j]
     return count == m * (m - 1) // 2
@@ -70,7 +70,7 @@ def is_covariance(P: FloatArray) -> bool:
 def cholesky(A: FloatArray) -> tuple[FloatArray, bool]:
     """Factor ``A = L L^T`` of a symmetric positive semi-definite matrix.
 
-    Rows that depend on those before them get a zero column, which makes :func:`solve_cholesky` a generalised inverse.
+    Rows that depend on those before them get a zero column, which makes :func:`_solve_cholesky` a generalised inverse.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def cholesky(A: FloatArray) -> tuple[FloatArray, bool]:
         pivot = A[j, j]
         for k in range(j):
             pivot -= L[j, k] * L[j, k]
-        if not pivot > _VANISHES * A[j, j]:
+        if not pivot > _PIVOT_TOLERANCE * A[j, j]:
             definite = False
             continue
         L[j, j] = np.sqrt(pivot)
@@ -116,7 +116,7 @@ def solve_lower(L: FloatArray, X: FloatArray) -> None:
 
 
 @kernel
-def solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
+def _solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
     """Solve ``L L^T X = B`` for (m, r) right-hand sides; rows with a zero pivot stay zero."""
     m, r = B.shape
     X = B.copy()
@@ -143,13 +143,13 @@ def solve_positive(A: FloatArray, B: FloatArray) -> tuple[FloatArray, bool]:
     definite : False where A is singular; X is then one of many solutions, or of none
     """
     L, definite = cholesky(A)
-    return solve_cholesky(L, B), definite
+    return _solve_cholesky(L, B), definite
 
 
 def positive_semidefinite(P: FloatArray) -> bool:
     """Whether a symmetric matrix (m, m) of finite numbers has no negative eigenvalue but for rounding."""
-    std = np.sqrt(np.maximum(np.diagonal(P), _ROUNDED))
-    return bool(np.linalg.eigvalsh(P / (std * std[:, None]))[0] > -_NEGATIVE)
+    std = np.sqrt(np.maximum(np.diagonal(P), _MIN_VARIANCE))
+    return bool(np.linalg.eigvalsh(P / (std * std[:, None]))[0] > -_EIGENVALUE_TOLERANCE)
 
 
 @kernel("M M")
@@ -303,7 +303,7 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
     return -q if q[0] < 0 else q
 
 
-_MAPS = Path("/proc/self/maps")
+_PROCESS_MAPS = Path("/proc/self/maps")
 """Files that are loaded into this process."""
 _SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_openblas") for end in ("", "64_")]
 """Functions of OpenBLAS, and of that of SciPy's wheels, for get or set."""
@@ -324,7 +324,7 @@ def one_blas_thread() -> Iterator[None]:
 
 def blas_threads() -> list[tuple[ctypes.CDLL, str, int]]:
     """Every loaded OpenBLAS, the name of its function without get or set, and its number of threads."""
-    lines = _MAPS.read_text().splitlines() if _MAPS.exists() else []
+    lines = _PROCESS_MAPS.read_text().splitlines() if _PROCESS_MAPS.exists() else []
     paths = sorted({line.split(maxsplit=5)[-1] for line in lines if "blas" in line and ".so" in line})
     libraries = [ctypes.CDLL(path) for path in paths if Path(path).exists()]
     return [

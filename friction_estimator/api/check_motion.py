@@ -13,7 +13,7 @@ from friction_estimator.api.experiments import Recordings, Stage, Warn, read_exp
 from friction_estimator.api.identify import identify
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.inverse_dynamics.options import TORQUE
+from friction_estimator.identification.inverse_dynamics.options import LATE_TORQUE
 from friction_estimator.identification.joint_log import (
     COMMAND,
     COMMANDED,
@@ -131,7 +131,7 @@ def _simulated(
         truth |= {f"{name}/delay": late for name in names} | {f"{name}/encoder_offset": 0.0 for name in names}
         drives = Drives(
             names, log.inputs[KP], log.inputs[KD], lambda _: coulomb, viscous, armature, np.zeros(n), np.full(n, late),
-            late_command=options.get("late") != TORQUE, held=options.get("hold") is not False,
+            late_command=options.get("late") != LATE_TORQUE, held=options.get("hold") is not False,
         )  # fmt: skip
         position = rollout(urdf_xml, drives, log.time, log.inputs[COMMAND], log.position[0])
         inputs = {kind: log.inputs[kind] for kind in (COMMAND, KP, KD)}

@@ -59,7 +59,7 @@ def plan_excitation(
     names, light = (tuple(joints), ()) if joints else planned_joints(chosen.urdf_xml, movable)
     model = FixedBaseModel(chosen.urdf_xml, names)
     limits = limits_of_urdf(model, max_velocity, max_acceleration)
-    plan = excitation.plan_excitation(model, limits, _options(options), progress)
+    plan = excitation.optimize_excitation(model, limits, _options(options), progress)
     if not light:
         return plan
     text = (

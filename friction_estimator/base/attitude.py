@@ -48,15 +48,15 @@ ACCELERATION_BIAS_STD, GYRO_BIAS_WALK = 0.02, 1e-5
 """Accelerometer bias at the start [m/s^2], and random walk of the gyroscope bias [rad/s/sqrt(s)]."""
 IMU_GAP_RATE = 0.5
 """Standard deviation of the trunk's angular rate while the IMU sends nothing [rad/s]."""
-_MEAN_TIME, _MOST_ACCELERATION = 1.0, 1.5
+_MEAN_TIME, _MAX_MEAN_ACCELERATION = 1.0, 1.5
 """Time constant of the mean horizontal acceleration of the trunk [s], and its largest true value [m/s^2]. A larger one
 means that the tilt is wrong by more than asin(1.5 / 9.81), 9 degrees. Simulated walks, pushed or uneven, reach 0.4."""
-_LIKE_GRAVITY = 1.0
+_GRAVITY_TOLERANCE = 1.0
 """The tilt is found anew from a specific force whose magnitude differs from gravity by less than this [m/s^2]."""
-_BROKEN, _SOUND, _CONTRADICTED = range(3)
-"""Results of :func:`advance_attitude`."""
+_INVALID, _VALID, _TILT_WRONG = range(3)
+"""Results of :func:`_step_attitude`."""
 _FAILED = "the state of its filter was not finite"
-_LEAST_VARIANCE = 1e-12
+_MIN_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
 _EMPTY: Blank[Attitude] = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
@@ -160,7 +160,7 @@ def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Triple | Float
     for i in range(3):
         for j in range(3):
             S[i, j] = measured[i, 3 + j] - measured[i, j] + measured[i, 6 + j]
-        S[i, i] += noise_variance + _LEAST_VARIANCE
+        S[i, i] += noise_variance + _MIN_VARIANCE
     gain, _ = solve_positive(S, measured)  # transposed
     innovation = (
         specific_force[0] - (x[3] - x[0] + x[6]),
@@ -178,7 +178,7 @@ def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Triple | Float
 
 
 @kernel
-def add_to_mean_acceleration(mean: FloatArray, x: FloatArray, specific_force: Triple, dt: float) -> float:
+def _add_to_mean_acceleration(mean: FloatArray, x: FloatArray, specific_force: Triple, dt: float) -> float:
     """Low-pass the horizontal part of ``f + g`` (3,) [m/s^2], base axes, in place.
 
     Returns
@@ -219,7 +219,7 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
 
 
 @kernel("[AttitudeState] [AttitudeTuning] V f8")
-def start_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: FloatArray, yaw: float) -> None:
+def _initialize_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: FloatArray, yaw: float) -> None:
     """Use the first accelerometer reading (3,), base axes; begin the quaternion with a yaw and the tilt by gravity."""
     x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
     correct_gravity(x, P, specific_force, tuning.reading_variance)
@@ -245,7 +245,7 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
     """Use a measured quaternion and the covariance of its tilt, in place; no yaw is in it."""
     innovation = rotation_between(q, measured)
     rows, S = P[:2].copy(), np.empty((2, 2))
-    S[0, 0], S[1, 1] = rows[0, 0] + tilt[0] + _LEAST_VARIANCE, rows[1, 1] + tilt[2] + _LEAST_VARIANCE
+    S[0, 0], S[1, 1] = rows[0, 0] + tilt[0] + _MIN_VARIANCE, rows[1, 1] + tilt[2] + _MIN_VARIANCE
     S[0, 1], S[1, 0] = rows[0, 1] + tilt[1], rows[1, 0] + tilt[1]
     gain, _ = solve_positive(S, rows)  # transposed
     for i in range(3):
@@ -262,7 +262,7 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
 
 
 @kernel("[AttitudeState] f8 V V f8 [Attitude]")
-def write_attitude(
+def _write_attitude(
     state: AttitudeState,
     gyro_std: float,
     gyro: FloatArray,
@@ -303,7 +303,7 @@ def write_attitude(
 
 
 @kernel("[AttitudeState] [AttitudeTuning] V V f8 [Attitude]")
-def advance_attitude(
+def _step_attitude(
     state: AttitudeState,
     tuning: AttitudeTuning,
     angular_velocity: FloatArray,
@@ -315,8 +315,8 @@ def advance_attitude(
 
     Returns
     -------
-    ``_BROKEN`` where :func:`write_attitude` is False; ``_CONTRADICTED`` where the accelerometer has contradicted the
-    tilt, and shows it now; else ``_SOUND``
+    ``_INVALID`` where :func:`_write_attitude` is False; ``_TILT_WRONG`` where the accelerometer has contradicted the
+    tilt, and shows it now; else ``_VALID``
     """
     x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
     gyro, force = turned(tuning.imu_to_base, angular_velocity), turned(tuning.imu_to_base, accelerometer)
@@ -324,7 +324,7 @@ def advance_attitude(
     mean_gyro = 0.5 * (gyro[0] + last[0]), 0.5 * (gyro[1] + last[1]), 0.5 * (gyro[2] + last[2])
     predict_gravity(x, P, tuning, mean_gyro, dt)
     correct_gravity(x, P, force, tuning.reading_variance)
-    impossible = add_to_mean_acceleration(state.mean_acceleration, x, force, dt) > _MOST_ACCELERATION
+    impossible = _add_to_mean_acceleration(state.mean_acceleration, x, force, dt) > _MAX_MEAN_ACCELERATION
     turn = dt * (mean_gyro[0] - x[9]), dt * (mean_gyro[1] - x[10]), dt * (mean_gyro[2] - x[11])
     q[0], q[1], q[2], q[3] = quaternion_product(q, quaternion_exp(turn))
     predict_quaternion_covariance(P_q, state.yaw_with_bias, tuning.gyro_std, max(P[9, 9], P[10, 10], P[11, 11]), dt)
@@ -335,10 +335,10 @@ def advance_attitude(
     for i in range(3):
         state.angular_acceleration[i] += part * ((gyro[i] - last[i]) / dt - state.angular_acceleration[i])
         last[i], out.specific_force[i] = gyro[i], force[i]
-    if not write_attitude(state, tuning.gyro_std, last, out.specific_force, 0.0, out):
-        return _BROKEN
+    if not _write_attitude(state, tuning.gyro_std, last, out.specific_force, 0.0, out):
+        return _INVALID
     length = math.sqrt(force[0] ** 2 + force[1] ** 2 + force[2] ** 2)
-    return _CONTRADICTED if impossible and abs(length - GRAVITY) < _LIKE_GRAVITY else _SOUND
+    return _TILT_WRONG if impossible and abs(length - GRAVITY) < _GRAVITY_TOLERANCE else _VALID
 
 
 class AttitudeEstimator:
@@ -395,11 +395,11 @@ class AttitudeEstimator:
         out: Any = Record(_EMPTY.buffer.copy(), _EMPTY)
         buffer = out.buffer
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
-            result = advance_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
-            self.contradicted = result == _CONTRADICTED
-            if result == _BROKEN:
+            result = _step_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
+            self.contradicted = result == _TILT_WRONG
+            if result == _INVALID:
                 raise FloatingPointError(_FAILED)
-            if result == _SOUND:
+            if result == _VALID:
                 return out
         state, to_base = self._state, self._tuning.imu_to_base
         gyro, specific_force = to_base @ angular_velocity, to_base @ specific_force
@@ -417,7 +417,7 @@ class AttitudeEstimator:
                 bias[:] = 0.0
             self._start(gyro, specific_force, bias, yaw_from_quaternion(state.quaternion), variance)
         silent = self._silent_variance()
-        sound = write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
+        sound = _write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
         if not self._running:
             out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
         if not sound:
@@ -433,9 +433,9 @@ class AttitudeEstimator:
         self._buffer, state = _initial_state()
         self._state = state
         state.gravity[:3], state.gravity[9:] = -GRAVITY * up, gyro_bias
-        np.fill_diagonal(state.gravity_covariance, np.maximum(np.repeat(self._first_stds, 3) ** 2, _LEAST_VARIANCE))
+        np.fill_diagonal(state.gravity_covariance, np.maximum(np.repeat(self._first_stds, 3) ** 2, _MIN_VARIANCE))
         state.quaternion_covariance[2, 2], state.gyro[:] = yaw_variance, gyro
-        start_attitude(self._buffer, self._tuning_buffer, specific_force, yaw)
+        _initialize_attitude(self._buffer, self._tuning_buffer, specific_force, yaw)
         self._running, self._silent_for = True, 0.0
 
     def _silent_variance(self) -> float:

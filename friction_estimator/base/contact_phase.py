@@ -16,7 +16,7 @@ CONTACT_FRACTION = 0.03
 """A foot that carries more than this part of the weight is in contact, and below half of it in the air."""
 _DEBOUNCE = 0.008
 """Time for which a threshold must stay crossed before the contact changes [s]."""
-FRICTION_CONE = 1.0
+_FRICTION_CONE = 1.0
 """Largest ratio of the force along the sole to the normal force that the ground exerts on a foot."""
 
 
@@ -37,7 +37,7 @@ class ContactState(NamedTuple):
 
 
 @kernel("[ContactState] M B f8 f8 B V")
-def step_contact(
+def _step_contact(
     state: ContactState,
     wrenches: FloatArray,
     fresh: BoolArray,
@@ -77,7 +77,7 @@ def ground_wrenches(wrenches: FloatArray, contact: BoolArray, ground: FloatArray
     """
     for foot in range(contact.size):
         along_sole = math.hypot(wrenches[foot, 0], wrenches[foot, 1])
-        is_ground = contact[foot] or along_sole <= FRICTION_CONE * wrenches[foot, 2]
+        is_ground = contact[foot] or along_sole <= _FRICTION_CONE * wrenches[foot, 2]
         for axis in range(6):
             ground[foot, axis] = wrenches[foot, axis] if is_ground else 0.0
 
@@ -146,7 +146,7 @@ class ContactPhaseDetector:
         landed.
         """
         contact, since = np.empty(len(self._names), dtype=bool), np.empty(len(self._names))
-        step_contact(self._buffer, wrenches, fresh, dt, self._threshold, contact, since)
+        _step_contact(self._buffer, wrenches, fresh, dt, self._threshold, contact, since)
         return ContactPhase(contact, since, self._phase_names.get(contact.tobytes()) or self.name(contact))
 
     def name(self, contact: BoolArray) -> str:

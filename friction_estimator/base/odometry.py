@@ -57,7 +57,7 @@ REST_SPEED = 0.001
 
 
 @kernel
-def write_covariances(
+def _write_covariances(
     soles: FloatArray,
     rotation: FloatArray,
     covariance: FloatArray,
@@ -140,7 +140,7 @@ def _sound(filters: OdometryState) -> bool:
 
 
 @kernel("[OdometryState] [Attitude] B B M [Dynamics] f8 b1 M M")
-def step_odometry(
+def _step_odometry(
     filters: OdometryState,
     attitude: Attitude,
     contact: BoolArray,
@@ -187,7 +187,7 @@ def step_odometry(
         soles[foot, 0], soles[foot, 1], soles[foot, 2] = turned(R, dynamics.foot_position_in_base[foot])
         below[foot] = soles[foot, 2]
     pose, twist = covariances[:6], covariances[6:]
-    write_covariances(
+    _write_covariances(
         soles, R, tilt_covariance, omega_covariance, filters.imu_lever, filters.velocity, standing, pose, twist
     )
     grown = 2.0 * ACCELERATION_ERROR_TIME * dt
@@ -237,7 +237,7 @@ class Odometry:
             When a state is no longer finite; :meth:`reset` mends it.
         """
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
-        sound = step_odometry(
+        sound = _step_odometry(
             self._filters, attitude.buffer, phase.contact, frame.wrench_fresh, frame.wrenches, dynamics.buffer,
             frame.dt, frame.imu_fresh, state, covariances,
         )  # fmt: skip

@@ -40,12 +40,12 @@ _TWIST_GATE = 3.0
 """A sole that is more than this many standard deviations from its heading has slipped."""
 _HEIGHT_STD = 0.002
 """Standard deviation of the height of a sole by the joints [m]: encoder offsets and bending links."""
-_LEAST_LOAD = 0.02
+_MIN_LOAD = 0.02
 """A sole that carries a smaller part of the mean load than this moves as if it carried this part."""
 
 
 @kernel
-def _land(x: FloatArray, P: FloatArray, row: int, offset: float, variance: float) -> None:
+def _add_sole(x: FloatArray, P: FloatArray, row: int, offset: float, variance: float) -> None:
     """Begin the state of a sole that lands: that of the base plus an offset, whose error has this variance."""
     x[row] = x[0] + offset
     for j in range(x.size):
@@ -56,7 +56,7 @@ def _land(x: FloatArray, P: FloatArray, row: int, offset: float, variance: float
 
 
 @kernel
-def _use_sole(
+def _correct_with_sole(
     x: FloatArray,
     P: FloatArray,
     row: int,
@@ -81,7 +81,7 @@ def _use_sole(
     noise_variance : of ``seen``
     gate : number of standard deviations; infinite for none
     """
-    std = std / min(max(load, _LEAST_LOAD), 1.0)
+    std = std / min(max(load, _MIN_LOAD), 1.0)
     P[row, row] += std * std * distance
     innovation = seen - (x[row] - x[0])
     spread = P[row, row] + P[0, 0] - 2.0 * P[row, 0] + noise_variance
@@ -167,12 +167,12 @@ def step_heading(
     for foot in range(standing.size):
         if standing[foot] and not stood[foot]:
             heading.landed_as[foot] = foot_to_world[foot]
-            _land(x, P, 2 + foot, 0.0, ROTATION_STD**2)
+            _add_sole(x, P, 2 + foot, 0.0, ROTATION_STD**2)
         stood[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
             seen = _yaw_between(heading.landed_as[foot], foot_to_world[foot])
-            _use_sole(x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
+            _correct_with_sole(x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
 
 
 @kernel
@@ -241,11 +241,11 @@ def step_heights(
     P[0, 0] += spread
     for foot in range(standing.size):
         if standing[foot] and not stood[foot]:
-            _land(x, P, 1 + foot, soles[foot], LANDING_STD**2)
+            _add_sole(x, P, 1 + foot, soles[foot], LANDING_STD**2)
         stood[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
-            _use_sole(x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf)
+            _correct_with_sole(x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf)
 
 
 @record
@@ -291,7 +291,7 @@ def step_places(
             else:
                 landed = True
     if held > 0.0:
-        _rest_on(places, soles, standing & stood, load, held)
+        _place_base(places, soles, standing & stood, load, held)
     else:
         for axis in range(2):
             places.position[axis] += moved[axis]
@@ -302,13 +302,13 @@ def step_places(
                 places.place[foot, axis] = places.position[axis] + soles[foot, axis]
                 places.place_variance[foot, axis] = places.variance[axis] + LANDING_STD**2
     if landed and carried > 0.0:
-        _rest_on(places, soles, standing, load, carried)
+        _place_base(places, soles, standing, load, carried)
     for foot in range(standing.size):
         stood[foot] = standing[foot]
 
 
 @kernel
-def _rest_on(places: Places, soles: FloatArray, carrying: BoolArray, load: FloatArray, total: float) -> None:
+def _place_base(places: Places, soles: FloatArray, carrying: BoolArray, load: FloatArray, total: float) -> None:
     """Errors of the places are not averaged out: each sole was placed by the one before."""
     position, variance = places.position, places.variance
     for axis in range(2):

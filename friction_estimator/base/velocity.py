@@ -45,12 +45,12 @@ _TURNING_TIME = 0.1
 """A leg whose standing sole has seemed to turn stays uncertain for this long [s]."""
 _LEVEL_TIME = 0.02
 """Time over which the tilt by accelerometer and legs is averaged [s]: longer than the vibration of an impact."""
-_LEAST_PART = 0.05
+_MIN_NOISE_SHARE = 0.05
 """Part of the innovation's variance that always counts as noise of the legs: less cannot be separated from the
 prediction."""
-_LONGEST = 0.98
+_MAX_CORRELATION = 0.98
 """Largest correlation of successive innovations."""
-_TINY = 1e-300
+_MIN_DENOMINATOR = 1e-300
 """Denominators below this are zero."""
 
 
@@ -65,7 +65,7 @@ class InertialVelocity(NamedTuple):
 
     of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
     samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
-    at least what :func:`imu_velocity_by_turning` gave within ``_TURNING_TIME``.
+    at least what :func:`hidden_velocity_square` gave within ``_TURNING_TIME``.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def bounded_velocity(s: InertialVelocity) -> bool:
 
 
 @kernel
-def _times(J: FloatArray, first: int, v: FloatArray) -> Triple:
+def _jacobian_times_velocity(J: FloatArray, first: int, v: FloatArray) -> Triple:
     """Product of three rows of a Jacobian (6, nv) with a velocity (nv,): a call of BLAS costs more."""
     x, y, z = 0.0, 0.0, 0.0
     for j in range(v.size):
@@ -153,13 +153,13 @@ def imu_velocity_by_legs(
         if standing[foot]:
             part = load[foot]
             total += part
-            sole = turned(rotation[foot], _times(J[foot], 0, dynamics.velocity))
+            sole = turned(rotation[foot], _jacobian_times_velocity(J[foot], 0, dynamics.velocity))
             x, y, z = x - part * sole[0], y - part * sole[1], z - part * sole[2]
     return turned(rotation_base_to_world, (x / total, y / total, z / total))
 
 
 @kernel
-def imu_velocity_by_turning(
+def hidden_velocity_square(
     load: FloatArray, standing: BoolArray, rotation_base_to_world: FloatArray, dynamics: Dynamics, imu: FloatArray
 ) -> Triple:
     """Mean square of the velocity that turning soles may hide from the legs, world axes [m^2/s^2].
@@ -179,7 +179,7 @@ def imu_velocity_by_turning(
         if standing[foot]:
             part, sole = load[foot], dynamics.foot_position_in_base[foot]
             total += part
-            turning = turned(rotation[foot], _times(J[foot], 3, dynamics.velocity))
+            turning = turned(rotation[foot], _jacobian_times_velocity(J[foot], 3, dynamics.velocity))
             lever = imu[0] - sole[0], imu[1] - sole[1], imu[2] - sole[2]
             hidden = turned(rotation_base_to_world, cross(turning, lever))
             x, y, z = x + part * hidden[0] ** 2, y + part * hidden[1] ** 2, z + part * hidden[2] ** 2
@@ -228,8 +228,8 @@ def correct_velocity(s: InertialVelocity, velocity: Triple, dt: float, least_noi
         s.square[i] += new * (innovation * innovation - s.square[i])
         s.product[i] += new * (innovation * s.innovation[i] - s.product[i])
         s.innovation[i] = innovation
-        rho = min(max(s.product[i] / max(s.square[i], _TINY), 0.0), _LONGEST)
-        white = max(s.square[i] - s.variance[i], _LEAST_PART * s.square[i])
+        rho = min(max(s.product[i] / max(s.square[i], _MIN_DENOMINATOR), 0.0), _MAX_CORRELATION)
+        white = max(s.square[i] - s.variance[i], _MIN_NOISE_SHARE * s.square[i])
         noise = max(white * (1.0 + rho) / (1.0 - rho) + 1e-12, least_noise[i])
         spread = s.variance[i] + noise
         gain, error_gain = s.variance[i] / spread, s.covariance[i] / spread
@@ -274,7 +274,7 @@ def step_velocity(
         if standing[foot]:
             total += load[foot]
     if total > 0.0:
-        turning = imu_velocity_by_turning(load, standing, rotation, dynamics, imu)
+        turning = hidden_velocity_square(load, standing, rotation, dynamics, imu)
         for i in range(3):
             s.turning[i] = max(turning[i], s.turning[i] * math.exp(-dt / _TURNING_TIME))
         correct_velocity(s, imu_velocity_by_legs(load, standing, rotation, dynamics), dt, s.turning)
@@ -283,12 +283,12 @@ def step_velocity(
 
 
 @kernel
-def _levelling(s: InertialVelocity, along: int, tilt_variance: float) -> tuple[float, float]:
+def _tilt_by_axis(s: InertialVelocity, along: int, tilt_variance: float) -> tuple[float, float]:
     """Tilt [rad] that explains the error along an axis, and the factor by which its standard deviation falls."""
     gravity = GRAVITY**2 * tilt_variance
-    part = gravity / max(gravity + s.bias_variance, _TINY)
+    part = gravity / max(gravity + s.bias_variance, _MIN_DENOMINATOR)
     prior = s.prior_error_variance[along]
-    learned = (prior - s.error_variance[along]) / max(prior, _TINY)
+    learned = (prior - s.error_variance[along]) / max(prior, _MIN_DENOMINATOR)
     return part * s.level[along] / GRAVITY, math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
 
 
@@ -299,8 +299,8 @@ def level_attitude(s: InertialVelocity, rotation: FloatArray, covariance: FloatA
     The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
     averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
-    by_x, scale_y = _levelling(s, 0, covariance[1, 1])  # an error along x is a tilt about y,
-    by_y, scale_x = _levelling(s, 1, covariance[0, 0])  # one along y a tilt about x
+    by_x, scale_y = _tilt_by_axis(s, 0, covariance[1, 1])  # an error along x is a tilt about y,
+    by_y, scale_x = _tilt_by_axis(s, 1, covariance[0, 0])  # one along y a tilt about x
     scale, levelled = (scale_x, scale_y, 1.0), np.empty((3, 3))
     for i in range(3):
         for j in range(3):

@@ -32,7 +32,7 @@ from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import AnyPath, BoolArray, FloatArray, FrictionEstimate, IntArray
 
-FREE, IN_CONTACT = 0, 1
+FREE, _IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
 LEAST_DURATION = 0.005
 """A signal must be above its threshold for this time (section 5.3) [s]."""
@@ -42,7 +42,7 @@ then, and stuck joints break away late. After 0.1 s, 10 to 19 N m are left at a 
 the study; after 0.12 s, at most 3 N m in all of them [s]."""
 WARM_UP_TIME = 1.0
 """Nothing is compared for this time after the start or a gap: gravity filter and residual begin anew [s]."""
-LONGEST_PERIOD = 0.1
+_MAX_PERIOD = 0.1
 """Joint states that are further apart begin anew [s]."""
 _NOT_COMPARED = -1
 
@@ -74,7 +74,7 @@ def find_states(
                 if not since[foot] >= SETTLING_TIME:
                     state[joint] = _NOT_COMPARED
                 elif contact[foot]:
-                    state[joint] = IN_CONTACT
+                    state[joint] = _IN_CONTACT
 
 
 class JointStates:
@@ -86,7 +86,7 @@ class JointStates:
 
     Attributes
     ----------
-    state : (n,) ``FREE``, ``IN_CONTACT``, or negative while nothing is compared
+    state : (n,) ``FREE``, ``_IN_CONTACT``, or negative while nothing is compared
     """
 
     def __init__(self, robot: RobotModel) -> None:
@@ -99,7 +99,7 @@ class JointStates:
         """Use one estimate; return the time since the one before, 0 after the start or a gap [s]."""
         dt = 0.0 if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         self._stamp_ns = estimate.stamp_ns
-        if not 0.0 < dt <= LONGEST_PERIOD:
+        if not 0.0 < dt <= _MAX_PERIOD:
             dt = self._running_for = 0.0
         self._running_for += dt
         torque, sigma, phase = estimate.external_torque, estimate.external_torque_sigma, estimate.phase
@@ -108,12 +108,12 @@ class JointStates:
         return dt
 
 
-STATES = ("free", "in_contact")
-SIGNALS = ("external torque", "sigma")
+_STATES = ("free", "in_contact")
+_SIGNALS = ("external torque", "sigma")
 THRESHOLD_FACTORS = (1.1, 2.0)
 """Threshold as a multiple of the highest level of normal walking, by state. In the air it is that of section 5.3. The
 paper does not compare standing legs; there the highest levels of 8 minutes and of 8 other ones differ by up to 1.7."""
-LEAST_EFFORT_SHARE = 0.01
+_MIN_EFFORT_SHARE = 0.01
 """Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
 all errors of motor torque and model."""
 _FORMAT = "friction_estimator/collision_thresholds"
@@ -158,7 +158,7 @@ class Thresholds:
             When the file cannot be written.
         """
         document: dict[str, object] = {"format": _FORMAT, "units": "N m", "source": self.source}
-        for state, of_state in zip(STATES, self.values, strict=True):
+        for state, of_state in zip(_STATES, self.values, strict=True):
             document[state] = {
                 name: {key: value for key, value in zip(_KEYS, values.tolist(), strict=True) if value < math.inf}
                 for name, values in zip(self.joint_names, of_state.T, strict=True)
@@ -182,7 +182,7 @@ def load_thresholds(path: Path) -> Thresholds:
             raise ValueError(f"its format is {document['format']!r}")
         names = tuple(document["joints"])
         values = np.full((2, 2, len(names)), np.inf)
-        for number, state in enumerate(STATES):
+        for number, state in enumerate(_STATES):
             for name, of_joint in document[state].items():
                 for key, value in of_joint.items():
                     values[number, _KEYS.index(key), names.index(name)] = float(value)
@@ -223,7 +223,7 @@ class ThresholdLearner:
             self._recent.clear()
         state, recent = self._states.state, self._recent
         signals = np.abs((estimate.external_torque, estimate.external_torque_sigma))
-        of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, IN_CONTACT)]
+        of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, _IN_CONTACT)]
         recent.append((estimate.stamp_ns, np.stack(of_states)))
         before = estimate.stamp_ns - round(1e9 * LEAST_DURATION)
         while len(recent) > 1 and recent[1][0] <= before:
@@ -252,7 +252,7 @@ class ThresholdLearner:
             )
         values = np.where(seen, np.reshape(THRESHOLD_FACTORS, (2, 1, 1)) * self._largest, np.inf)
         limited = np.isfinite(self._effort_limit)
-        values[:, 0, limited] = np.maximum(values[:, 0, limited], LEAST_EFFORT_SHARE * self._effort_limit[limited])
+        values[:, 0, limited] = np.maximum(values[:, 0, limited], _MIN_EFFORT_SHARE * self._effort_limit[limited])
         if not with_sigma:
             values[:, 1] = np.inf
         return Thresholds(self._joint_names, values, source)
@@ -383,8 +383,8 @@ class CollisionDetector:
             estimate.stamp_ns,
             limb,
             self._joint_names[joint],
-            SIGNALS[row],
+            _SIGNALS[row],
             float(signals[row][joint]),
             float(self._thresholds[state, row, joint]),
-            state == IN_CONTACT,
+            state == _IN_CONTACT,
         )

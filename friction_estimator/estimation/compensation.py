@@ -171,13 +171,13 @@ class FrictionCompensation:
             return self._torque
         friction = self._laws.torque(estimate.law.parameters, velocity, estimate.effort)
         confident = confident_torque(friction, estimate.model_sigma)
-        wanted = bounded(self.gain * faded(confident, velocity, self._fade_velocity), self._limit)
+        wanted = saturated(self.gain * fade_near_standstill(confident, velocity, self._fade_velocity), self._limit)
         self.passivity.step(estimate, wanted, elapsed)
         self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes
         self.part = np.clip(self.part + np.where(self.trusted, elapsed / _FADE_IN, -elapsed / _FADE_OUT), 0.0, 1.0)
         wanted = self.part * wanted
         self.idle, self.compensated = "", (confident != 0.0) & (self.part > 0.0)
-        torque = bounded(self._torque + bounded(wanted - self._torque, self._slew_rate * elapsed), self._limit)
+        torque = saturated(self._torque + saturated(wanted - self._torque, self._slew_rate * elapsed), self._limit)
         self._torque = np.where(torque == torque, torque, 0.0)  # no NaN lasts
         return self._torque
 
@@ -218,7 +218,7 @@ def confident_torque(friction: FloatArray, sigma: FloatArray) -> FloatArray:
     return np.where(np.isfinite(known), known, 0.0)
 
 
-def faded(torque: FloatArray, velocity: FloatArray, fade_velocity: float) -> FloatArray:
+def fade_near_standstill(torque: FloatArray, velocity: FloatArray, fade_velocity: float) -> FloatArray:
     """Torque that only helps motion: in proportion to the speed below ``fade_velocity``, zero against the velocity.
 
     A torque with a jump at zero velocity, fed back from a velocity with noise or delay, makes a resting joint chatter.
@@ -235,6 +235,6 @@ def faded(torque: FloatArray, velocity: FloatArray, fade_velocity: float) -> Flo
     return helping * np.minimum(np.abs(velocity) / fade_velocity, 1.0)
 
 
-def bounded(values: FloatArray, limit: FloatArray | float) -> FloatArray:
+def saturated(values: FloatArray, limit: FloatArray | float) -> FloatArray:
     """Values within plus and minus a limit."""
     return np.minimum(np.maximum(values, -limit), limit)

@@ -24,13 +24,13 @@ _MAX_ANGULAR_VELOCITY = 100.0
 """Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
 _MAX_SPECIFIC_FORCE = 2000.0
 """Larger readings of an accelerometer are glitches: those for 200 g are not made for robots [m/s^2]."""
-MAX_VELOCITY = 100.0
+_MAX_VELOCITY = 100.0
 """Larger velocities of a joint are glitches: no joint of a robot turns sixteen times a second [rad/s or m/s]."""
-MAX_EFFORT = 1e4
+_MAX_EFFORT = 1e4
 """Larger motor torques are glitches [N m or N]."""
 _MAX_WRENCH = 1e5
 """Larger forces [N] and moments [N m] on a foot are glitches: ten tonnes."""
-_LARGEST_STAMP = 2**62
+_MAX_STAMP = 2**62
 """Larger stamps overflow in differences [ns]."""
 _WRENCH_NAMES = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
 _MISSING_EFFORT = (
@@ -43,20 +43,20 @@ _CONTRADICTING = (
 )
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 
-_FARTHEST = 0.1
+_MAX_DEVIATION = 0.1
 """Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
-_ACCELERATION = 2000.0
+_MAX_ACCELERATION = 2000.0
 """Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
-_ALIVE_NS = 1_000_000_000
+_PUBLISHER_TIMEOUT_NS = 1_000_000_000
 """A publisher that has sent nothing for this time has ended [ns]."""
-_PERIODS = 3
+_MISSED_PERIODS = 3
 """Usual periods without a sample of the first publisher, after which a jump of the positions is believed."""
-_PATIENCE_NS = 100_000_000
+_STREAM_TIMEOUT_NS = 100_000_000
 """Time without a sample after which either of two streams has ended that have begun together [ns]."""
-_SAME = 10
+_FROZEN_SAMPLES = 10
 """Samples with the same bits in a row, after which the publisher whose positions change is the right one."""
 
-POSITION, VELOCITY, EFFORT, CONTRADICTION, NO_EFFORT, NOTHING = range(6)
+_BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _CONTRADICTION, _NO_EFFORT, _VALID = range(6)
 """What is wrong with a joint sample; with the first four it is not used."""
 
 
@@ -120,7 +120,7 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
         for joint in range(position.size):
             change = position[joint] - streams.position[stream, joint]
             moved = streams.velocity[stream, joint] * dt
-            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _ACCELERATION * dt * dt - _FARTHEST
+            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _MAX_ACCELERATION * dt * dt - _MAX_DEVIATION
             if beyond > excess[stream]:
                 excess[stream] = beyond
                 most = joint if stream == 0 else most
@@ -132,7 +132,7 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
 
 
 @kernel("[Streams] i8 V")
-def uses_sample(streams: Streams, stamp: int, position: FloatArray) -> tuple[bool, bool, int]:
+def select_publisher(streams: Streams, stamp: int, position: FloatArray) -> tuple[bool, bool, int]:
     """Whether a joint sample is one of the publisher that is used.
 
     Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
@@ -150,16 +150,16 @@ def uses_sample(streams: Streams, stamp: int, position: FloatArray) -> tuple[boo
         streams.began[0] = stamp
         _add_to_stream(streams, 0, stamp, position)
         return True, False, 0
-    if samples[1] and abs(stamp - streams.stamp[1]) > (_PATIENCE_NS if undecided[0] else _ALIVE_NS):
+    if samples[1] and abs(stamp - streams.stamp[1]) > (_STREAM_TIMEOUT_NS if undecided[0] else _PUBLISHER_TIMEOUT_NS):
         samples[1] = undecided[0] = 0
     stream, joint = _compare_streams(streams, stamp, position)
     if stream == 2:
-        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.began[0]) < _ALIVE_NS
+        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.began[0]) < _PUBLISHER_TIMEOUT_NS
     _add_to_stream(streams, stream, stamp, position)
     if samples[1] < 2:
         return stream == 0, False, joint
-    switched = undecided[0] == 1 and same[0] >= _SAME and same[1] == 0
-    patience = _PATIENCE_NS if undecided[0] else _PERIODS * streams.period[0]
+    switched = undecided[0] == 1 and same[0] >= _FROZEN_SAMPLES and same[1] == 0
+    patience = _STREAM_TIMEOUT_NS if undecided[0] else _MISSED_PERIODS * streams.period[0]
     ended = stream == 1 and abs(stamp - streams.stamp[0]) > patience
     if switched or ended:
         for rows in (streams.position, streams.velocity):
@@ -168,13 +168,13 @@ def uses_sample(streams: Streams, stamp: int, position: FloatArray) -> tuple[boo
         for pair in (streams.stamp, streams.period, samples, same):
             pair[0], pair[1] = pair[1], pair[0]
         stream, undecided[0] = 1 - stream, 0
-    elif same[1] >= _SAME and same[0] == 0:
+    elif same[1] >= _FROZEN_SAMPLES and same[0] == 0:
         undecided[0] = 0
     return stream == 0 and undecided[0] == 0, switched, joint
 
 
 @kernel("M V V [Streams] i8")
-def check_joints(
+def _check_joint_sample(
     sample: FloatArray, low: FloatArray, high: FloatArray, streams: Streams, stamp: int
 ) -> tuple[int, int, bool]:
     """What is wrong with a joint sample, of which joint, and whether another publisher was used wrongly so far.
@@ -191,13 +191,13 @@ def check_joints(
         known += not math.isnan(effort[joint])
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
-            return POSITION, joint, False
-        if measured and not abs(velocity[joint]) <= MAX_VELOCITY:
-            return VELOCITY, joint, False
-        if known and not abs(effort[joint]) <= MAX_EFFORT:
-            return EFFORT, joint, False
-    used, switched, joint = uses_sample(streams, stamp, position)
-    return (NOTHING if known else NO_EFFORT) if used else CONTRADICTION, joint, switched
+            return _BAD_POSITION, joint, False
+        if measured and not abs(velocity[joint]) <= _MAX_VELOCITY:
+            return _BAD_VELOCITY, joint, False
+        if known and not abs(effort[joint]) <= _MAX_EFFORT:
+            return _BAD_EFFORT, joint, False
+    used, switched, joint = select_publisher(streams, stamp, position)
+    return (_VALID if known else _NO_EFFORT) if used else _CONTRADICTION, joint, switched
 
 
 class SampleChecks:
@@ -238,7 +238,7 @@ class SampleChecks:
         Velocity and effort that are None, empty or all NaN are not measured.
         """
         stamp, names = sample.stamp_ns, self._joint_names
-        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+        if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
             stamp = _stamp(stamp, "joint sample")
         try:
             table = np.array((sample.position, sample.velocity, sample.effort), dtype=np.float64)
@@ -252,16 +252,16 @@ class SampleChecks:
                     _numbers(sample.effort, "joint effort", names, optional=True),
                 )
             )
-        wrong, joint, self.switched = check_joints(table, *self._joint_limits, self._stream_buffer, stamp)
-        if wrong < CONTRADICTION:
+        wrong, joint, self.switched = _check_joint_sample(table, *self._joint_limits, self._stream_buffer, stamp)
+        if wrong < _CONTRADICTION:
             raise InputError(self._describe_glitch(wrong, joint, table))
         position, velocity, effort = table
-        if wrong == CONTRADICTION:
+        if wrong == _CONTRADICTION:
             text = _CONTRADICTING.format(names[joint], position[joint], self._streams.position[0, joint])
             self._health.contradicting += 1
             self._health.add_lasting_event("contradicting_positions", stamp, text)
             return None
-        if wrong == NO_EFFORT:
+        if wrong == _NO_EFFORT:
             self._health.without_effort += 1
             self._health.add_lasting_event("missing_effort", stamp, _MISSING_EFFORT)
         if math.isnan(velocity[0]):
@@ -271,7 +271,7 @@ class SampleChecks:
     def imu(self, sample: ImuSample) -> tuple[int, FloatArray]:
         """Check a sample of the IMU: stamp, and angular velocity and specific force (6,)."""
         stamp = sample.stamp_ns
-        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+        if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
             stamp = _stamp(stamp, "IMU sample")
         rate = _within(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
         force = _within(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
@@ -280,7 +280,7 @@ class SampleChecks:
     def wrench(self, sample: WrenchSample) -> tuple[int, FloatArray]:
         """Check a foot wrench: stamp and values (6,)."""
         stamp, names = sample.stamp_ns, self._wrench_names
-        if type(stamp) is not int or abs(stamp) > _LARGEST_STAMP:
+        if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
             stamp = _stamp(stamp, "wrench sample")
         if not isinstance(sample.foot, (int, np.integer)) or not 0 <= sample.foot < len(names):
             known = f"0 to {len(names) - 1}, in the order of Config.feet" if names else "none, this robot has no feet"
@@ -290,15 +290,15 @@ class SampleChecks:
     def command(self, sample: CommandSample) -> CommandSample:
         """Check desired velocities."""
         stamp = _stamp(sample.stamp_ns, "command sample")
-        return CommandSample(stamp, _within(sample.velocity, MAX_VELOCITY, "desired velocity", self._joint_names))
+        return CommandSample(stamp, _within(sample.velocity, _MAX_VELOCITY, "desired velocity", self._joint_names))
 
     def _describe_glitch(self, wrong: int, joint: int, sample: FloatArray) -> str:
-        """Why a joint sample is refused: what :func:`check_joints` found."""
+        """Why a joint sample is refused: what :func:`_check_joint_sample` found."""
         name, (low, high), value = self._joint_names[joint], self._joint_limits, sample[wrong, joint]
-        if wrong == VELOCITY:
-            return f"joint velocity {name} = {value} cannot be true; the limit is {MAX_VELOCITY:g}"
-        if wrong == EFFORT:
-            return f"joint effort {name} = {value} cannot be true; the limit is {MAX_EFFORT:g}"
+        if wrong == _BAD_VELOCITY:
+            return f"joint velocity {name} = {value} cannot be true; the limit is {_MAX_VELOCITY:g}"
+        if wrong == _BAD_EFFORT:
+            return f"joint effort {name} = {value} cannot be true; the limit is {_MAX_EFFORT:g}"
         ends = f"between {low[joint]:g} and {high[joint]:g}, margin included"
         return f"joint position {name} = {value} cannot be true; by the URDF it is {ends}"
 
@@ -308,7 +308,7 @@ def _stamp(stamp: Any, what: str) -> int:
         number = operator.index(stamp)
     except TypeError:
         raise InputError(f"the stamp of a {what} is {stamp!r}; whole nanoseconds are needed") from None
-    if abs(number) > _LARGEST_STAMP:
+    if abs(number) > _MAX_STAMP:
         raise InputError(f"the stamp of a {what} is {number} ns, which no clock shows")
     return number
 

@@ -10,31 +10,31 @@ from friction_estimator.compiled import kernel
 from friction_estimator.records import record
 from friction_estimator.types import Block, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
 
-_LONGEST_GAP = 3.0
+_MAX_BRIDGED_PERIODS = 3.0
 """A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
-_NEWEST_STEP = 0.1
+_PERIOD_GAIN = 0.1
 """Weight of the newest step in the usual period."""
-_FRAMES = 100
+_RATE_WINDOW = 100
 """Number of frames over which the new readings of a sensor are counted."""
-_FEWEST = 1e-3
+_MIN_READINGS_PER_FRAME = 1e-3
 """Least number of new readings that a frame counts of a sensor, since it divides variances."""
-LONGEST_QUEUE = 5000
+MAX_QUEUE_LENGTH = 5000
 """Samples of a sensor that are kept at most: no stamps, however strange, use up memory and time."""
-MOST_ARRIVED = 32
+MAX_ARRIVED = 32
 """Readings that have arrived, at most, before they are inserted."""
 NEVER = -(2**63)
 """Stamp of what has not happened [ns]."""
 RESET_AFTER_NS = 500_000_000
 """A gap or a backward jump of the joint-state stamps by more than this restarts the filters [ns]."""
-STALE_AFTER_NS = 100_000_000
+_STALE_AFTER_NS = 100_000_000
 """A sensor whose newest message is older than this is not used [ns]."""
-_GAP = 1.8
+_MISSING_SAMPLE_RATIO = 1.8
 """Joint samples farther apart than this many usual periods have something missing between them."""
-_STEPS_OF_ENCODER = 3.0
+_MIN_MOVING_STEPS = 3.0
 """A joint whose reading has changed by more than this many steps of its encoder changes it in the next sample, too."""
-_SAME_STEP = 1e-9
+_STEP_TOLERANCE = 1e-9
 """Steps that differ by less are equal [rad or m]. The resolution is the smallest step or difference of steps so far."""
-_LONGEST_REPETITION = 5
+_MAX_REPETITIONS = 5
 """Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
 WAITS, USED, REPEATS, GAP, CHANGED = 0, 1, 2, 4, 8
 """Results of :func:`next_frame`."""
@@ -86,21 +86,21 @@ class Tracks(NamedTuple):
         """Before the first reading; sensors before the first one are not used, and always fresh."""
         fresh = np.arange(sensors) < first
         return Tracks(
-            stamps=np.zeros((sensors, LONGEST_QUEUE), np.int64),
-            values=np.zeros((sensors, LONGEST_QUEUE, 6)),
+            stamps=np.zeros((sensors, MAX_QUEUE_LENGTH), np.int64),
+            values=np.zeros((sensors, MAX_QUEUE_LENGTH, 6)),
             length=np.zeros(sensors, np.int64),
             newest=np.full(sensors, NEVER, np.int64),
             late=np.zeros(sensors, np.int64),
             period=np.zeros(sensors),
-            arrived_sensor=np.zeros(MOST_ARRIVED, np.int64),
-            arrived_stamp=np.zeros(MOST_ARRIVED, np.int64),
-            arrived=np.zeros((MOST_ARRIVED, 6)),
+            arrived_sensor=np.zeros(MAX_ARRIVED, np.int64),
+            arrived_stamp=np.zeros(MAX_ARRIVED, np.int64),
+            arrived=np.zeros((MAX_ARRIVED, 6)),
             used=np.full(sensors, -1, np.int64),
             last=np.zeros((sensors, 6)),
             frames=np.zeros(sensors, np.int64),
             new=np.zeros(sensors),
             fresh=fresh,
-            readings_per_sample=np.where(fresh, 1.0, _FEWEST),
+            readings_per_sample=np.where(fresh, 1.0, _MIN_READINGS_PER_FRAME),
             joint_period=np.zeros(1),
             left_out=np.zeros(1),
             repeated=np.zeros(1, np.int64),
@@ -110,12 +110,16 @@ class Tracks(NamedTuple):
 
 
 @kernel
-def _follow_period(period: float, step: int) -> float:
+def _filtered_period(period: float, step: int) -> float:
     """Usual period after one more step [ns]: the mean of the newest steps, in which a gap counts as three periods.
 
     Noisy stamps make half of all steps shorter than the period, and some much shorter.
     """
-    return period + _NEWEST_STEP * (min(float(step), _LONGEST_GAP * period) - period) if period > 0.0 else float(step)
+    return (
+        period + _PERIOD_GAIN * (min(float(step), _MAX_BRIDGED_PERIODS * period) - period)
+        if period > 0.0
+        else float(step)
+    )
 
 
 @kernel
@@ -145,7 +149,7 @@ def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, 
         length = 0
     if length == 0 or stamp > own[length - 1]:
         if length:
-            tracks.period[sensor] = _follow_period(tracks.period[sensor], stamp - own[length - 1])
+            tracks.period[sensor] = _filtered_period(tracks.period[sensor], stamp - own[length - 1])
         drop = 0
         while drop < length and own[drop] < stamp - RESET_AFTER_NS:
             drop += 1
@@ -208,12 +212,12 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
                 passed += 1
                 new += 1
             length = tracks.length[sensor] = _drop_oldest(own, rows, length, passed)
-            tracks.frames[sensor] = min(tracks.frames[sensor] + 1, _FRAMES)
+            tracks.frames[sensor] = min(tracks.frames[sensor] + 1, _RATE_WINDOW)
             tracks.new[sensor] += (new - tracks.new[sensor]) / tracks.frames[sensor]
             before = tracks.used[sensor] = own[0]
             if new > 0:
                 out[1, sensor] = rows[0]
-            longest = min(_LONGEST_GAP * tracks.period[sensor], float(STALE_AFTER_NS))
+            longest = min(_MAX_BRIDGED_PERIODS * tracks.period[sensor], float(_STALE_AFTER_NS))
             part = 0.0
             if before == stamp:
                 is_fresh = True
@@ -226,7 +230,7 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
             for j in range(6):
                 last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         out[0, sensor] = last
-        count = min(max(tracks.new[sensor], _FEWEST), 1.0)
+        count = min(max(tracks.new[sensor], _MIN_READINGS_PER_FRAME), 1.0)
         if tracks.fresh[sensor] != is_fresh or tracks.readings_per_sample[sensor] != count:
             tracks.fresh[sensor], tracks.readings_per_sample[sensor], changed = is_fresh, count, True
     return changed
@@ -236,13 +240,13 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
 def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
     """Whether a joint state need not wait any longer; parameters as of :func:`next_frame`."""
     overdue, period = newest - stamp - tracks.max_wait, tracks.joint_period[0]
-    if used != NEVER and 0.0 < _GAP * period < stamp - used <= RESET_AFTER_NS and overdue < 0:
+    if used != NEVER and 0.0 < _MISSING_SAMPLE_RATIO * period < stamp - used <= RESET_AFTER_NS and overdue < 0:
         return False  # the sample between is lost or late: give it the time to come
     complete, slowest = True, 0.0
     for sensor in range(tracks.first, tracks.newest.size):
         complete = complete and tracks.newest[sensor] >= stamp
         slowest = max(slowest, tracks.period[sensor])
-    return complete or (overdue >= 0 and overdue >= min(slowest, float(STALE_AFTER_NS)))
+    return complete or (overdue >= 0 and overdue >= min(slowest, float(_STALE_AFTER_NS)))
 
 
 @kernel
@@ -264,17 +268,17 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
     changed, moves = False, False
     for joint in range(position.size):
         changed = changed or position[joint] != before[joint]
-        moves = moves or abs(steps[1, joint]) > _STEPS_OF_ENCODER * steps[0, joint]
+        moves = moves or abs(steps[1, joint]) > _MIN_MOVING_STEPS * steps[0, joint]
     if changed:
         for joint in range(position.size):
             step = position[joint] - before[joint]
-            if abs(step) > _SAME_STEP:
+            if abs(step) > _STEP_TOLERANCE:
                 steps[0, joint] = min(steps[0, joint], abs(step))
-            if abs(step - steps[1, joint]) > _SAME_STEP:
+            if abs(step - steps[1, joint]) > _STEP_TOLERANCE:
                 steps[0, joint] = min(steps[0, joint], abs(step - steps[1, joint]))
             steps[1, joint] = step
     repeated[0] = repeated[0] + 1 if moves and not changed else 0
-    return 0 < repeated[0] <= _LONGEST_REPETITION
+    return 0 < repeated[0] <= _MAX_REPETITIONS
 
 
 @kernel("[Tracks] i8 i8 i8 i8 b1 V V M T")
@@ -315,7 +319,7 @@ def next_frame(
     if used != NEVER:
         step = stamp - used
         if 0 < step <= RESET_AFTER_NS:
-            tracks.joint_period[0] = _follow_period(tracks.joint_period[0], step)
+            tracks.joint_period[0] = _filtered_period(tracks.joint_period[0], step)
         if step > RESET_AFTER_NS:
             flags += GAP
         else:

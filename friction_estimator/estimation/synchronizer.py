@@ -20,8 +20,8 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.sensor_tracks import (
     CHANGED,
     GAP,
-    LONGEST_QUEUE,
-    MOST_ARRIVED,
+    MAX_ARRIVED,
+    MAX_QUEUE_LENGTH,
     NEVER,
     REPEATS,
     RESET_AFTER_NS,
@@ -110,7 +110,7 @@ class Synchronizer:
         self._arrived = index + 1
         if self._joints:
             return self._complete_frames()
-        if self._arrived == MOST_ARRIVED:
+        if self._arrived == MAX_ARRIVED:
             self._insert_arrived()
         return []
 
@@ -231,7 +231,7 @@ class Synchronizer:
             values = np.empty((2, 1 + self._foot_count, 6))
             flags, dt = next_frame(
                 self._buffer, self._arrived, stamp, waiting[-1].stamp_ns, NEVER if used is None else used,
-                forced or len(waiting) > LONGEST_QUEUE, position, self._before, self._steps, values,
+                forced or len(waiting) > MAX_QUEUE_LENGTH, position, self._before, self._steps, values,
             )  # fmt: skip
             self._arrived = 0
             if not flags:

@@ -22,13 +22,13 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
-LEAST_SPEED = 0.01
+MIN_SPEED = 0.01
 """Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
 _MIN_SIGMAS = 3.0
 """A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
 _BINS = 24
 """Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
-OUTSIDE = 0.05
+RANGE_TAIL = 0.05
 """Part of the time in motion that the published range leaves out at each end: single fast samples do not stretch it."""
 _PRIOR_RANGE, _PRIOR_SPEEDS, _PRIOR_TIME = (0.05, 1.0), 8, 0.01
 """Speeds [rad/s], their number, and duration [s] of an imagined motion before any other. It keeps the equations regular
@@ -62,7 +62,7 @@ def visit(
     n, p = regressor.shape
     for motor in range(n):
         speed = abs(velocity[motor])
-        if not speed > max(LEAST_SPEED, _MIN_SIGMAS * std[motor]):
+        if not speed > max(MIN_SPEED, _MIN_SIGMAS * std[motor]):
             continue
         direction = 1.0 if velocity[motor] > 0.0 else -1.0
         g, m, t = gram[motor], moments[motor], times[motor]
@@ -77,14 +77,14 @@ def visit(
         for i in range(p):
             rows[0, motor, i] = (g[2] * m[0, i] - g[1] * m[1, i]) / determinant
             rows[1, motor, i] = (g[0] * m[1, i] - g[1] * m[0, i]) / determinant
-        t[min(int(2.0 * math.log2(speed / LEAST_SPEED)), t.size - 1)] += duration
+        t[min(int(2.0 * math.log2(speed / MIN_SPEED)), t.size - 1)] += duration
         for end in range(2):
-            left = (1.0 - OUTSIDE if end else OUTSIDE) * t.sum()
+            left = (1.0 - RANGE_TAIL if end else RANGE_TAIL) * t.sum()
             index = 0
             while index < t.size - 1 and left > t[index]:
                 left -= t[index]
                 index += 1
-            velocity_range[motor, end] = LEAST_SPEED * 2.0 ** (0.5 * (index + left / t[index]))
+            velocity_range[motor, end] = MIN_SPEED * 2.0 ** (0.5 * (index + left / t[index]))
     return bounded(gram) and bounded(moments) and bounded(rows) and bounded(times)
 
 
@@ -118,7 +118,7 @@ class VisitedVelocities:
         n, p = self._odd.shape
         self._gram, self._moments, self.rows = np.zeros((n, 3)), np.zeros((n, 2, p)), np.empty((2, n, p))
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
-        self._imagine(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
+        self._set_prior_motion(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
     def take_over(self, other: VisitedVelocities, columns: tuple[IntArray, IntArray]) -> None:
         """Use the velocities of other laws of the same motors.
@@ -155,7 +155,7 @@ class VisitedVelocities:
         if not sound:
             parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
             failed = np.any([(~(np.abs(part) <= LARGEST)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0)
-            self._imagine(failed, np.tile(_PRIOR_RANGE, (int(failed.sum()), 1)))
+            self._set_prior_motion(failed, np.tile(_PRIOR_RANGE, (int(failed.sum()), 1)))
             self.velocity_range[failed] = np.nan
             raise FloatingPointError(
                 f"the velocities of {failed.sum()} motors so far were not finite, and are forgotten"
@@ -174,10 +174,10 @@ class VisitedVelocities:
         saved = np.full_like(self.velocity_range, np.nan)
         saved[here] = identified.velocity_range[there]
         known = np.asarray(np.isfinite(saved).all(axis=1))
-        self._imagine(known, saved[known])
+        self._set_prior_motion(known, saved[known])
         self.velocity_range[known] = saved[known]
 
-    def _imagine(self, motors: BoolArray, ends: FloatArray) -> None:
+    def _set_prior_motion(self, motors: BoolArray, ends: FloatArray) -> None:
         """Let some motors have moved between two speeds (m, 2) to and fro for a moment."""
         speeds = np.ones((_PRIOR_SPEEDS, motors.size))
         speeds[:, motors] = np.geomspace(ends[:, 0], ends[:, 1], _PRIOR_SPEEDS)

@@ -87,7 +87,7 @@ class ExcitationPlan(JointTrajectory):
     choices: tuple[str, ...]
 
 
-Signals = tuple[FloatArray, FloatArray, FloatArray]
+ExcitationMotion = tuple[FloatArray, FloatArray, FloatArray]
 """Position, velocity, acceleration, each (N, n)."""
 
 _REST = 0.5
@@ -99,7 +99,9 @@ _SWEEP_SHARE = 0.4  # of the range that a sweep may take; from any place there i
 _SHRINK_FACTOR = 0.95
 
 
-def assemble(lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOptions) -> tuple[FloatArray, Signals]:
+def assemble(
+    lap: FourierTrajectory, limits: MotionLimits, options: ExcitationOptions
+) -> tuple[FloatArray, ExcitationMotion]:
     """Time (N,) and motion of a whole trajectory.
 
     Plateaus of the sweeps lead towards the middle of the range, slow enough for what room and acceleration there are.
@@ -132,7 +134,7 @@ _SIGN_WIDTH = 0.02  # of the velocity limit: sgn(dq) is smoothed below, so that 
 _DEFAULTS = ExcitationOptions()
 
 
-def plan_excitation(
+def optimize_excitation(
     model: FixedBaseModel,
     limits: MotionLimits,
     options: ExcitationOptions = _DEFAULTS,
@@ -261,7 +263,9 @@ class _Planner:
         )
         return self._family.trajectory(best), median
 
-    def within_effort(self, lap: FourierTrajectory) -> tuple[FourierTrajectory, float, FloatArray, Signals, FloatArray]:
+    def within_effort(
+        self, lap: FourierTrajectory
+    ) -> tuple[FourierTrajectory, float, FloatArray, ExcitationMotion, FloatArray]:
         """Smaller amplitudes, until the rigid bodies take no more than the efforts of the limits.
 
         Returns

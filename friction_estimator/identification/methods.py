@@ -19,7 +19,7 @@ from friction_estimator.types import Progress
 Accepts = Callable[[Sequence[JointLog], RobotDescription | None], tuple[bool, str]]
 """Logs and robot to whether a method can be used with them, and the reason in a sentence."""
 
-Run = Callable[
+IdentifyFunction = Callable[
     [Sequence[JointLog], RobotDescription | None, Any, Progress | None, Callable[[str], None] | None], Identification
 ]
 """Logs, robot, options, function for finished and all steps, and function for warnings about the data to the result."""
@@ -42,7 +42,7 @@ class IdentificationMethod:
     name: str
     options: type
     accepts: Accepts
-    run: Run
+    run: IdentifyFunction
     keywords: Mapping[str, str]
 
     @property
@@ -64,14 +64,14 @@ METHODS: dict[str, IdentificationMethod] = {
             {"robust": "fit.robust", "cutoff": "cutoff_hz"},
         ),
         IdentificationMethod(
-            friction_curve.METHOD,
+            friction_curve.CURVE_METHOD,
             friction_curve.FrictionCurveOptions,
             friction_curve.accepts,
             friction_curve.run,
             {"robust": "fit.robust", "cutoff": "cutoff_hz"},
         ),
         IdentificationMethod(
-            inverse_dynamics.METHOD,
+            inverse_dynamics.INVERSE_DYNAMICS_METHOD,
             inverse_dynamics.InverseDynamicsOptions,
             inverse_dynamics.accepts,
             inverse_dynamics.run,

@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.curves.drive import DriveRecording, curve_motions
-from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, curve_samples
+from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, curve_samples
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import shift_torque
 from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
@@ -227,7 +227,7 @@ class CurvePrediction:
             When the recordings lack the joint.
         """
         motions = curve_motions(logs, self.joint, self.treatment, FOLDS, self.coupling, self.drive)
-        columns = (OFFSET,) if self.drive is None else self.drive.columns
+        columns = (OFFSET_COLUMN,) if self.drive is None else self.drive.columns
         samples = curve_samples(motions, self.joint, columns, self.delay, self.dead_zone, self.max_sigma)
         return self.predicted(samples), motions
 

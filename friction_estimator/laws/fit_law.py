@@ -134,7 +134,7 @@ def fit_law(
         weighted_with = misfit
         right = np.append(noise.whiten(friction, misfit), np.zeros(len(known)))
         rows = np.vstack((noise.whiten(columns, misfit) * scale, known))
-        values = _bounded(rows, right, nonnegative) * scale
+        values = _bounded_least_squares(rows, right, nonnegative) * scale
         misfit = noise.rms(columns @ values - friction)
     size = misfit if noise.refreshed else weighted_with
     whitened = noise.whiten(columns, size) * scale
@@ -150,7 +150,7 @@ def fit_law(
     )
 
 
-def _bounded(rows: FloatArray, right: FloatArray, nonnegative: BoolArray) -> FloatArray:
+def _bounded_least_squares(rows: FloatArray, right: FloatArray, nonnegative: BoolArray) -> FloatArray:
     """Least squares (p,); no value below zero that must not be."""
     values = np.linalg.lstsq(rows, right, rcond=None)[0]
     small = _ZERO_SHARE * np.abs(values).max(initial=0.0)

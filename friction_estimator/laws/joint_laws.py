@@ -26,8 +26,8 @@ from friction_estimator.laws.linear import (
 from friction_estimator.records import pack, record
 from friction_estimator.types import BoolArray, FloatArray, IndexBlock, IntArray, Matrix, Vector
 
-_NODES, _WEIGHTS = hermegauss(7)
-_WEIGHTS /= _WEIGHTS.sum()
+_QUADRATURE_NODES, _QUADRATURE_WEIGHTS = hermegauss(7)
+_QUADRATURE_WEIGHTS /= _QUADRATURE_WEIGHTS.sum()
 """Gauss-Hermite quadrature over a standard normal variable."""
 _FEW_NODES, _FEW_WEIGHTS = hermegauss(3)
 _FEW_WEIGHTS /= _FEW_WEIGHTS.sum()
@@ -52,7 +52,7 @@ class LawTable(NamedTuple):
 
 
 @kernel("[LawTable] M M")
-def joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> FloatArray:
+def _joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
     phi, none = np.empty((rows, n, laws.scales.shape[1])), np.empty(0)
@@ -162,10 +162,10 @@ def expected_friction(
     wave : (n, 2) sine and cosine of the ripple; (n, 0): the mean over all positions
     """
     n, p = laws.scales.shape
-    phi, torque, codes, scales = np.empty(p), np.empty(_NODES.size), laws.codes, laws.scales
+    phi, torque, codes, scales = np.empty(p), np.empty(_QUADRATURE_NODES.size), laws.codes, laws.scales
     for joint in range(n):
         few = velocity_std[joint] <= _SMOOTH_SHARE * max(laws.finest[joint], abs(velocity[joint]))
-        nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_NODES, _WEIGHTS)
+        nodes, weights = (_FEW_NODES, _FEW_WEIGHTS) if few else (_QUADRATURE_NODES, _QUADRATURE_WEIGHTS)
         out.regressor[joint], mean, variance = 0.0, 0.0, 0.0
         sliding, held = presliding_of_load(codes[joint], parameters[joint], strain[joint])
         for k in range(nodes.size):
@@ -250,7 +250,7 @@ class JointLaws:
         rows, loads = np.ascontiguousarray(velocity, dtype=float), np.empty(velocity.shape)
         loads[...] = load
         shape = -1, len(self.law_names)
-        phi = joints_regressor(self.table_buffer, rows.reshape(shape), loads.reshape(shape))
+        phi = _joints_regressor(self.table_buffer, rows.reshape(shape), loads.reshape(shape))
         return phi.reshape(*velocity.shape, self.parameter_count)
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:

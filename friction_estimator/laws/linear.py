@@ -64,7 +64,7 @@ class Factor(IntEnum):
     """``cos(k q)``"""
 
 
-STEEPEST_SCALE = 0.002
+_STEEPEST_SCALE = 0.002
 """Scale of the steepest tangent: a sign to any encoder [rad/s]."""
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
 """Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
@@ -113,7 +113,7 @@ class Term:
     def finest(self) -> float:
         """Velocity over which the term changes, zero where it jumps, infinite where it is a straight line [rad/s]."""
         if self.shape == Shape.STRAIN:
-            return STEEPEST_SCALE
+            return _STEEPEST_SCALE
         if self.side != Side.BOTH or self.shape not in (Shape.TANH, Shape.LINEAR, Shape.CONSTANT):
             return 0.0
         return self.scale if self.shape == Shape.TANH else math.inf
@@ -172,7 +172,7 @@ class LinearFrictionLaw(FrictionLaw):
         velocity = np.asarray(velocity, dtype=float)
         tau = np.broadcast_to(required_load(self.name, load), velocity.shape) if self.depends_on_load else velocity
         flat = np.ascontiguousarray(velocity).ravel(), np.array(tau, dtype=float).ravel()
-        return law_regressor(self._codes, self._scales, *flat).reshape(*velocity.shape, len(self.terms))
+        return _law_regressor(self._codes, self._scales, *flat).reshape(*velocity.shape, len(self.terms))
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
         """Friction torque (n,) [N m]: regressor times parameters (n, p)."""
@@ -213,7 +213,7 @@ def make_linear_law(name: str) -> LinearFrictionLaw:
     return law
 
 
-_STEEP = Term("sign", Shape.TANH, STEEPEST_SCALE)
+_STEEP = Term("sign", Shape.TANH, _STEEPEST_SCALE)
 
 
 def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
@@ -301,7 +301,7 @@ def fill_regressor(
         if shape == _STRAIN:
             phi[j] = 0.0
             if strain.size > 0:
-                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / STEEPEST_SCALE))
+                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / _STEEPEST_SCALE))
                 strains += 1
             continue
         if same < j:
@@ -335,7 +335,7 @@ def fill_regressor(
 
 
 @kernel("IM V V V")
-def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+def _law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
     """Terms (r, p) of one law at velocities and loads (r,)."""
     phi, none = np.empty((velocity.size, codes.shape[0])), np.empty(0)
     for row in range(velocity.size):
@@ -343,8 +343,8 @@ def law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, loa
     return phi
 
 
-VISCOUS = Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
-OFFSET = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, optional=True)
+VISCOUS_TERM = Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0)
+OFFSET_TERM = Term("offset", Shape.CONSTANT, prior_std=5.0, nonnegative=False, optional=True)
 _SLOPE_NAMES = ("tanh_steep", "tanh_middle", "tanh_flat")
 _SIX_NAMES = ("tanh_0.002", "tanh_0.01", "tanh_0.032", "tanh_0.1", "tanh_0.32", "tanh_1")
 _SIX_SCALES = (0.002, 0.01, 10**-1.5, 0.1, 10**-0.5, 1.0)
@@ -373,16 +373,16 @@ def tanh_slopes(
         for key, scale in slopes.items()
     ]
     load = [
-        Term(f"load_{kind}", Shape.TANH, STEEPEST_SCALE, power, unit=unit, prior_std=std)
+        Term(f"load_{kind}", Shape.TANH, _STEEPEST_SCALE, power, unit=unit, prior_std=std)
         for kind, power, unit, std in zip(
             ("linear", "quadratic"), (1, 2), ("", "1/(N m)"), load_std or (), strict=False
         )
     ]
-    return LinearFrictionLaw(name, (*tangents, VISCOUS, *load))
+    return LinearFrictionLaw(name, (*tangents, VISCOUS_TERM, *load))
 
 
 COULOMB_VISCOUS = register_law(
-    LinearFrictionLaw("coulomb_viscous", (Term("coulomb", Shape.SIGN, coulomb=1.0), VISCOUS))
+    LinearFrictionLaw("coulomb_viscous", (Term("coulomb", Shape.SIGN, coulomb=1.0), VISCOUS_TERM))
 )
 """``F_c sgn(dq) + F_v dq`` (Hashlamon & Erbatur 2014, eq. 57)."""
 
@@ -390,7 +390,7 @@ _SIX = dict(zip(_SIX_NAMES, _SIX_SCALES, strict=True))
 _NARROW = {"tanh_1": 0.3}
 """A joint that is never fast enough cannot separate the softest tangent from F_v: its friction counts as viscous."""
 
-THREE_SLOPE = register_law(tanh_slopes("three_slope", dict(zip(_SLOPE_NAMES, (0.015, 0.06, 0.3), strict=True))))
+_THREE_SLOPE = register_law(tanh_slopes("three_slope", dict(zip(_SLOPE_NAMES, (0.015, 0.06, 0.3), strict=True))))
 """``k_1 tanh(dq/0.015) + k_2 tanh(dq/0.06) + k_3 tanh(dq/0.3) + F_v dq``.
 
 Differences of tangents of fixed slope follow a Stribeck curve as eq. 56 of Hashlamon & Erbatur 2014 does, and are
@@ -431,7 +431,7 @@ those of a law, which then is the friction of a motor that slides on.
 
 MAX_RIPPLES = 300
 """Largest number of ripples in a turn: harmonic drives have two in a turn of the motor."""
-_RIPPLING = ("coulomb", Shape.TANH, STEEPEST_SCALE, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
+_RIPPLING = ("coulomb", Shape.TANH, _STEEPEST_SCALE, "N m"), ("viscous", Shape.LINEAR, 1.0, "N m s/rad")
 RIPPLE_TERMS = tuple(
     Term(
         f"ripple_{name}_{factor.name.lower()}", shape, scale, unit=unit, prior_std=3.0, nonnegative=False, factor=factor

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.laws.law import FrictionLaw, Parameter, Role, register_law, required_load
-from friction_estimator.laws.linear import OFFSET, VISCOUS, LinearFrictionLaw, Shape, Side, Term
+from friction_estimator.laws.linear import OFFSET_TERM, VISCOUS_TERM, LinearFrictionLaw, Shape, Side, Term
 from friction_estimator.types import FloatArray
 
 SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
@@ -43,7 +43,7 @@ ASYMMETRIC_STRIBECK = register_law(
         "asymmetric_stribeck",
         (
             Term("coulomb", Shape.RISING, STRIBECK_VELOCITY, coulomb=1.0),
-            VISCOUS,
+            VISCOUS_TERM,
             Term("static_positive", Shape.FADING, STRIBECK_VELOCITY, side=Side.FORWARD),
             Term("static_negative", Shape.FADING, STRIBECK_VELOCITY, side=Side.BACKWARD),
         ),
@@ -65,8 +65,8 @@ LOAD_QUADRANTS = register_law(
                 for owner, side in SIDES_OF_LOAD
                 for name, power, unit, prior, coulomb in (("coulomb", 0, "N m", 10.0, 0.5), ("load", 1, "", 0.3, 0.0))
             ),
-            VISCOUS,
-            OFFSET,
+            VISCOUS_TERM,
+            OFFSET_TERM,
         ),
     )
 )
@@ -224,8 +224,8 @@ LOAD_VELOCITY = register_law(
                         ("load_static", Shape.FADING, 1, "", 0.3, 0.0),
                     )
                 ),
-                VISCOUS,
-                OFFSET,
+                VISCOUS_TERM,
+                OFFSET_TERM,
             ),
         ),
     )

@@ -32,7 +32,7 @@ from friction_estimator.learning.signals import GAIN
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
-VERSION = 1
+_MODEL_VERSION = 1
 """Of files with models or signals; others are refused."""
 
 
@@ -64,7 +64,7 @@ class RobotIdentity:
         """Identity of a robot."""
         config = robot.config
         return cls(
-            VERSION,
+            _MODEL_VERSION,
             robot.name,
             hashlib.sha256(robot.urdf_xml.encode()).hexdigest(),
             RobotModel(config, robot.urdf_xml).joint_names,
@@ -76,8 +76,10 @@ class RobotIdentity:
     def check(self, written: Any, what: str) -> None:
         """Raise LearningError with the reason when ``what`` has not this identity written in it, but another one."""
         values = written if isinstance(written, Mapping) else {}
-        if (version := values.get("version")) != VERSION:
-            raise LearningError(f"{what} has version {version}, this program reads version {VERSION}: make it anew")
+        if (version := values.get("version")) != _MODEL_VERSION:
+            raise LearningError(
+                f"{what} has version {version}, this program reads version {_MODEL_VERSION}: make it anew"
+            )
         for name, mine in dataclasses.asdict(self).items():
             theirs = values.get(name)
             if name != "robot" and theirs != (list(mine) if isinstance(mine, tuple) else mine):
@@ -86,9 +88,9 @@ class RobotIdentity:
                 )
 
 
-BASE_INPUTS = 12
+_BASE_INPUTS = 12
 """Numbers of U^V in eq. 17: two columns of the rotation matrix, angular velocity, specific force."""
-VIRTUAL = "virtual joints"
+_VIRTUAL = "virtual joints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class LimbModule:
     @property
     def is_base(self) -> bool:
         """Whether this is the module of the virtual joints."""
-        return self.name == VIRTUAL
+        return self.name == _VIRTUAL
 
 
 def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
@@ -122,7 +124,7 @@ def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
     """
     n, base = len(robot.joint_names), robot.base_dofs
     carries_foot = np.asarray(robot.limb.any(axis=0))
-    on_base = np.arange(3 * n, 3 * n + BASE_INPUTS if base else 3 * n)
+    on_base = np.arange(3 * n, 3 * n + _BASE_INPUTS if base else 3 * n)
     modules = []
     for joints in chains(robot.coupled):
         moved = np.flatnonzero(robot.coupled[joints[0]])
@@ -130,7 +132,7 @@ def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
         inputs = np.concatenate((moved, n + moved, torque, on_base))
         modules.append(LimbModule(chain_name(robot.joint_names, joints), base + joints, inputs, torque.size > 0))
     if base:
-        modules.append(LimbModule(VIRTUAL, np.arange(base), np.concatenate((np.arange(2 * n), on_base))))
+        modules.append(LimbModule(_VIRTUAL, np.arange(base), np.concatenate((np.arange(2 * n), on_base))))
     return tuple(modules)
 
 

@@ -75,7 +75,7 @@ class ConstrainedDynamics:
         return self.mobility[np.ix_(joints, joints)]
 
 
-def constrain(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
+def eliminate_constraint_forces(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
     """Eliminate the constraint forces (eqs. 5.7-5.10).
 
     Constraints that repeat each other (two feet on a stretched leg) count once, by the pseudo-inverse.
@@ -185,7 +185,7 @@ class ConstrainedFriction:
         rows = np.flatnonzero((self._row_mask & standing[:, None]).ravel())
         feet = dynamics.foot_jacobian.reshape(-1, dynamics.velocity.size)[rows]
         b = np.concatenate((-dynamics.foot_bias_acceleration.ravel()[rows], np.zeros(len(self._held_rows))))
-        system = constrain(dynamics.mass_matrix, np.vstack((feet, self._held_rows)))
+        system = eliminate_constraint_forces(dynamics.mass_matrix, np.vstack((feet, self._held_rows)))
         force = -self._bias(instant)
         force[self._columns] += instant.frame.effort[self.joints]
         difference = joint_acceleration[self.joints] - system.acceleration(force, b)[self._columns]  # eq. 5.12

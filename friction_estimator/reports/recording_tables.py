@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
 from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.visited_velocities import LEAST_SPEED, OUTSIDE
+from friction_estimator.estimation.visited_velocities import MIN_SPEED, RANGE_TAIL
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
@@ -113,8 +113,8 @@ def learned_parameter_table(recording: Recording) -> Table | None:
 
 def speed_range(velocity: FloatArray) -> FloatArray:
     """Speeds (2,) between which a joint with velocities (m,) spent nine tenths of its time in motion; NaN: never."""
-    moving = np.abs(velocity[np.abs(velocity) > LEAST_SPEED])
-    return np.asarray(np.quantile(moving, (OUTSIDE, 1.0 - OUTSIDE))) if moving.size else np.full(2, np.nan)
+    moving = np.abs(velocity[np.abs(velocity) > MIN_SPEED])
+    return np.asarray(np.quantile(moving, (RANGE_TAIL, 1.0 - RANGE_TAIL))) if moving.size else np.full(2, np.nan)
 
 
 def grade(relative: float) -> Style:

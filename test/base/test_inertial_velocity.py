@@ -11,8 +11,8 @@ from friction_estimator.base.velocity import (
     SOLE_SPEED_STD,
     bounded_velocity,
     correct_velocity,
+    hidden_velocity_square,
     imu_velocity_by_legs,
-    imu_velocity_by_turning,
     new_velocity,
     predict_velocity,
 )
@@ -179,7 +179,7 @@ def test_a_sole_that_seems_to_turn_shows_how_wrong_the_legs_are(urdf_xml):
         lever = instant.rotation @ np.cross(instant.imu.angular_velocity, model.imu_position_in_base)
         wrong = np.linalg.norm(legs - instant.velocity - lever)
         at = instant.rotation, Dynamics(*dynamics), model.imu_position_in_base
-        turning = imu_velocity_by_turning(np.ones(2), left, *at)
+        turning = hidden_velocity_square(np.ones(2), left, *at)
         hidden = np.sqrt(sum(turning))
         assert wrong < 1.2 * hidden
         assert "hip" not in joint or wrong > 0.5 * hidden

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws, confident_torque, faded
+from friction_estimator.estimation.compensation import (
+    FrictionCompensation,
+    TransmittedLaws,
+    confident_torque,
+    fade_near_standstill,
+)
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.transmission import Transmission
@@ -148,7 +153,9 @@ def test_a_law_that_would_drive_the_joint_is_not_obeyed():
 def test_torque_fades_to_zero_with_the_speed():
     speeds = np.array([-0.04, -0.02, -0.01, 0.0, 1e-9, 0.005, 0.02, 1.0])
     torque = np.sign(speeds)
-    np.testing.assert_allclose(faded(torque, speeds, 0.02), [-1.0, -1.0, -0.5, 0.0, 5e-8, 0.25, 1.0, 1.0])
+    np.testing.assert_allclose(
+        fade_near_standstill(torque, speeds, 0.02), [-1.0, -1.0, -0.5, 0.0, 5e-8, 0.25, 1.0, 1.0]
+    )
 
 
 def resting_joint(stage: FrictionCompensation, noise: float = 2e-3) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.sensor_tracks import LONGEST_QUEUE
+from friction_estimator.estimation.sensor_tracks import MAX_QUEUE_LENGTH
 from friction_estimator.estimation.synchronizer import Synchronizer
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
 
@@ -54,7 +54,7 @@ def test_a_frame_leaves_as_soon_as_all_sensors_have_delivered():
 
 
 def test_the_oldest_joint_sample_of_a_full_queue_waits_no_longer():
-    samples = [joints(1e-4 * k) for k in range(LONGEST_QUEUE + 1)]
+    samples = [joints(1e-4 * k) for k in range(MAX_QUEUE_LENGTH + 1)]
     s = synchronizer()
     assert feed(s, samples[:-1]) == []
     (frame,) = feed(s, samples[-1:])

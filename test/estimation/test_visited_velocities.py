@@ -7,7 +7,7 @@ from benchmarks.coulomb_viscous import line_sigma
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier
-from friction_estimator.estimation.visited_velocities import LEAST_SPEED, VisitedVelocities
+from friction_estimator.estimation.visited_velocities import MIN_SPEED, VisitedVelocities
 from friction_estimator.io.parameters import parameters_document, parse_parameters
 from friction_estimator.laws.joint_laws import JointLaws
 
@@ -28,7 +28,7 @@ def visited(
 def motion(count: int = 4000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """To and fro with the same loads, so that an offset belongs to neither direction."""
     rng = np.random.default_rng(5)
-    velocity, load = rng.gamma(1.5, 0.4, (count, 4)) + LEAST_SPEED, rng.normal(0.0, 10.0, (count, 4))
+    velocity, load = rng.gamma(1.5, 0.4, (count, 4)) + MIN_SPEED, rng.normal(0.0, 10.0, (count, 4))
     duration = rng.uniform(0.005, 0.02, count)
     return np.vstack((velocity, -velocity)), np.vstack((load, -load)), np.tile(duration, 2)
 
@@ -51,7 +51,7 @@ def test_the_line_of_coulomb_viscous_friction_is_that_friction_whatever_the_moti
 
 
 def test_standing_and_velocities_without_a_sure_sign_do_not_count():
-    laws, slow, fast = JointLaws(["six_slope"]), np.full((50, 1), 0.5 * LEAST_SPEED), np.full((50, 1), 0.5)
+    laws, slow, fast = JointLaws(["six_slope"]), np.full((50, 1), 0.5 * MIN_SPEED), np.full((50, 1), 0.5)
     none, times = np.zeros((50, 1)), np.full(50, 0.01)
     fresh = VisitedVelocities(laws)
     for counted in (visited(laws, slow, none, times), visited(laws, fast, none, times, std=0.2)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.curves.drive import FREE_OFFSET, INERTIA
-from friction_estimator.identification.curves.problem import Column, CurveSamples
+from friction_estimator.identification.curves.problem import CurveSamples, ExtraColumn
 from friction_estimator.identification.joint_log import JointLog, Motion
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
@@ -37,7 +37,7 @@ def motor_samples(
     offset: float = 0.0,
     noise: float = 0.0,
     seed: int = 0,
-    columns: tuple[Column, ...] = (),
+    columns: tuple[ExtraColumn, ...] = (),
 ) -> CurveSamples:
     """Sixty seconds of one motor that is not driven; ``torque = offset - friction - I domega``."""
     time = PERIOD * np.arange(6000)

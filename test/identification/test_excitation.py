@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from friction_estimator.errors import ConfigError, FrictionEstimatorError, RobotModelError
-from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan, plan_excitation
+from friction_estimator.identification.excitation import ExcitationOptions, ExcitationPlan, optimize_excitation
 from friction_estimator.identification.excitation_trajectory import (
     FeasibleTrajectories,
     FourierTrajectory,
@@ -54,7 +54,7 @@ def limits() -> MotionLimits:
 
 @pytest.fixture(scope="module")
 def plan() -> ExcitationPlan:
-    return plan_excitation(FixedBaseModel(arm(), JOINTS), limits(), OPTIONS)
+    return optimize_excitation(FixedBaseModel(arm(), JOINTS), limits(), OPTIONS)
 
 
 @pytest.mark.parametrize(("mass", "planned"), [(0.01, JOINTS), (0.02, (*JOINTS, "finger")), (0.0, JOINTS)])
@@ -175,7 +175,7 @@ def test_sweeps_reach_as_far_as_wanted_and_come_back() -> None:
 
 def test_known_inertia_leaves_friction_alone() -> None:
     options = ExcitationOptions(duration=4.0, seeds=1, iterations=2, harmonics=3, known_inertia=True)
-    names = plan_excitation(FixedBaseModel(arm(), JOINTS), limits(), options).parameters
+    names = optimize_excitation(FixedBaseModel(arm(), JOINTS), limits(), options).parameters
     assert names == tuple(f"{kind} {joint}" for kind in ("coulomb", "viscous", "offset") for joint in JOINTS)
 
 
@@ -184,7 +184,7 @@ def test_weak_motors_get_smaller_motions_and_too_weak_ones_an_error() -> None:
 
     def planned(effort: float) -> ExcitationPlan:
         model = FixedBaseModel(arm(effort), JOINTS)
-        return plan_excitation(model, limits_of_urdf(model), options)
+        return optimize_excitation(model, limits_of_urdf(model), options)
 
     assert np.abs(planned(40.0).torque).max() <= options.margin * 40.0
     with pytest.raises(ConfigError, match="'shoulder' against gravity takes more than its effort limit allows"):
@@ -212,7 +212,7 @@ def test_limits_that_a_urdf_lacks_are_named() -> None:
 )
 def test_impossible_wishes_are_refused(fields: dict[str, float], reason: str) -> None:
     with pytest.raises(FrictionEstimatorError, match=reason):
-        plan_excitation(FixedBaseModel(arm(), JOINTS), limits(), ExcitationOptions(**fields))
+        optimize_excitation(FixedBaseModel(arm(), JOINTS), limits(), ExcitationOptions(**fields))
 
 
 def test_files_hold_the_plan(plan: ExcitationPlan, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from friction_estimator.reference import constrained
 from friction_estimator.reference.constrained import (
     ConstrainedDynamicsObserver,
     ConstrainedFriction,
-    constrain,
+    eliminate_constraint_forces,
     regularised_inverse,
 )
 from friction_estimator.reference.differentiation import Instant
@@ -91,7 +91,7 @@ def test_friction_is_unique_in_single_support_and_ambiguous_in_double_support(ro
     instant = consistent_instant(urdf_xml, np.random.default_rng(0), (True, True), minimum_norm=False)
     dynamics = dynamics_of(robot, instant)
     J = dynamics.foot_jacobian[list(standing)].reshape(-1, 18)
-    response = constrain(dynamics.mass_matrix, J).response(np.arange(6, 18))
+    response = eliminate_constraint_forces(dynamics.mass_matrix, J).response(np.arange(6, 18))
     assert np.linalg.matrix_rank(response, rtol=1e-9) == rank
     unique = ConstrainedFriction(suralp_config(), robot).unique(np.array(standing))
     assert unique.all() == (rank == 12) and unique.any() == (rank == 12)
@@ -101,7 +101,9 @@ def test_regularised_friction_explains_the_accelerations_with_the_least_torque(r
     """Eq. 6.1 at its minimum, and in the limit the pseudo-inverse of section 5.3."""
     instant = consistent_instant(urdf_xml, np.random.default_rng(1), (True, True), minimum_norm=False)
     dynamics = dynamics_of(robot, instant)
-    K = constrain(dynamics.mass_matrix, dynamics.foot_jacobian.reshape(-1, 18)).response(np.arange(6, 18))
+    K = eliminate_constraint_forces(dynamics.mass_matrix, dynamics.foot_jacobian.reshape(-1, 18)).response(
+        np.arange(6, 18)
+    )
     difference = K @ np.random.default_rng(2).normal(size=12)
     weight = 1e-2
     friction = regularised_inverse(K, weight) @ difference

@@ -104,7 +104,7 @@ def _begin_block(block: BlockBalance, window: LimbWindow) -> None:
 
 
 @kernel("[LimbWindow] [BlockBalance] V i8 i8 M")
-def add_window(
+def _add_to_normal_equations(
     window: LimbWindow,
     block: BlockBalance,
     model_error_variance: FloatArray,
@@ -181,7 +181,7 @@ class LimbEvidence:
     def add(self, window: LimbWindow | FloatArray, model_error_variance: FloatArray) -> None:
         """Use a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
         first = self._layout.first
-        self._counts[-1] += add_window(
+        self._counts[-1] += _add_to_normal_equations(
             buffer_of(window), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
         )
 
@@ -241,7 +241,7 @@ class ChangeComparison:
 
     def _compare(self) -> Iterator[None]:
         """Balances limb by limb, then the odds; what was learned before stays the same while a change is likely."""
-        settled = [memory for one in self._filters if (memory := one.settled_before(_SECONDS)) is not None]
+        settled = [memory for one in self._filters if (memory := one.memory_before(_SECONDS)) is not None]
         if len(settled) < len(self._filters):
             self._start_anew()
             return

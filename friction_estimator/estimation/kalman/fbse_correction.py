@@ -17,7 +17,7 @@ from friction_estimator.estimation.kalman.joint_friction import FrameFriction, f
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction
 
-_MAX_OVER_LAW, _MAX_SIGMAS = 1.5, 3.0
+_MAX_FRICTION_RATIO, _GATE_SIGMAS = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
 deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
 _REVERSING_SPEED = 0.05
@@ -30,7 +30,7 @@ CORRECTION_THRESHOLD = 0.2
 
 
 @kernel
-def _weigh_measurement(
+def _correct_by_fbse(
     now: FrameFriction, joint: int, unsure: float, torque: float, variance: float, largest: float, velocity: float
 ) -> tuple[float, float]:
     """Friction of a joint, and what is left of its variance ``unsure`` from the velocity, by a measurement.
@@ -45,17 +45,17 @@ def _weigh_measurement(
     velocity : of the joint by the filter [rad/s]
     """
     friction = now.friction[joint]
-    if not abs(torque) < largest + _MAX_SIGMAS * math.sqrt(variance):
+    if not abs(torque) < largest + _GATE_SIGMAS * math.sqrt(variance):
         return friction, unsure
     square, slow = (torque - friction) ** 2, 1.0 / (1.0 + (velocity / _REVERSING_SPEED) ** 4)
-    if unsure > 0.0 and square > _MAX_SIGMAS**2 * (unsure + now.variance[joint] + variance):
+    if unsure > 0.0 and square > _GATE_SIGMAS**2 * (unsure + now.variance[joint] + variance):
         unsure = max(unsure, slow * square)
     gain = unsure / (unsure + variance)
     return friction + gain * (torque - friction), unsure * (1.0 - gain)
 
 
 @kernel
-def _weigh_residual(
+def _correct_by_momentum(
     now: FrameFriction, joint: int, unsure: float, unmodelled: float, largest: float
 ) -> tuple[float, float]:
     """The same by the torque that the momentum observer does not explain with the estimate.
@@ -67,7 +67,7 @@ def _weigh_residual(
     fast = now.fast_noise[joint] + unmodelled + _LAG_PARTS[1] * unsure
     variance, unexplained = (fast, now.fast[joint]) if fast < slow else (slow, now.slow[joint])
     unexplained += now.model_error[joint]
-    is_friction = abs(friction - unexplained) < largest + _MAX_SIGMAS * math.sqrt(variance)
+    is_friction = abs(friction - unexplained) < largest + _GATE_SIGMAS * math.sqrt(variance)
     if not (math.isfinite(variance * unexplained) and is_friction):
         return friction, unsure
     gain = unsure / (unsure + variance)
@@ -100,14 +100,14 @@ def correct_by_measurements(
     now = frame_friction(rows)
     for joint in range(velocity.size):
         friction, left, unsure = now.friction[joint], now.correctable[joint], now.correctable[joint]
-        largest = _MAX_OVER_LAW * max(abs(friction), dry_friction[joint])
+        largest = _MAX_FRICTION_RATIO * max(abs(friction), dry_friction[joint])
         if measured.available[joint] and not transition[joint]:
             if math.isfinite(measured.friction[joint] * measured.sigma[joint]):
                 variance = measured.sigma[joint] ** 2 + estimates.calibration_variance[joint]
                 calibration = estimates.calibration_without_wrenches[joint] - estimates.one_sided[joint]
                 torque = measured.friction[joint] - calibration
-                friction, left = _weigh_measurement(now, joint, unsure, torque, variance, largest, velocity[joint])
+                friction, left = _correct_by_fbse(now, joint, unsure, torque, variance, largest, velocity[joint])
         elif unsure > CORRECTION_THRESHOLD**2:
-            friction, left = _weigh_residual(now, joint, unsure, unmodelled[joint], largest)
+            friction, left = _correct_by_momentum(now, joint, unsure, unmodelled[joint], largest)
         by_velocity = left if unsure > 0.0 else now.velocity_variance[joint]
         now.friction[joint], now.sigma[joint] = friction, math.sqrt(now.variance[joint] + by_velocity)

@@ -17,7 +17,7 @@ from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
-    BEYOND_NOISE,
+    EXTERNAL_TORQUE_GATE,
     FrameFriction,
     LawMemory,
     combine_law_and_model_error,
@@ -53,13 +53,13 @@ from friction_estimator.types import (
     Vector,
 )
 
-FRICTION_RATIO, SMALLEST_PUSH = 3.0, 1.0
-"""A push exceeds SMALLEST_PUSH [N m] plus this many times the friction: smaller torques may be errors of the law."""
-LONGEST_PUSH = 0.5
+FRICTION_RATIO, MIN_PUSH_TORQUE = 3.0, 1.0
+"""A push exceeds MIN_PUSH_TORQUE [N m] plus this many times the friction: smaller torques may be errors of the law."""
+MAX_PUSH_DURATION = 0.5
 """External torques that last longer are errors of the law [s]."""
-PUSH_SETTLING = 0.03
+PUSH_SETTLING_TIME = 0.03
 """For this long after a push the friction comes from the law alone [s]: about one time constant of the observer."""
-GAINS = 40.0, 120.0
+OBSERVER_BANDWIDTHS = 40.0, 120.0
 """Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
 from one direction to the other within 50 ms."""
 _DIFFERENTIATED_PART = 0.2
@@ -91,14 +91,16 @@ class DisturbanceMemory(NamedTuple):
 
 
 @kernel
-def is_large(torque: float, sigma: float, friction: float) -> bool:
+def is_push_torque(torque: float, sigma: float, friction: float) -> bool:
     """Whether an external torque is beyond its noise and beyond the friction; never with a sigma of NaN or zero."""
     size = abs(torque)
-    return sigma > 0.0 and size > BEYOND_NOISE * sigma and size > FRICTION_RATIO * abs(friction) + SMALLEST_PUSH
+    return (
+        sigma > 0.0 and size > EXTERNAL_TORQUE_GATE * sigma and size > FRICTION_RATIO * abs(friction) + MIN_PUSH_TORQUE
+    )
 
 
 @kernel
-def calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrated: FloatArray) -> None:
+def _calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrated: FloatArray) -> None:
     """Write the wrenches (k, 6) of the ground on the feet without bias and gain errors."""
     for foot in range(len(wrenches)):
         for axis in range(6):
@@ -107,7 +109,7 @@ def calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrate
 
 
 @kernel
-def moving_with(dynamics: Dynamics, velocity: FloatArray) -> Dynamics:
+def _with_joint_velocity(dynamics: Dynamics, velocity: FloatArray) -> Dynamics:
     """Dynamics whose momentum is that of other joint velocities (n,)."""
     v = dynamics.velocity.copy()
     v[v.size - velocity.size :] = velocity
@@ -145,8 +147,12 @@ def step_disturbance(
     """
     n, torque, H, dt = inputs.effort.size, out.slow, dynamics.mass_matrix, inputs.dt
     filtered, last, slow, fast = memory.expected, memory.newest, memory.passed[0], memory.passed[1]
-    step_residual(moving_with(dynamics, velocity), inputs, table, memory.residual, torque)
-    decay, fast_decay, large = math.exp(-GAINS[0] * dt), math.exp(-GAINS[1] * dt), np.empty(n, dtype=np.bool_)
+    step_residual(_with_joint_velocity(dynamics, velocity), inputs, table, memory.residual, torque)
+    decay, fast_decay, large = (
+        math.exp(-OBSERVER_BANDWIDTHS[0] * dt),
+        math.exp(-OBSERVER_BANDWIDTHS[1] * dt),
+        np.empty(n, dtype=np.bool_),
+    )
     for i in range(n):
         expected = out.torque[i] + estimates.calibration_without_wrenches[i]
         if not abs(filtered[i] + last[i]) <= LARGEST:
@@ -165,14 +171,14 @@ def step_disturbance(
             fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
         slow[i], out.fast[i] = torque[i], fast[i]
         by_velocity = H[table.base + i, table.base + i] * out.velocity_std[i]
-        out.slow_noise[i] = memory.variance[0, i] + (GAINS[0] * by_velocity) ** 2
-        out.fast_noise[i] = memory.variance[1, i] + (GAINS[1] * by_velocity) ** 2
-        large[i] = is_large(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.rest_friction[i]))
+        out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2
+        out.fast_noise[i] = memory.variance[1, i] + (OBSERVER_BANDWIDTHS[1] * by_velocity) ** 2
+        large[i] = is_push_torque(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.rest_friction[i]))
     return large
 
 
 @kernel
-def watch_pushes(
+def detect_pushes(
     large: BoolArray, limb_of_joint: IntArray, dt: float, memory: DisturbanceMemory, disturbed: BoolArray
 ) -> int:
     """Follow the pushes limb by limb; return the limbs whose push has lasted too long to be one, as bits.
@@ -191,17 +197,17 @@ def watch_pushes(
         for joint in range(large.size):
             any_large = any_large or (large[joint] and limb_of_joint[joint] == limb)
         memory.since_release[limb] += dt
-        now = any_large and memory.since_release[limb] > LONGEST_PUSH
+        now = any_large and memory.since_release[limb] > MAX_PUSH_DURATION
         memory.since_push[limb] = 0.0 if now else memory.since_push[limb] + dt
-        if memory.since_push[limb] >= PUSH_SETTLING:
+        if memory.since_push[limb] >= PUSH_SETTLING_TIME:
             memory.disturbed_for[limb] = 0.0
         else:
             memory.disturbed_for[limb] += dt
-            if memory.disturbed_for[limb] >= LONGEST_PUSH:
+            if memory.disturbed_for[limb] >= MAX_PUSH_DURATION:
                 memory.since_push[limb], memory.since_release[limb] = math.inf, 0.0
                 lasting |= 1 << limb
     for joint in range(large.size):
-        disturbed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING
+        disturbed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING_TIME
     return lasting
 
 
@@ -296,11 +302,11 @@ def evaluate_frame(
     now = frame_friction(out.rows)
     wave = ripple_wave(robot.motors, dynamics.position, settings.ripples)
     law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, out.regressor, now)
-    calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
+    _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     velocity = motion.velocity
     large = step_disturbance(dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, now)
-    lasting = watch_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
+    lasting = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
     largest = combine_law_and_model_error(velocity, settings.unmodelled, out.measured, out.disturbed, now)
@@ -309,8 +315,8 @@ def evaluate_frame(
         out.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
-        dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-GAINS[1] * inputs.dt), memory.collisions,
-        now.external_torque, now.external_sigma,
+        dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-OBSERVER_BANDWIDTHS[1] * inputs.dt),
+        memory.collisions, now.external_torque, now.external_sigma,
     )  # fmt: skip
     return largest, lasting
 
@@ -336,9 +342,9 @@ class FrameEvaluation:
         for number, limb in enumerate(limbs):
             limb_of_joint[limb.joints] = number
         self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
-        residual = ResidualTable(robot.limb, GAINS[0], config.momentum.inputs_are_held, robot.base_dofs)
+        residual = ResidualTable(robot.limb, OBSERVER_BANDWIDTHS[0], config.momentum.inputs_are_held, robot.base_dofs)
         self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
-        self._variances = ResidualVariances(config.sensors, GAINS, robot)
+        self._variances = ResidualVariances(config.sensors, OBSERVER_BANDWIDTHS, robot)
         self._shape = count, n
         self._laws: JointLaws | None = None
         self.newest: Any = None
@@ -355,9 +361,9 @@ class FrameEvaluation:
         disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
         self._buffer, self.memory = pack(FrameMemory(LawMemory.initial(n, distances), disturbance, unknown))
         self._variances.reset()
-        self.forget_pushes()
+        self.reset_pushes()
 
-    def forget_pushes(self) -> None:
+    def reset_pushes(self) -> None:
         """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
         memory, limbs = self.memory.disturbance, self._limbs_in_contact
         memory.since_push[:] = memory.since_release[:] = math.inf

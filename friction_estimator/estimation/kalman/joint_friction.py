@@ -20,7 +20,7 @@ from friction_estimator.records import record
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 
-BEYOND_NOISE = 5.0
+EXTERNAL_TORQUE_GATE = 5.0
 """External torques within this many standard deviations of zero are noise."""
 _SAMPLING_ERROR = 0.3e-3
 """Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
@@ -109,7 +109,7 @@ def frame_friction(rows: FloatArray) -> FrameFriction:
 
 
 @record
-class _AtMotors(NamedTuple):
+class _MotorSide(NamedTuple):
     """Motion and friction of n motors: every field (n,)."""
 
     velocity: Vector
@@ -148,7 +148,7 @@ def _motion_of_motors(
     effort: FloatArray,
     dt: float,
     memory: LawMemory,
-    at: _AtMotors,
+    at: _MotorSide,
 ) -> None:
     """Write velocity, its standard deviation and load of the motors, and advance their strains."""
     n, g = motors.group.shape
@@ -179,7 +179,7 @@ def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -
 
 
 @kernel
-def _rest_of_motors(estimates: LimbEstimates, at: _AtMotors) -> None:
+def _rest_of_motors(estimates: LimbEstimates, at: _MotorSide) -> None:
     """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
     for motor in range(at.velocity.size):
         before = estimates.model_error_variance[motor]
@@ -196,7 +196,7 @@ def _rest_of_motors(estimates: LimbEstimates, at: _AtMotors) -> None:
 
 
 @kernel
-def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotors, out: FrameFriction) -> None:
+def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _MotorSide, out: FrameFriction) -> None:
     """Write torques and variances of the joints from those of their motors, but for the uncertainty of the law."""
     n, g = motors.group.shape
     for joint in range(n):
@@ -214,7 +214,7 @@ def _spread_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _AtMotor
 
 @kernel
 def _law_variance(
-    motors: MotorTable, covariance: FloatArray, phi: FloatArray, at: _AtMotors, out: FrameFriction
+    motors: MotorTable, covariance: FloatArray, phi: FloatArray, at: _MotorSide, out: FrameFriction
 ) -> None:
     """Write the variance of the law's torque by its regressor (n, p), and add that of law and model error together."""
     n, g = motors.group.shape
@@ -282,7 +282,7 @@ def law_at_motion(
     out : with zeros
     """
     work = np.zeros((9, effort.size))
-    at = _AtMotors(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
+    at = _MotorSide(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
     _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
     _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, at)
     mean = MeanFriction(regressor, at.torque, at.variance)
@@ -296,7 +296,7 @@ def law_at_motion(
         at.variance[motor] += UNIFORM_VARIANCE * error * error
         out.regressor_variance[motor] = at.variance[motor]
     _rest_of_motors(estimates, at)
-    _spread_to_joints(motors, estimates, at, out)
+    _map_to_joints(motors, estimates, at, out)
     _law_variance(motors, estimates.covariance, regressor, at, out)
     _one_sided_friction(motors, estimates, out)
 
@@ -349,7 +349,7 @@ def combine_law_and_model_error(
         variance = out.friction_variance[i] + missing if measured[i] else alone
         external = out.external_torque[i] = out.slow[i] + model_error
         out.model_error[i] = external - out.slow[i]
-        noise = 0.0 if disturbed[i] else BEYOND_NOISE * out.external_sigma[i]
+        noise = 0.0 if disturbed[i] else EXTERNAL_TORQUE_GATE * out.external_sigma[i]
         if noise < abs(external) <= LARGEST:
             possible = _possible_friction(external, velocity[i], out.velocity_std[i], torque, out.rest_friction[i])
             variance += max(possible**2 - noise**2, 0.0)

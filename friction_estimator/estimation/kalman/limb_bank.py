@@ -19,7 +19,7 @@ from friction_estimator.estimation.kalman.changes import ChangeComparison
 from friction_estimator.estimation.kalman.limb_estimates import (
     LimbEstimates,
     empty_estimates,
-    share_offset,
+    split_offset,
     write_limb_estimates,
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
@@ -50,7 +50,7 @@ _SHARED_PARTS = 6
 publication."""
 
 
-def share_out(costs: Sequence[float]) -> list[list[int]]:
+def first_fit_decreasing(costs: Sequence[float]) -> list[list[int]]:
     """Groups of tasks of which none costs more than the largest task: each goes into the first group with room."""
     groups: list[list[int]] = []
     room: list[float] = []
@@ -107,7 +107,7 @@ class LimbBank:
         self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
         self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
-        self._groups = share_out([one.layout.size**2 for one in self.filters])
+        self._groups = first_fit_decreasing([one.layout.size**2 for one in self.filters])
         self._frozen, self._stride = False, 1
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -131,10 +131,10 @@ class LimbBank:
             limb_filter.reset()
         self.refresh_estimates()
 
-    def know_no_presliding(self) -> None:
+    def fix_presliding_at_zero(self) -> None:
         """Use that the torques of presliding are zero, from now on."""
         for limb_filter in self.filters:
-            limb_filter.know_no_presliding()
+            limb_filter.fix_presliding_at_zero()
         self.refresh_estimates()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -232,17 +232,17 @@ class LimbBank:
                 failed[index] = mended
             elif index not in failed:
                 limb_filter.checkpoint(time)
-        self._share_offset()
+        self._split_offset()
         self._changes.step(time)
         if failed:
             joints = {index: [self._names[joint] for joint in self.filters[index].limb.joints] for index in failed}
             texts = (f"{text} ({', '.join(joints[index])})" for index, text in failed.items())
             raise FloatingPointError("; ".join(texts))
 
-    def _share_offset(self) -> None:
+    def _split_offset(self) -> None:
         """Which part of the constant torques is friction, by all joints together."""
         dry = self._motors.coulomb_at_joints(self._next.dry_friction)
-        share_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
+        split_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
@@ -312,12 +312,12 @@ class LimbBank:
                 one.memory.model_error_variance[row] = identified.residual_variance[saved]
         self.visited.restore(identified, here, there)
 
-    def mark_return(self, age: float) -> None:
+    def mark_checkpoint(self, age: float) -> None:
         """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
         self._checkpoints = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
 
-    def return_to_mark(self) -> None:
-        """Drop what the limbs have learned since the time that :meth:`mark_return` has marked."""
+    def rollback_to_mark(self) -> None:
+        """Drop what the limbs have learned since the time that :meth:`mark_checkpoint` has marked."""
         for limb_filter, checkpoint in zip(self.filters, self._checkpoints, strict=True):
             limb_filter.rollback(checkpoint)
         self.refresh_estimates()
@@ -365,7 +365,7 @@ class LimbBank:
         self._begin_estimates(self._next_buffer.copy())
         for index in range(len(self.filters)):
             self._update_estimates(index)
-        self._share_offset()
+        self._split_offset()
         self._publish_estimates()
 
     def _begin_estimates(self, buffer: FloatArray) -> None:
@@ -415,8 +415,8 @@ class LimbBank:
         self._update_estimates(index)
         return mended
 
-    def open_after_push(self, limbs: int) -> None:
+    def inflate_law_covariance(self, limbs: int) -> None:
         """Inflate the covariance of limbs, given as bits: a push has lasted too long to be one."""
         for index, one in enumerate(self.filters):
             if limbs >> index & 1:
-                one.open_after_push()
+                one.inflate_law_covariance()

@@ -38,7 +38,7 @@ _MIN_STD_OVER_LAW = 0.02
 _MIN_STD_OVER_PRESLIDING, _MIN_PRESLIDING_SIGMAS = 0.08, 2.0
 """And one over what is clearly a torque of presliding, by this many sigma: two presliding distances represent others to
 this part."""
-_MIN_SHOWN_PART = 0.2
+_MIN_OBSERVED_SHARE = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _MAX_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
@@ -226,7 +226,7 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
 
 
 @kernel("V M i8 V M i8")
-def correct_limb(
+def correct_states(
     x: FloatArray, P: FloatArray, start: int, innovation: FloatArray, S: FloatArray, considered: int
 ) -> None:
     """Use a reading of the states from ``start`` on, whose innovation (m,) has the covariance S (m, m), in place.
@@ -264,11 +264,11 @@ def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatAr
         for j in range(6):
             S[i, j] = P[first + i, first + j]
         S[i, i] += max(variance[i], _MIN_BIAS_VARIANCE)
-    correct_limb(x, P, first, innovation, S, x.size)
+    correct_states(x, P, first, innovation, S, x.size)
 
 
 @kernel
-def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
+def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
     """Keep the law within a standard deviation of its bounds, in place.
 
     What is further out extrapolates badly. The state moves on the shortest path in the metric of its covariance
@@ -294,7 +294,7 @@ def hold_bounds(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
 
 
 @kernel
-def adapt_model_error(
+def adapt_model_error_variance(
     memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, part: float, initial: float
 ) -> None:
     """Match the variance of the model error to the mean square of its estimate, in place.
@@ -323,7 +323,7 @@ def adapt_model_error(
         if own != 0.0:
             memory.law_power[i] += part * ((torque / own) ** 2 - memory.law_power[i])
         shown = variance[i] - P[m + i, m + i]
-        if shown > _MIN_SHOWN_PART * variance[i] and now.stick_variance[i] < variance[i]:
+        if shown > _MIN_OBSERVED_SHARE * variance[i] and now.stick_variance[i] < variance[i]:
             variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_MAX_DECREASE)
         least = max(_MIN_STD_OVER_PRIOR**2 * initial, min(_MIN_STD_OVER_LAW**2 * memory.law_power[i], initial))
         built_up = max(built_up - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(spread, 0.0)), 0.0)
@@ -339,9 +339,9 @@ def correct_momentum(
 ) -> None:
     """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
     x, P = memory.state, memory.covariance
-    correct_limb(x, P, 0, innovation, S, table.first.law if frozen else x.size)
+    correct_states(x, P, 0, innovation, S, table.first.law if frozen else x.size)
     if not frozen:
-        hold_bounds(x, P, table)
+        limit_bound_violation(x, P, table)
 
 
 @kernel("[LimbMemory] [LimbNow] [LimbWindow] [FilterTable] b1 f8 f8 f8")
@@ -369,5 +369,5 @@ def step_limb(
     distance = predict_limb(memory, now, window, table, frozen)
     if distance <= gate:
         correct_momentum(memory, now.innovation, now.innovation_covariance, table, frozen)
-        adapt_model_error(memory, now, window, table, window.duration / memory_time, initial)
+        adapt_model_error_variance(memory, now, window, table, window.duration / memory_time, initial)
     return distance

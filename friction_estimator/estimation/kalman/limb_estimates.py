@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, move_within_bounds
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, project_onto_bounds
 from friction_estimator.linear_algebra import bilinear, bounded, is_covariance
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
@@ -19,11 +19,11 @@ _ASYMMETRY_WEIGHTS = 0.5, 0.113, 0.145, 0.12, 0.074, 0.048
 """Differences of the friction between the directions, over their prior, and their probabilities."""
 _OFFSET_SHARES = 0.1, 0.5
 """Part of the torque sensors that have an offset: few or many, as likely."""
-_PASSED_FOR_FRICTION = 0.15
+_OFFSET_TAKEN_FOR_FRICTION = 0.15
 """Constant errors of model and sensors that are taken for friction, over the dry friction: what is found on random
 robots without any difference between the directions."""
 _MIN_LIKELIHOOD, _MIN_VARIANCE = 1e-300, 1e-12
-_MIN_SHOWN_PART = 0.01
+_MIN_OFFSET_INFORMATION = 0.01
 """Part of the variance of an offset that data must have taken away before it counts."""
 
 
@@ -40,7 +40,7 @@ class LimbEstimates(NamedTuple):
     calibration_torque, calibration_variance : (n,) of all errors of model and sensors [N m], [(N m)^2]
     calibration_without_wrenches : (n,) the torque of all but the wrenches, which are calibrated apart [N m]
     offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
-    one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`share_offset` [N m], [(N m)^2]
+    one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`split_offset` [N m], [(N m)^2]
     nis : (n,) normalised innovation squared: over its variance; NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
@@ -90,7 +90,7 @@ def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
 
 
 @kernel
-def _weigh(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArray) -> None:
+def _weighted_row(rows: FloatArray, weights: FloatArray, group: IntArray, out: FloatArray) -> None:
     """Write the vector (g (p + 1),) whose product with a joint's parameters is ``sum_g weights_g rows[group_g]``."""
     p = rows.shape[1]
     out[:] = 0.0
@@ -116,7 +116,7 @@ def _gather_motors(limb: Limb, memory: LimbMemory, now: LimbNow, table: FilterTa
         for i in range(p):
             out.parameters[joint, i] = state[law + a * p + i]
             out.parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
-        move_within_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
+        project_onto_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
         sliding = memory.model_error_variance[a]
         out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
         out.model_error_variance[joint] = sliding + now.stick_variance[a]
@@ -208,8 +208,8 @@ def write_limb_estimates(
                 for i in range(p):
                     coulomb += abs(share) * limb_coulomb[b, i] * parameters[i]
                     viscous += share**2 * limb_viscous[b, i] * parameters[i]
-        _weigh(limb_coulomb, np.abs(limb.weights[a]), limb.group[a], along_coulomb)
-        _weigh(limb_viscous, limb.weights[a] ** 2, limb.group[a], along_viscous)
+        _weighted_row(limb_coulomb, np.abs(limb.weights[a]), limb.group[a], along_coulomb)
+        _weighted_row(limb_viscous, limb.weights[a] ** 2, limb.group[a], along_viscous)
         out.coulomb[joint], out.viscous[joint] = coulomb, viscous
         out.coulomb_sigma[joint] = math.sqrt(max(bilinear(along_coulomb, covariance, along_coulomb), 0.0))
         out.viscous_sigma[joint] = math.sqrt(max(bilinear(along_viscous, covariance, along_viscous), 0.0))
@@ -218,7 +218,7 @@ def write_limb_estimates(
 
 
 @kernel("[LimbEstimates] V V f8")
-def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, asymmetry_std: float) -> None:
+def split_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, asymmetry_std: float) -> None:
     """Write the part of the constant torques that is friction.
 
     Dry friction that differs between the directions is a constant torque while a joint slides, and so is the offset of
@@ -242,11 +242,11 @@ def share_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
         for joint in range(n):
             difference, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
             shown = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
-            if not shown > _MIN_SHOWN_PART:
+            if not shown > _MIN_OFFSET_INFORMATION:
                 squares[case, joint] = difference
                 continue
             value, others = out.offset[joint] / shown, out.offset_variance[joint] / shown  # without the prior
-            passed[joint] = shown * (_PASSED_FOR_FRICTION * dry[joint]) ** 2
+            passed[joint] = shown * (_OFFSET_TAKEN_FOR_FRICTION * dry[joint]) ** 2
             others += passed[joint] + _MIN_VARIANCE
             alone, both = others + difference, others + difference + prior
             right = (1.0 - share) * math.exp(-0.5 * value * value / alone) / math.sqrt(alone)

@@ -15,8 +15,8 @@ from friction_estimator.estimation.kalman.limb_equations import (
     LimbMemory,
     LimbNow,
     correct_foot_bias,
-    correct_limb,
     correct_momentum,
+    correct_states,
     decay_model_error,
     step_limb,
 )
@@ -160,7 +160,7 @@ class LimbFilter:
         newest = len(self._checkpoints) - 1  # up to one period old
         return self._checkpoints[int(max(newest - age / _CHECKPOINT_PERIOD, 0.0))]
 
-    def settled_before(self, age: float) -> LimbMemory | None:
+    def memory_before(self, age: float) -> LimbMemory | None:
         """What was learned at least this time ago [s]; None for a filter that is not certain of its sensors yet.
 
         That is one which has not learned for as long as its checkpoints reach.
@@ -266,7 +266,7 @@ class LimbFilter:
             innovation = self.now.innovation
             self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
             if not contact_transition and self._impacts.is_change:
-                self._open_to_change(window, self._impacts.force, frozen)
+                self._inflate_covariance(window, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
                 self._reset_momentum(innovation, distance)
@@ -281,16 +281,16 @@ class LimbFilter:
         if self.layout.prior_std[rows].any():
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance)
 
-    def know_no_presliding(self) -> None:
+    def fix_presliding_at_zero(self) -> None:
         """Use that the torques of presliding are zero: a measurement without noise."""
         m, p = self.table.presliding.shape
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
             rows = slice(start := self.layout.first.law + motor * p + int(columns[0]), start + columns.size)
             S = np.ascontiguousarray(self.covariance[rows, rows])
-            correct_limb(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
+            correct_states(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 
-    def open_after_push(self) -> None:
+    def inflate_law_covariance(self) -> None:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
         law = self.layout["law"]
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
@@ -308,7 +308,7 @@ class LimbFilter:
         unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
-    def _open_to_change(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
+    def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
         more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]
@@ -326,7 +326,7 @@ class LimbFilter:
 
     def _inflate_calibration(self) -> None:
         """Forget what was known of the errors of sensors and links: they may have changed as well as friction."""
-        if self.settled_before(0.0) is not None:
+        if self.memory_before(0.0) is not None:
             rows = self.layout.calibration
             self.covariance[rows] = self.covariance[:, rows] = 0.0
             self.covariance[rows, rows] = self.layout.changed_covariance()

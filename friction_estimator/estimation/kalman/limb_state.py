@@ -25,7 +25,7 @@ _SENSOR_ERRORS = {
     "specific_force_bias_std": 0.3,  # [m/s^2]: also an IMU whose mounting is wrong by two degrees
 }
 """Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
-WRENCH_DELAY_STD, TORQUE_DELAY_STD = 3e-3, 3e-4
+_WRENCH_DELAY_STD, _TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
 _REST_SPEED = 2e-3
 """Speed below which dry friction may hold a joint at rest [rad/s]."""
@@ -256,8 +256,8 @@ def make_layout(
         "foot_gain": np.full(6 * f, errors.force_gain_std),
         "effort_gain": np.full(m, errors.effort_gain_std),
         "accelerometer_bias": np.full(3, errors.specific_force_bias_std if floating else 0.0),
-        "wrench_delay": np.full(f, WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
-        "torque_delay": np.full(1, TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
+        "wrench_delay": np.full(f, _WRENCH_DELAY_STD if config.calibrate_sensors else 0.0),
+        "torque_delay": np.full(1, _TORQUE_DELAY_STD if config.calibrate_sensors else 0.0),
         "effort_offset": motors.offset_std[limb.joints] * config.calibrate_sensors,
         "armature": motors.armature_std[limb.joints] * (config.link_mass_std > 0.0),
         "compliance": motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
@@ -316,7 +316,7 @@ def law_bounds(laws: JointLaws) -> FloatArray:
 
 
 @kernel
-def move_within_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
+def project_onto_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
     """Move the parameters (p,) of one joint to the nearest point within their bounds (b, p), in place.
 
     The metric is that of the covariance (p, p): for a Gaussian it is the most likely point (Simon 2010). It is

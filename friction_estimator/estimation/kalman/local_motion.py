@@ -15,7 +15,7 @@ from friction_estimator.types import FloatArray, Vector
 
 SIGNIFICANT_RATIO = 4.0
 """Variances that are this many times those of the noise are no noise."""
-_FINEST = 1e-9
+_MIN_STD = 1e-9
 
 
 @record
@@ -71,7 +71,7 @@ def _fit_parabola(
     """
     N = rows.shape[0]
     middle = rows[N // 2, 0]
-    scale = max(abs(rows[0, 0] - middle), abs(rows[N - 1, 0] - middle), _FINEST)
+    scale = max(abs(rows[0, 0] - middle), abs(rows[N - 1, 0] - middle), _MIN_STD)
     inverse_std = np.array([1.0 / position_std, 1.0 / velocity_std])
     A, gram = np.zeros((2 * N, 3)), np.zeros((3, 3))
     for k in range(N):
@@ -159,5 +159,5 @@ def fit_acceleration(rows: FloatArray, stds: FloatArray, mean: FloatArray, mean_
 def reading_stds(noise: SensorNoise) -> FloatArray:
     """Standard deviations (3,) of readings of positions [rad], velocities [rad/s] and the gyroscope [rad/s]."""
     return np.array([
-        max(noise.position_std, _FINEST), max(noise.independent_velocity_std, _FINEST), noise.angular_velocity_std
+        max(noise.position_std, _MIN_STD), max(noise.independent_velocity_std, _MIN_STD), noise.angular_velocity_std
     ])  # fmt: skip

@@ -52,7 +52,7 @@ times that of the other by this."""
 
 
 @kernel("V V M M M i8 i8 T M M")
-def add_window(
+def _add_to_periodogram(
     position: FloatArray,
     speed: FloatArray,
     regressor: FloatArray,
@@ -144,7 +144,7 @@ class RippleSearch:
         ripple : columns of the terms of a ripple in use: what they explain counts as not explained
         """
         of_law = position, speed, regressor, parameters, unexplained
-        add_window(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._seen)
+        _add_to_periodogram(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._seen)
 
     def visited(self) -> tuple[FloatArray, FloatArray]:
         """Middle and width (n,), (n,) of the positions of the motors [rad]."""

@@ -24,7 +24,7 @@ from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_state import find_limbs, stick_probability
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
-from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
+from friction_estimator.estimation.kalman.window_dynamics import DRY_FRICTION_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
@@ -146,7 +146,7 @@ class KalmanFriction:
             frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
         )
         if lasting and not self.frozen:
-            self.bank.open_after_push(lasting)
+            self.bank.inflate_law_covariance(lasting)
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         if math.isnan(largest):
@@ -191,7 +191,7 @@ class KalmanFriction:
     def _drop_presliding(self) -> None:
         """Use that no motor has presliding, from now on."""
         laws = self.terms.laws
-        self.bank.know_no_presliding()
+        self.bank.fix_presliding_at_zero()
         self.terms.drop_presliding()
         self._continue_filters(laws)
         self._frames.drop_presliding()
@@ -258,7 +258,7 @@ class KalmanFriction:
         """
         motors, laws, estimates = self._motors, self.terms.laws, self.bank.estimates
         p, speed, std = laws.parameter_count, motors.velocity(motion.velocity), motors.velocity_std(motion.velocity_std)
-        phi = laws.regressor(np.full(speed.size, DRY_SPEED), motors.torque(effort))
+        phi = laws.regressor(np.full(speed.size, DRY_FRICTION_SPEED), motors.torque(effort))
         mean = np.maximum((phi * estimates.parameters).sum(axis=1), 0.0)
         variance = np.einsum("ni,nij,nj->n", phi, estimates.covariance[:, :p, :p], phi)
         resting = [stick_probability(*motor) for motor in zip(speed.tolist(), std.tolist(), strict=True)]
@@ -300,12 +300,12 @@ class KalmanFriction:
         """
         self._sensors_wrong = wrong
         if wrong:
-            self.bank.mark_return(wrong_for)
+            self.bank.mark_checkpoint(wrong_for)
         else:
             self.finish_pending_updates()
             if wrong_for > 0.0:
-                self.bank.return_to_mark()
-            self._frames.forget_pushes()
+                self.bank.rollback_to_mark()
+            self._frames.reset_pushes()
             self._publish_law()
 
     def take_over(self, other: KalmanFriction) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.ripple import RIPPLE_PERIOD, RippleSearch
-from friction_estimator.estimation.kalman.window_dynamics import DRY_SPEED
+from friction_estimator.estimation.kalman.window_dynamics import DRY_FRICTION_SPEED
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.transmission import Transmission
@@ -32,7 +32,7 @@ _PRESLIDING_OVER_LOAD_FRICTION = 0.1
 sign, friction that lags behind the velocity passes for a gain of the motor torque. Knees of random robots need 0.1."""
 
 
-def presliding_evidence(limb_filter: LimbFilter) -> FloatArray:
+def presliding_score(limb_filter: LimbFilter) -> FloatArray:
     """Whether the friction of each motor of a limb builds up over a distance, (m,); zero where the data show nothing.
 
     ``z = c / sigma_c`` of ``c = sum_k m_k - F_c / 2`` with the torques m of presliding: the sum is near F_c with
@@ -57,7 +57,7 @@ def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: Floa
     parameters : (n, p) of the laws
     load : (n,) torque of the motors [N m]
     """
-    speed = np.full(load.size, DRY_SPEED)
+    speed = np.full(load.size, DRY_FRICTION_SPEED)
     phi = laws.regressor(speed, load) - laws.regressor(speed, np.zeros(load.size))
     by_load = np.asarray((phi * parameters).sum(axis=1))
     return (_PRESLIDING_OVER_LOAD_FRICTION * by_load) ** 2
@@ -106,7 +106,7 @@ class TermSelection:
         if not self.distances or time - self._looked_for_presliding < _PRESLIDING_PERIOD:
             return False
         self._looked_for_presliding = time
-        z = np.concatenate([presliding_evidence(limb_filter) for limb_filter in bank.filters])
+        z = np.concatenate([presliding_score(limb_filter) for limb_filter in bank.filters])
         return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
 
     def find_ripple(self, time: float, bank: LimbBank) -> int:

@@ -22,7 +22,7 @@ from friction_estimator.types import Block, Dynamics, FloatArray, Matrix, Vector
 
 _MIN_MOMENTUM_STD = 1e-5
 _MIN_DURATION = 1e-9
-DRY_SPEED = 0.02
+DRY_FRICTION_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _POWER_MEMORY = 1.0
 """Time over which the square difference of the accelerations by filters and readings is averaged [s]."""
@@ -86,7 +86,7 @@ class LinkColumns(NamedTuple):
 
 
 @kernel
-def errors_that_last(speed: float, duration: float) -> float:
+def correlated_error_factor(speed: float, duration: float) -> float:
     """Factor on the variance of a window of this length [s], at a mean velocity of a motor [rad/s].
 
     A joint at rest has a friction that may be anything, and no errors of motion that would last.
@@ -125,7 +125,7 @@ def end_window(
                 out.bias[i] += H[row, axis] * force[axis]
                 for other in range(3):
                     out.gyro_lever[i, axis] += H[row, other] * lever[other, axis]
-        out.effort[i], out.lasting[i] = window.effort[i], errors_that_last(out.speed[i], window.duration)
+        out.effort[i], out.lasting[i] = window.effort[i], correlated_error_factor(out.speed[i], window.duration)
     for foot in range(len(dynamics.foot_jacobian)):
         for axis in range(6):
             out.wrenches[foot, axis] = window.wrenches[foot, axis]
@@ -134,7 +134,7 @@ def end_window(
 
 
 @kernel("[Limb] [Window] [WindowEnd] V M")
-def limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
+def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, motion, lasting = limb.joints, window.end, end.lasting
     m = rows.size
@@ -277,7 +277,7 @@ def limb_balance(
             for b in range(m):
                 variance[a, b] += limb.to_joints[a, c] * of_law * limb.to_joints[b, c]
     friction_at_rest(limb, first.law, end, state, memory.covariance, out)
-    limb_momentum(limb, window, end, out.momentum, out.momentum_covariance)
+    _write_limb_momentum(limb, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
@@ -302,7 +302,7 @@ def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: Flo
 
 
 @kernel("V V V V V f8")
-def missing_acceleration(
+def acceleration_correction(
     readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
 ) -> FloatArray:
     """What the filters' mean acceleration (c,) of both ends of a window lacks.
@@ -347,7 +347,7 @@ class WindowDynamics:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._robot, self._laws = robot, laws
-        self._dry_speed = np.full(len(robot.joint_names), DRY_SPEED)
+        self._dry_speed = np.full(len(robot.joint_names), DRY_FRICTION_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
         self._links_buffer, self.links = allocate(LinkColumns, (n, n, 4), n, (n, n))
@@ -417,7 +417,7 @@ class WindowDynamics:
         if before is None or window.duration <= 0.0:
             links.torque[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return
-        missing = missing_acceleration(
+        missing = acceleration_correction(
             window.mean_acceleration, window.mean_acceleration_std, before[1], acceleration, self._power,
             min(window.duration / _POWER_MEMORY, 1.0),
         )  # fmt: skip
@@ -428,7 +428,7 @@ class WindowDynamics:
     def momentum(self, limb: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb (a buffer) at the end of the newest window (m,), and covariance of its noise (m, m)."""
         momentum, covariance = np.empty(joints), np.empty((joints, joints))
-        limb_momentum(limb, self._window_buffer, self._end, momentum, covariance)
+        _write_limb_momentum(limb, self._window_buffer, self._end, momentum, covariance)
         return momentum, covariance
 
     def balance_of_limb(self, limb: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:

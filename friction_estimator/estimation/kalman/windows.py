@@ -127,7 +127,7 @@ class SampleColumns(NamedTuple):
 
 
 @kernel
-def sample_columns(n: int, k: int) -> SampleColumns:
+def _sample_columns(n: int, k: int) -> SampleColumns:
     """Columns for n joints and k feet."""
     effort = 7 + 3 * n
     wrenches = effort + n + 3
@@ -139,14 +139,14 @@ def sample_columns(n: int, k: int) -> SampleColumns:
 
 
 @kernel
-def _put(row: FloatArray, at: int, values: FloatArray) -> None:
+def _write_columns(row: FloatArray, at: int, values: FloatArray) -> None:
     """Write values into a row from a column on."""
     for j in range(values.size):
         row[at + j] = values[j]
 
 
 @kernel
-def _take(row: FloatArray, at: int, values: FloatArray) -> None:
+def _read_columns(row: FloatArray, at: int, values: FloatArray) -> None:
     """Read values from a row from a column on."""
     for j in range(values.size):
         values[j] = row[at + j]
@@ -165,23 +165,23 @@ def write_sample(
 ) -> None:
     """Write one sample into a row of the buffer, all but its time, see :class:`SampleColumns`."""
     (n, p), k, v = regressor.shape, inputs.wrench_fresh.size, dynamics.velocity
-    base, at = v.size - n, sample_columns(n, k)
-    _put(row, at.position, dynamics.position)
-    _put(row, at.velocity, v[base:])
+    base, at = v.size - n, _sample_columns(n, k)
+    _write_columns(row, at.position, dynamics.position)
+    _write_columns(row, at.velocity, v[base:])
     for axis in range(3):
         row[at.angular_velocity + axis] = v[3 + axis] if base else 0.0
-    _put(row, at.angular_acceleration, angular_acceleration)
-    _put(row, at.acceleration, motion.acceleration)
-    _put(row, at.effort, inputs.effort)
-    _put(row, at.specific_force, dynamics.specific_force)
+    _write_columns(row, at.angular_acceleration, angular_acceleration)
+    _write_columns(row, at.acceleration, motion.acceleration)
+    _write_columns(row, at.effort, inputs.effort)
+    _write_columns(row, at.specific_force, dynamics.specific_force)
     row[at.fresh] = inputs.imu_fresh
     for foot in range(k):
-        _put(row, at.wrenches + 6 * foot, inputs.wrenches[foot])
+        _write_columns(row, at.wrenches + 6 * foot, inputs.wrenches[foot])
         row[at.fresh + 1 + foot] = inputs.wrench_fresh[foot]
-    _put(row, at.regressor_variance, regressor_variance)
+    _write_columns(row, at.regressor_variance, regressor_variance)
     for joint in range(n):
         row[at.disturbed + joint] = disturbed[joint]
-        _put(row, at.regressor + p * joint, regressor[joint])
+        _write_columns(row, at.regressor + p * joint, regressor[joint])
 
 
 @kernel
@@ -276,29 +276,29 @@ def close_window(
     Longest distance of samples [s], and whether the IMU was fresh in all of them
     """
     half, end, n, k = span.half, span.end, out.effort.size, out.wrench_shift.size
-    at, p = sample_columns(n, k), out.regressor.shape[1]
+    at, p = _sample_columns(n, k), out.regressor.shape[1]
     means, used = np.empty((3, rows.shape[1])), end + half + 1
     _summarise_window(rows, span, at, wrench_delay, out.wrench_shift, means)
     fit_middle(rows[end - half : used], stds, out.end)
     fit_acceleration(rows[half : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
-    _take(rows[end], at.angular_acceleration, out.angular_acceleration)
-    _take(rows[end], at.acceleration, out.acceleration)
-    _take(means[0], at.effort, out.effort)
-    _take(means[2], at.effort, out.effort_rate)
-    _take(means[0], at.specific_force, out.specific_force)
-    _take(means[1], at.specific_force, out.specific_force_roughness)
+    _read_columns(rows[end], at.angular_acceleration, out.angular_acceleration)
+    _read_columns(rows[end], at.acceleration, out.acceleration)
+    _read_columns(means[0], at.effort, out.effort)
+    _read_columns(means[2], at.effort, out.effort_rate)
+    _read_columns(means[0], at.specific_force, out.specific_force)
+    _read_columns(means[1], at.specific_force, out.specific_force_roughness)
     for foot in range(k):
         first = at.wrenches + 6 * foot
-        _take(means[0], first, out.wrenches[foot])
-        _take(means[1], first, out.wrench_roughness[foot])
-        _take(means[2], first, out.wrench_rate[foot])
+        _read_columns(means[0], first, out.wrenches[foot])
+        _read_columns(means[1], first, out.wrench_roughness[foot])
+        _read_columns(means[2], first, out.wrench_rate[foot])
         out.normal_force[0, foot] = out.normal_force[1, foot] = rows[half, first + 2]
         for row in range(half, end + 1):
             out.normal_force[0, foot] = min(out.normal_force[0, foot], rows[row, first + 2])
             out.normal_force[1, foot] = max(out.normal_force[1, foot], rows[row, first + 2])
-    _take(means[0], at.regressor_variance, out.regressor_variance)
+    _read_columns(means[0], at.regressor_variance, out.regressor_variance)
     for joint in range(n):
-        _take(means[0], at.regressor + p * joint, out.regressor[joint])
+        _read_columns(means[0], at.regressor + p * joint, out.regressor[joint])
     for sensor in range(1 + k):
         out.readings[sensor] = (end - half) * readings[sensor]
     out.wrench_fresh[:], out.disturbed[:] = True, False
@@ -357,11 +357,11 @@ class WindowBuffer:
             self.restart()
             return
         n, k, p = self._shape
-        other, regressor = np.split(self._rows, [sample_columns(n, k).regressor], axis=1)
+        other, regressor = np.split(self._rows, [_sample_columns(n, k).regressor], axis=1)
         kept = regressor.reshape(-1, n, p)[:, :, columns].reshape(len(regressor), -1)
         self._shape = n, k, columns.size
         self._rows = np.concatenate((other, kept), axis=1)
-        self._lay_out()
+        self._make_template()
 
     def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
         """Row of a new sample at a time since the restart [s], to be filled by :func:`write_sample`."""
@@ -404,13 +404,13 @@ class WindowBuffer:
         self._shape = n, k, p
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
-        rows = np.empty((max(64, 2 * len(self._rows)), sample_columns(n, k).regressor + n * p))
+        rows = np.empty((max(64, 2 * len(self._rows)), _sample_columns(n, k).regressor + n * p))
         if self._size:
             rows[: self._size] = self._rows[: self._size]
         self._rows = rows
-        self._lay_out()
+        self._make_template()
 
-    def _lay_out(self) -> None:
+    def _make_template(self) -> None:
         n, k, p = self._shape
         vectors, feet = np.zeros(n), np.zeros((k, 6))
         end = LocalMotion(*np.zeros((3, n)), *np.zeros((2, 3)))

@@ -20,27 +20,27 @@ from friction_estimator.linear_algebra import bounded
 from friction_estimator.records import record
 from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
-COARSE = 8e-5
+COARSE_STEP = 8e-5
 """Encoder steps above this [rad], those of 16 bits or less, bound the position; finer ones are crossed so often that
 their rounding is white noise. On the simulated walk, bounds halve the errors of slow velocities with 14 bits, and
 change nothing with 17."""
-_FINEST = 2e-6
+_MIN_STEP = 2e-6
 """Steps below this [rad] do not matter: 21 bits."""
 _ROUNDING = 2e-7
 """Positions on a grid deviate from it by less [rad]: drivers may send 32-bit numbers."""
-_CHANCE = 1e-6
+_FALSE_GRID_PROBABILITY = 1e-6
 """Probability below which positions without a grid are not taken to lie on one."""
-_FEWEST = 3
+_MIN_READINGS = 3
 """Different readings from which a grid can be seen, where most readings are repeated ones."""
 _FIRST_SPEED, _FIRST_ACCELERATION = 1.0, 10.0
 """Standard deviations of velocity and acceleration before the first change of a reading [rad/s, rad/s^2]."""
-_IMPOSSIBLE = 1e-9
+_MIN_PROBABILITY = 1e-9
 """Probability of the bound below which the truncated density is not computed: the prediction has failed."""
-_SURE = 5.5
+_IRRELEVANT_BOUND = 5.5
 """Standard deviations from both bounds beyond which they do not matter."""
-_LEAST_VARIANCE = 1e-6
+_MIN_VARIANCE = 1e-6
 """Smallest part of its variance that a truncated density keeps."""
-_ROOT_HALF, _DENSITY = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
+_SQRT_HALF, _NORMAL_PEAK = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @kernel("M i8")
@@ -57,10 +57,10 @@ def encoder_step(block: FloatArray, column: int) -> float:
             gaps[count], last = value - last, value
             smallest = min(smallest, gaps[count])
             count += 1
-    if count + 1 < _FEWEST:
+    if count + 1 < _MIN_READINGS:
         return math.nan
     step = smallest
-    while step >= _FINEST:
+    while step >= _MIN_STEP:
         rest = math.inf
         for i in range(count):
             off = abs(gaps[i] - step * round(gaps[i] / step))
@@ -69,10 +69,10 @@ def encoder_step(block: FloatArray, column: int) -> float:
         if rest == math.inf:
             break
         step = rest
-    if step < _FINEST:
+    if step < _MIN_STEP:
         return 0.0
     step = (last - values[0]) / round((last - values[0]) / step)
-    sure = (count - 1) * math.log(2.0 * _ROUNDING / step) < math.log(_CHANCE)
+    sure = (count - 1) * math.log(2.0 * _ROUNDING / step) < math.log(_FALSE_GRID_PROBABILITY)
     return step if sure or 2 * (count + 1) <= values.size else math.nan
 
 
@@ -95,7 +95,9 @@ def add_roughness(block: FloatArray, joints: int, joint: int, sums: FloatArray) 
 
 
 @kernel
-def _mix(state: FloatArray, P: FloatArray, probability: FloatArray, jerk: int, changed: float, joint: int) -> None:
+def _mix_models(
+    state: FloatArray, P: FloatArray, probability: FloatArray, jerk: int, changed: float, joint: int
+) -> None:
     """Begin a period with the interacting models of one joint: states, covariances, probabilities in place."""
     m = len(state)
     mean, spread = np.zeros(3), np.zeros(6)
@@ -128,18 +130,18 @@ def _mix(state: FloatArray, P: FloatArray, probability: FloatArray, jerk: int, c
 @kernel
 def _truncate(low: float, high: float) -> tuple[float, float, float]:
     """Mean, variance and logarithm of the probability of a standard normal density between two bounds."""
-    if low < -_SURE and high > _SURE:
+    if low < -_IRRELEVANT_BOUND and high > _IRRELEVANT_BOUND:
         return 0.0, 1.0, 0.0
     if low >= 0.0:
-        probability = 0.5 * (math.erfc(low * _ROOT_HALF) - math.erfc(high * _ROOT_HALF))
+        probability = 0.5 * (math.erfc(low * _SQRT_HALF) - math.erfc(high * _SQRT_HALF))
     else:
-        probability = 0.5 * (math.erfc(-high * _ROOT_HALF) - math.erfc(-low * _ROOT_HALF))
-    if probability < _IMPOSSIBLE:
+        probability = 0.5 * (math.erfc(-high * _SQRT_HALF) - math.erfc(-low * _SQRT_HALF))
+    if probability < _MIN_PROBABILITY:
         return math.nan, math.nan, math.nan
-    at_low, at_high = _DENSITY * math.exp(-0.5 * low * low), _DENSITY * math.exp(-0.5 * high * high)
+    at_low, at_high = _NORMAL_PEAK * math.exp(-0.5 * low * low), _NORMAL_PEAK * math.exp(-0.5 * high * high)
     mean = (at_low - at_high) / probability
     variance = 1.0 + (low * at_low - high * at_high) / probability - mean * mean
-    return mean, max(variance, _LEAST_VARIANCE), math.log(probability)
+    return mean, max(variance, _MIN_VARIANCE), math.log(probability)
 
 
 @record
@@ -180,7 +182,7 @@ def _read_position(error: float, p00: float, step: float, position_std: float) -
         if not math.isnan(mean):
             return mean, variance, logarithm
     noise = max(position_std, step / math.sqrt(12.0)) ** 2  # white noise, or far from the bound
-    logarithm = -0.5 * error * error / (p00 + noise) + math.log(_DENSITY / math.sqrt(p00 + noise))
+    logarithm = -0.5 * error * error / (p00 + noise) + math.log(_NORMAL_PEAK / math.sqrt(p00 + noise))
     if step > 0.0:
         logarithm += math.log(step)
     return error * std / (p00 + noise), noise / (p00 + noise), logarithm
@@ -214,7 +216,7 @@ def step_rounded_motion(
     likelihood, d2, d3, d4, d5 = np.empty(m), dt * dt, dt**3, dt**4, dt**5
     out[:] = 0.0
     for joint in range(n):
-        _mix(state, covariance, probability, jerk, changed, joint)
+        _mix_models(state, covariance, probability, jerk, changed, joint)
         largest = -math.inf
         for model in range(m):
             x, P, density = state[model, :, joint], covariance[model, :, joint], densities[model]
@@ -261,7 +263,7 @@ def step_rounded_motion(
     return bounded(out)
 
 
-def rounded_state(
+def initial_rounded_state(
     densities: FloatArray, jerk: int, step: FloatArray, position: FloatArray, position_std: float
 ) -> RoundedState:
     """Models of joints at their first readings (n,), with white noise of the position [rad]; see the fields."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.motion.encoders import COARSE, rounded_state, step_rounded_motion
+from friction_estimator.estimation.motion.encoders import COARSE_STEP, initial_rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
 from friction_estimator.linear_algebra import bounded, unbounded
 from friction_estimator.records import Blank, Record, pack, packed, record
@@ -27,10 +27,10 @@ from friction_estimator.types import Block, FloatArray, Matrix, Vector
 
 _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
-_CHANGE_TIME, _COARSE_CHANGE_TIME = 1.0, 2.0
+_SOJOURN_TIME, _COARSE_SOJOURN_TIME = 1.0, 2.0
 """Mean time until another motion model becomes the best for a joint [s]: about once a step of a walk. Coarse encoders
 see fewer of the changes."""
-_LONGEST_HOLD = 0.1
+_MAX_REPEAT_TIME = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
 
 
@@ -67,14 +67,14 @@ def empty_motion(joints: int) -> tuple[FloatArray, Any]:
     return buffer[-4 * joints :].reshape(4, joints), Record(buffer, blank)
 
 
-_COARSE = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
+_COARSE_MODELS = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
 """Models for coarse encoders: fewer, because their readings show less of the motion and cost more. None is as dense as
 the densest one for fine encoders: coarse readings do not rule it out within milliseconds, and its small probability
 alone would leave the velocity uncertain by 6 mrad/s."""
 
 
 @kernel("T V V f8 [StationaryFilters] M")
-def advance_bank(
+def step_filters(
     state: FloatArray,
     position: FloatArray,
     velocity: FloatArray,
@@ -110,7 +110,7 @@ def _mean_state(state: FloatArray, weight: FloatArray, out: FloatArray) -> None:
 
 
 @kernel("T M V M")
-def weighted_motion(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
+def combine_models(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
     """Write the mean of the bank into ``out`` (4, n): position, velocity, acceleration, standard deviation of velocity.
 
     Parameters
@@ -178,7 +178,7 @@ def step_motion(
                 state[model, row, joint] = out[row, joint] + distance[model, joint] * (
                     state[model, row, joint] - out[row, joint]
                 )
-    advance_bank(state, position, velocity, dt, filters, distance)
+    step_filters(state, position, velocity, dt, filters, distance)
     for joint in range(n):
         largest = -math.inf
         for model in range(m):
@@ -190,12 +190,12 @@ def step_motion(
             total += probability[model, joint]
         for model in range(m):
             probability[model, joint] /= total
-    weighted_motion(state, probability, filters.velocity_variance / dt**2, out)
+    combine_models(state, probability, filters.velocity_variance / dt**2, out)
     return bounded(out)
 
 
 @kernel("V V f8 V V M")
-def bound_by_repeats(
+def bound_velocity_by_repeats(
     position: FloatArray, step: FloatArray, dt: float, last: FloatArray, held: FloatArray, out: FloatArray
 ) -> None:
     """Bound the velocity of joints whose encoders keep repeating a reading, in place of ``out`` of :func:`step_motion`.
@@ -210,7 +210,7 @@ def bound_by_repeats(
     last, held : (n,) reading before [rad], and how long it has been the same [s], in place
     """
     for joint in range(position.size):
-        held[joint] = min(held[joint] + dt, _LONGEST_HOLD) if position[joint] == last[joint] else 0.0
+        held[joint] = min(held[joint] + dt, _MAX_REPEAT_TIME) if position[joint] == last[joint] else 0.0
         last[joint] = position[joint]
         if 0.0 < step[joint] < out[3, joint] * held[joint]:
             fastest = step[joint] / held[joint]
@@ -319,7 +319,7 @@ class JointMotionFilter:
         encoder_step : (n,) resolution of each encoder, 0 where it is not known [rad]
         """
         self._bank.retune(noise)
-        coarse = np.where(encoder_step > COARSE, encoder_step, 0.0)
+        coarse = np.where(encoder_step > COARSE_STEP, encoder_step, 0.0)
         coarse = coarse if coarse.any() else np.zeros(0)
         self._fine = np.zeros(0) if coarse.size or not encoder_step.any() else encoder_step
         if not np.array_equal(coarse, self._coarse):
@@ -332,9 +332,11 @@ class JointMotionFilter:
         self._last, self._held = position.copy(), np.zeros(position.size)
         state = self._bank.begin(position, velocity)
         if self._coarse.size:
-            densities = np.concatenate([_COARSE.jerk_densities, _COARSE.acceleration_densities])
-            jerk = _COARSE.jerk_densities.size
-            self._rounded = packed(rounded_state(densities, jerk, self._coarse, position, self._bank.position_std))
+            densities = np.concatenate([_COARSE_MODELS.jerk_densities, _COARSE_MODELS.acceleration_densities])
+            jerk = _COARSE_MODELS.jerk_densities.size
+            self._rounded = packed(
+                initial_rounded_state(densities, jerk, self._coarse, position, self._bank.position_std)
+            )
         else:
             probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
             self._state = packed(BankState(state, probability, np.empty_like(probability)))
@@ -354,10 +356,10 @@ class JointMotionFilter:
         buffer = blank.buffer.copy()
         out = buffer[-4 * position.size :].reshape(4, position.size)
         if self._rounded is not None:
-            noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_CHANGE_TIME)
+            noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_SOJOURN_TIME)
             sound = step_rounded_motion(self._rounded, position, velocity, *noise, dt, changed, out)
         else:
-            changed = -math.expm1(-dt / _CHANGE_TIME)
+            changed = -math.expm1(-dt / _SOJOURN_TIME)
             newest = self._bank.newest
             filters = newest[1] if dt == newest[0] else self._bank.filters(dt)
             sound = step_motion(self._state, position, velocity, dt, changed, filters[0], out)
@@ -365,7 +367,7 @@ class JointMotionFilter:
             failed = unbounded(self._names, out)
             raise FloatingPointError(f"the filtered motion of {failed} was not finite: check its position and velocity")
         if self._fine.size:
-            bound_by_repeats(position, self._fine, dt, self._last, self._held, out)
+            bound_velocity_by_repeats(position, self._fine, dt, self._last, self._held, out)
         motion: Any = Record(buffer, blank)
         result: JointMotion = motion
         return result

@@ -22,42 +22,42 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
-from friction_estimator.estimation.motion.encoders import COARSE, add_roughness, encoder_step
+from friction_estimator.estimation.motion.encoders import COARSE_STEP, add_roughness, encoder_step
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
-BLOCK, _SENSOR_BLOCK = 200, 100
+BLOCK_LENGTH, _SENSOR_BLOCK_LENGTH = 200, 100
 """Readings of the joints in a block, and of each other sensor."""
-_BLOCKS = 16
-_PATIENCE = 5
+_KEPT_BLOCKS = 16
+_MAX_WAIT_BLOCKS = 5
 """Blocks of the joints after which no sensor is waited for."""
 _TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
 """From the median size of the third difference of Gaussian noise to its standard deviation."""
-_WORSE = 1.5
+_MIN_NOISE_RATIO = 1.5
 """Only noise that is this many times larger than that of the datasheet counts."""
-_SLIGHTLY_WORSE = 1.02
+_MIN_ROUNDING_RATIO = 1.02
 """The noise of rounding is exact, and counts when it is this many times larger."""
-UNEVEN = 0.05
+MAX_JITTER = 0.05
 """Intervals that differ by more than this part of their period are uneven, and spoil differences."""
-_LATE = 0.6
+_MIN_FILTER_DELAY = 0.6
 """Velocities later than this part of the period count as filtered; half of it is the sampling."""
-_SURE = 6.0
+_MIN_DELAY_SIGMAS = 6.0
 """A delay counts only if it is at least this many times its standard deviation."""
 STRIDE = 5
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
 _GYROSCOPE, _FORCE, _MOMENT, _UNUSED = 2, 3, 4, 5
 """Kinds of the columns of other sensors: places in the fields; vibration is no noise of the accelerometer."""
-FINEST = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
+NEGLIGIBLE_NOISE = (1e-6, 1e-4, 1e-4, 0.1, 0.01)
 """Noise below this need not be in the datasheet [rad, rad/s, rad/s, N, N m]."""
-_ROUGH = 0.4
+_MIN_ROUGHNESS_CORRELATION = 0.4
 """Correlation of the roughness of velocities and rounded positions above which velocities are differentiated positions.
 White noise of an independent velocity has none; a first-order filter behind the differences has 0.9."""
-_SAME_STEP = 0.99
+_MAX_STEP_RATIO = 0.99
 """A resolution above this part of the one before is that one, or a multiple of it."""
 
 
 @kernel("M i8 T I V V M")
-def write_readings(
+def _write_readings(
     joints: FloatArray,
     row: int,
     sensors: FloatArray,
@@ -91,7 +91,7 @@ def write_readings(
 
 
 @kernel("M i8")
-def third_difference(block: FloatArray, column: int) -> float:
+def _third_difference(block: FloatArray, column: int) -> float:
     """Median size of the third difference of one column."""
     size = np.empty(len(block) - 3)
     for i in range(size.size):
@@ -101,7 +101,7 @@ def third_difference(block: FloatArray, column: int) -> float:
 
 
 @kernel("M i8 i8 f8 V")
-def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: FloatArray) -> None:
+def _add_to_delay_regression(block: FloatArray, joints: int, joint: int, period: float, sums: FloatArray) -> None:
     """Add the readings of one joint to the least squares of ``velocity - slope of position = -delay * acceleration``.
 
     Parameters
@@ -120,7 +120,7 @@ def add_delay(block: FloatArray, joints: int, joint: int, period: float, sums: F
 
 
 @kernel("M I V V")
-def add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, counts: FloatArray) -> None:
+def _add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, counts: FloatArray) -> None:
     """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place.
 
     ``counts`` are the columns of each kind of which a block is known.
@@ -160,11 +160,14 @@ class SensorNoiseMonitor:
             [*range(2), *([_GYROSCOPE, _UNUSED] + [_FORCE, _MOMENT] * k)], [n, n, *[3] * (2 + 2 * k)]
         )
         columns = self._kinds.size
-        self._block, self._full = np.empty((BLOCK, 2 * n)), np.empty((BLOCK, 2 * n))
-        self._sensors, self._full_sensors = np.empty((1 + k, _SENSOR_BLOCK, 6)), np.empty((1 + k, _SENSOR_BLOCK, 6))
-        self._times = np.empty(BLOCK)
-        self._sizes, self._blocks = np.full((_BLOCKS, columns), np.inf), np.zeros(columns, dtype=np.intp)
-        self._stride = math.ceil(2 * columns / BLOCK)
+        self._block, self._full = np.empty((BLOCK_LENGTH, 2 * n)), np.empty((BLOCK_LENGTH, 2 * n))
+        self._sensors, self._full_sensors = (
+            np.empty((1 + k, _SENSOR_BLOCK_LENGTH, 6)),
+            np.empty((1 + k, _SENSOR_BLOCK_LENGTH, 6)),
+        )
+        self._times = np.empty(BLOCK_LENGTH)
+        self._sizes, self._blocks = np.full((_KEPT_BLOCKS, columns), np.inf), np.zeros(columns, dtype=np.intp)
+        self._stride = math.ceil(2 * columns / BLOCK_LENGTH)
         self._joints = n
         self._delay_sums, self._delay_count, self._rough_sums = np.zeros(3), 0, np.zeros(3)
         self.encoder_step: FloatArray = np.zeros(n)
@@ -181,7 +184,7 @@ class SensorNoiseMonitor:
 
     def add(self, time: float, frame: SensorFrame) -> bool:
         """Add a frame; True when :attr:`noise` has changed, so that filters must be retuned."""
-        full = write_readings(
+        full = _write_readings(
             self._block, self._row, self._sensors, self._counts, frame.position, frame.velocity, frame.new_readings
         )
         self._times[self._row] = time
@@ -190,29 +193,29 @@ class SensorNoiseMonitor:
         if velocities_end:
             self.noise = self.noise.without_velocity()
         if full:
-            self._open_sensors()
-        if self._row == BLOCK:
-            self._open_joints()
+            self._queue_sensor_blocks()
+        if self._row == BLOCK_LENGTH:
+            self._queue_joint_block()
         elif self._columns:
             return self._evaluate() or velocities_end
         return velocities_end
 
-    def _open_sensors(self) -> None:
+    def _queue_sensor_blocks(self) -> None:
         """Begin to evaluate the blocks of sensors that are full."""
-        for sensor in np.flatnonzero(self._counts == _SENSOR_BLOCK).tolist():
+        for sensor in np.flatnonzero(self._counts == _SENSOR_BLOCK_LENGTH).tolist():
             self._full_sensors[sensor], self._counts[sensor] = self._sensors[sensor], 0
             self._known[sensor] = True
             first = 2 * self._joints + 6 * sensor
             self._columns.extend(column for column in range(first, first + 6) if self._kinds[column] != _UNUSED)
 
-    def _open_joints(self) -> None:
+    def _queue_joint_block(self) -> None:
         """The block of the joints is full: begin to evaluate it, if its samples are even in time."""
         steps = np.diff(self._times)
         self._period = float(steps.mean())
         self._row = 0
         self._joint_blocks += 1
-        self.ready = self._joint_blocks >= _PATIENCE or bool((self._known | (self._counts == 0)).all())
-        if np.ptp(steps) <= UNEVEN * self._period:
+        self.ready = self._joint_blocks >= _MAX_WAIT_BLOCKS or bool((self._known | (self._counts == 0)).all())
+        if np.ptp(steps) <= MAX_JITTER * self._period:
             self._block, self._full = self._full, self._block
             self._columns.extend(range(2 * self._joints))
 
@@ -221,13 +224,13 @@ class SensorNoiseMonitor:
         for _ in range(min(self._stride, len(self._columns))):
             column = self._columns.popleft()
             if column < 2 * self._joints:
-                size = third_difference(self._full, column)
+                size = _third_difference(self._full, column)
                 if column < self._joints:
                     self._evaluate_encoder(column)
             else:
                 sensor, own = divmod(column - 2 * self._joints, 6)
-                size = third_difference(self._full_sensors[sensor], own)
-            self._sizes[self._blocks[column] % _BLOCKS, column] = size
+                size = _third_difference(self._full_sensors[sensor], own)
+            self._sizes[self._blocks[column] % _KEPT_BLOCKS, column] = size
             self._blocks[column] += 1
         if self._columns:
             return False
@@ -239,15 +242,15 @@ class SensorNoiseMonitor:
         """Resolution of an encoder, and what shows whether its velocities are differentiated positions."""
         self._find_step(joint)
         if self.noise.velocity_cutoff == 0.0:
-            add_delay(self._full, self._joints, joint, self._period, self._delay_sums)
-            self._delay_count += BLOCK - 2 * STRIDE
-            if self.encoder_step[joint] > COARSE:
+            _add_to_delay_regression(self._full, self._joints, joint, self._period, self._delay_sums)
+            self._delay_count += BLOCK_LENGTH - 2 * STRIDE
+            if self.encoder_step[joint] > COARSE_STEP:
                 add_roughness(self._full, self._joints, joint, self._rough_sums)
 
     def _find_step(self, joint: int) -> None:
         """Resolution of one encoder; a finer one than before, or none, replaces it."""
         step, before = encoder_step(self._full, joint), float(self.encoder_step[joint])
-        if math.isnan(step) or step == before or (before > 0.0 and step > _SAME_STEP * before):
+        if math.isnan(step) or step == before or (before > 0.0 and step > _MAX_STEP_RATIO * before):
             return
         self.encoder_step = self.encoder_step.copy()
         self.encoder_step[joint] = step
@@ -262,13 +265,13 @@ class SensorNoiseMonitor:
         if self.noise.velocity_cutoff > 0.0:
             return False
         product, velocity, position = self._rough_sums.tolist()
-        if product > _ROUGH * math.sqrt(velocity * position):
+        if product > _MIN_ROUGHNESS_CORRELATION * math.sqrt(velocity * position):
             return self._ignore_velocities(0.5 * period)
         if acceleration <= 0.0:
             return False
         delay = -late / acceleration
         remaining = max(error + delay * late, 0.0) / self._delay_count
-        if delay < _LATE * period or delay**2 * acceleration < _SURE**2 * remaining:
+        if delay < _MIN_FILTER_DELAY * period or delay**2 * acceleration < _MIN_DELAY_SIGMAS**2 * remaining:
             return False
         return self._ignore_velocities(delay)
 
@@ -279,15 +282,15 @@ class SensorNoiseMonitor:
 
     def _compare_noise(self) -> bool:
         sums, counts = np.zeros((2, 1 + len(_FIELDS)))
-        add_smallest_squares(self._sizes, self._kinds, sums, counts)
+        _add_smallest_squares(self._sizes, self._kinds, sums, counts)
         worse = {}
-        for name, finest, total, count in zip(_FIELDS, FINEST, sums.tolist(), counts.tolist(), strict=False):
+        for name, finest, total, count in zip(_FIELDS, NEGLIGIBLE_NOISE, sums.tolist(), counts.tolist(), strict=False):
             measured = _TO_STD * math.sqrt(total / count) if count else 0.0
-            if measured > _WORSE * max(getattr(self.noise, name), finest):
+            if measured > _MIN_NOISE_RATIO * max(getattr(self.noise, name), finest):
                 worse[name] = measured
         rounded = self.encoder_step[self.encoder_step > 0.0]
         rounding = math.sqrt(float((rounded**2).mean()) / 12.0) if rounded.size else 0.0
-        if rounding > _SLIGHTLY_WORSE * self.noise.position_std:
+        if rounding > _MIN_ROUNDING_RATIO * self.noise.position_std:
             worse["position_std"] = max(rounding, worse.get("position_std", 0.0))
         if worse:
             self.noise = dataclasses.replace(self.noise, **worse)

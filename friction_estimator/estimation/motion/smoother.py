@@ -18,9 +18,9 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
     MotionBank,
-    advance_bank,
+    combine_models,
     empty_motion,
-    weighted_motion,
+    step_filters,
 )
 from friction_estimator.estimation.motion.stationary_filters import (
     TRANSITION,
@@ -68,7 +68,7 @@ def stationary_smoothers(
 
 @dataclass(frozen=True, slots=True)
 class _Filtered:
-    """State of the bank after a reading: state (b, 3, n), log-likelihood (b, n) of the readings so far, faded."""
+    """State of the bank after a reading: state (b, 3, n), faded log-likelihood (b, n) of the readings so far."""
 
     dt: float
     state: FloatArray
@@ -76,7 +76,7 @@ class _Filtered:
 
 
 @kernel("T T T f8")
-def smoothed_before(state: FloatArray, after: FloatArray, gain: FloatArray, dt: float) -> FloatArray:
+def _smooth_one_step(state: FloatArray, after: FloatArray, gain: FloatArray, dt: float) -> FloatArray:
     """Smoothed states (m, 3, n) from the filtered ones of the same instant and the smoothed ones of the next.
 
     ``x_s(t) = x(t) + A (x_s(t + dt) - F x(t))`` for the state ``[q, dq dt, ddq dt^2]`` of every model (Rauch, Tung &
@@ -131,7 +131,7 @@ class MotionSmoother:
         else:
             (buffer, filters), state = self._bank.filters(dt), self._state.copy()
             distance = np.empty_like(self._log_likelihood)
-            advance_bank(state, position, velocity, dt, buffer, distance)
+            step_filters(state, position, velocity, dt, buffer, distance)
             newest = -0.5 * (distance + filters.log_determinant[:, None])
             self._state = state
             self._log_likelihood = math.exp(-dt / MOTION_MEMORY) * self._log_likelihood + newest
@@ -149,7 +149,7 @@ class MotionSmoother:
                 after = filtered[index + 1]
                 keep = math.exp(-after.dt / MOTION_MEMORY)
                 gain = self._smoothers_for(after.dt).gain
-                state = smoothed_before(now.state, state, gain, after.dt)
+                state = _smooth_one_step(now.state, state, gain, after.dt)
                 later = keep * (later + after.log_likelihood - keep * now.log_likelihood)
             if index < count:
                 result.append(self._motion(now, state, now.log_likelihood + later))
@@ -162,7 +162,7 @@ class MotionSmoother:
         variance = self._smoothers_for(now.dt).velocity_variance / now.dt**2
         weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
         out, motion = empty_motion(state.shape[2])
-        weighted_motion(state, weight / weight.sum(axis=0), variance, out)
+        combine_models(state, weight / weight.sum(axis=0), variance, out)
         result: JointMotion = motion
         return result
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.estimation.motion.sensor_monitor import BLOCK, FINEST, STRIDE, UNEVEN
+from friction_estimator.estimation.motion.sensor_monitor import BLOCK_LENGTH, MAX_JITTER, NEGLIGIBLE_NOISE, STRIDE
 from friction_estimator.types import FloatArray
 
-_EVEN_SAMPLING, _ENOUGH = 0.5, 100.0
+_EVEN_SAMPLING, _MIN_INFORMATION = 0.5, 100.0
 """Part of the stamps' unevenness that the positions show, below which the sampling is even; and the least inverse
 variance of this part with which it is judged."""
-_KEPT = 0.8
+_FORGETTING_FACTOR = 0.8
 """Part of the regression that is kept when a block of readings is added."""
 _SPAN = 10
 """Number of intervals over which the period of noisy stamps is measured: only the stamps at both ends add noise."""
-_MISSING = 1.7
+_TWO_PERIODS = 1.7
 """An interval counts as two periods only beyond this many: a late stamp is likelier than a missing sample."""
-_FOLLOW = 0.03
+_PHASE_GAIN = 0.03
 """Part of its distance to the stamps that the clock makes good in a sample."""
-_SMOOTH = 0.2
+_PERIOD_GAIN = 0.2
 
 
 class StampClock:
@@ -36,16 +36,16 @@ class StampClock:
     """
 
     def __init__(self, joints: int) -> None:
-        self._positions = np.empty((BLOCK, joints))
-        self._steps = np.empty(BLOCK)
-        self._shown, self._information = 0.0, 0.0
+        self._positions = np.empty((BLOCK_LENGTH, joints))
+        self._steps = np.empty(BLOCK_LENGTH)
+        self._correlation, self._information = 0.0, 0.0
         self._even_sampling = True
         self.reset()
 
     def reset(self) -> None:
         """Begin a new block; until it is full, stamps are used as they are."""
         self._row = 0
-        self._period = self._behind = 0.0
+        self._period = self._phase_error = 0.0
 
     def interval(self, dt: float, position: FloatArray) -> float:
         """Interval to use [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
@@ -53,49 +53,49 @@ class StampClock:
             return dt
         self._positions[self._row], self._steps[self._row] = position, dt
         self._row += 1
-        if self._row == BLOCK:
+        if self._row == BLOCK_LENGTH:
             self._row = 0
             self._measure_period()
         if self._period == 0.0:
             return dt
-        behind = self._behind + dt
-        periods = 1 if behind < _MISSING * self._period else round(behind / self._period)
-        interval = self._period * periods + _FOLLOW * self._behind
-        self._behind = behind - interval
+        behind = self._phase_error + dt
+        periods = 1 if behind < _TWO_PERIODS * self._period else round(behind / self._period)
+        interval = self._period * periods + _PHASE_GAIN * self._phase_error
+        self._phase_error = behind - interval
         return interval
 
     def _measure_period(self) -> None:
         """Set the period when stamps are uneven but the sampling is not."""
-        if np.ptp(self._steps) <= UNEVEN * self._steps.mean():
+        if np.ptp(self._steps) <= MAX_JITTER * self._steps.mean():
             self._period = 0.0
             return
         period = self._usual_period()
         self._regress(period)
-        if self._information > _ENOUGH:
-            self._even_sampling = self._shown < _EVEN_SAMPLING * self._information
+        if self._information > _MIN_INFORMATION:
+            self._even_sampling = self._correlation < _EVEN_SAMPLING * self._information
         if not self._even_sampling:
             self._period = 0.0
         elif self._period == 0.0:
-            self._period, self._behind = period, 0.0
+            self._period, self._phase_error = period, 0.0
         else:
-            self._period += _SMOOTH * (period - self._period)
+            self._period += _PERIOD_GAIN * (period - self._period)
 
     def _regress(self, period: float) -> None:
         """Add a block to the regression of the positions' third differences on those of the stamps times velocity."""
         width = 2 * STRIDE + 3
         velocity = (self._positions[width:] - self._positions[:-width]) / (width * period)
         third = np.diff(self._positions, n=3, axis=0)[STRIDE:-STRIDE]
-        whole = self._steps < _MISSING * period
+        whole = self._steps < _TWO_PERIODS * period
         stamps = np.diff(self._steps, n=2)[1 + STRIDE : -STRIDE]
         usable = (whole[1:-2] & whole[2:-1] & whole[3:])[STRIDE:-STRIDE]
         expected = np.where(usable[:, None], velocity * stamps[:, None], 0.0)
-        weight = 1.0 / np.maximum((third**2).mean(axis=0), FINEST[0] ** 2)
-        self._shown = _KEPT * self._shown + float((weight * expected * third).sum())
-        self._information = _KEPT * self._information + float((weight * expected**2).sum())
+        weight = 1.0 / np.maximum((third**2).mean(axis=0), NEGLIGIBLE_NOISE[0] ** 2)
+        self._correlation = _FORGETTING_FACTOR * self._correlation + float((weight * expected * third).sum())
+        self._information = _FORGETTING_FACTOR * self._information + float((weight * expected**2).sum())
 
     def _usual_period(self) -> float:
         """Period of the intervals: from spans without a missing sample, which would make them longer."""
-        shortest = _MISSING * float(np.median(self._steps))
+        shortest = _TWO_PERIODS * float(np.median(self._steps))
         stamps, gaps = np.cumsum(self._steps), np.cumsum(self._steps > shortest)
         whole = gaps[_SPAN:] == gaps[:-_SPAN]
         if whole.any():

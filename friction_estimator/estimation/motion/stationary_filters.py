@@ -21,13 +21,13 @@ from friction_estimator.types import Block, FloatArray, Vector
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
 WHITE_ACCELERATION = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
-_IGNORED = 1e6
+_NO_READING_STD = 1e6
 """Standard deviation of a reading that carries nothing, in units of that of the position."""
-_EXACT = 1e-8
+_MIN_VELOCITY_STD = 1e-8
 """Standard deviation of an exact velocity in the same units: the doubling algorithm divides by it."""
-_MOST_DOUBLINGS = 60
+_MAX_DOUBLINGS = 60
 """Iterations of the doubling algorithm at most; 20 were needed for the smallest noise at 0.2 ms."""
-_CONVERGED = 1e-17
+_CONVERGENCE = 1e-17
 """Relative change of the variances below which the doubling algorithm ends."""
 
 
@@ -67,11 +67,11 @@ class StationaryFilters(NamedTuple):
 
 def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:
     """Variances (2,) of a reading ``[q, dq dt]``, in units of that of the position."""
-    return np.array([1.0, min(max(velocity_std * dt / position_std, _EXACT), _IGNORED) ** 2])
+    return np.array([1.0, min(max(velocity_std * dt / position_std, _MIN_VELOCITY_STD), _NO_READING_STD) ** 2])
 
 
 @kernel
-def _solve(W: FloatArray, B: FloatArray) -> FloatArray:
+def _solve_3x3(W: FloatArray, B: FloatArray) -> FloatArray:
     """Solve ``W X = B`` (3, r) by Gaussian elimination with row pivoting, in place of both."""
     for i in range(3):
         pivot = i
@@ -108,13 +108,13 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
     """
     F, G, H, both = A.T.copy(), np.zeros((3, 3)), Q.copy(), np.empty((3, 6))
     G[0, 0], G[1, 1] = 1.0 / R[0], 1.0 / R[1]
-    for _ in range(_MOST_DOUBLINGS):
+    for _ in range(_MAX_DOUBLINGS):
         W = product(G, H)
         for i in range(3):
             W[i, i] += 1.0
             for j in range(3):
                 both[i, j], both[i, 3 + j] = F[i, j], G[i, j]
-        _solve(W, both)
+        _solve_3x3(W, both)
         change, more = product(F.T, product(H, both[:, :3])), product(F, product(both[:, 3:], F.T))
         F = product(F, both[:, :3])
         converged = True
@@ -122,14 +122,14 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
             for j in range(3):
                 H[i, j] += 0.5 * (change[i, j] + change[j, i])
                 G[i, j] += 0.5 * (more[i, j] + more[j, i])
-            converged = converged and abs(change[i, i]) <= _CONVERGED * H[i, i]
+            converged = converged and abs(change[i, i]) <= _CONVERGENCE * H[i, i]
         if converged:
             break
     return H
 
 
 @kernel("T V (StationaryFilters)")
-def solve_filters(process_noise: FloatArray, R: FloatArray, out: StationaryFilters) -> None:
+def _solve_filters(process_noise: FloatArray, R: FloatArray, out: StationaryFilters) -> None:
     """Write the stationary filters of m models with these transitions, for a unit variance of the position."""
     transition = out.transition
     for model in range(len(transition)):
@@ -163,7 +163,7 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     densities = models.acceleration_densities[:, None, None]
     process_noise[jerk:, :2, :2] = densities * (dt**3 / position_std**2) * WHITE_ACCELERATION
     unit = StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
-    solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), *unit)
+    _solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), *unit)
     return unit._replace(
         information=unit.information / position_std**2,
         log_determinant=unit.log_determinant + 4.0 * math.log(position_std),

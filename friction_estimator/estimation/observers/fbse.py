@@ -79,7 +79,7 @@ class Constraint(NamedTuple):
 
 
 @record
-class ErrorPaths(NamedTuple):
+class FrictionSensitivities(NamedTuple):
     """How errors of the sensors reach the friction.
 
     Attributes
@@ -122,7 +122,7 @@ def _pseudo_inverse(A: FloatArray) -> FloatArray:
 
 
 @kernel
-def constrain(
+def stance_constraint(
     support: SupportSet, dynamics: Dynamics, rotation: FloatArray, lever: FloatArray, out: Constraint
 ) -> None:
     """Write the constraint of the standing feet.
@@ -161,7 +161,7 @@ def friction_of_support(
 
     Parameters
     ----------
-    lever : of :func:`constrain`
+    lever : of :func:`stance_constraint`
     solution : (3 + j,) accelerations of the columns; unsolved joints stay at zero
     friction : (n,) output; other joints than those of the support keep their values
     acceleration : (nv,) output: generalised acceleration seen from the IMU
@@ -183,7 +183,7 @@ def friction_of_support(
 
 
 @kernel("[SupportSet] [Attitude] [Dynamics] M V b1 M [Constraint] V V")
-def standing_friction(
+def _stance_friction(
     support: SupportSet,
     attitude: Attitude,
     dynamics: Dynamics,
@@ -200,10 +200,10 @@ def standing_friction(
     Parameters
     ----------
     gyro : True to take the base angular acceleration of the gyroscope, False for that of eqs. 42 and 46
-    lever, constraint : of :func:`constrain`, the latter is output
+    lever, constraint : of :func:`stance_constraint`, the latter is output
     friction, acceleration : output of :func:`friction_of_support`
     """
-    constrain(support, dynamics, attitude.rotation_base_to_world, lever, constraint)
+    stance_constraint(support, dynamics, attitude.rotation_base_to_world, lever, constraint)
     J, upsilon, solution = constraint.J, constraint.upsilon, np.empty(support.columns.size)
     if gyro:
         moved, joint_solution = upsilon.copy(), np.empty(solution.size - 3)
@@ -219,8 +219,8 @@ def standing_friction(
     return regular
 
 
-@kernel("[SupportSet] [Attitude] [Dynamics] M V M M (ErrorPaths) V V")
-def friction_variances(
+@kernel("[SupportSet] [Attitude] [Dynamics] M V M M (FrictionSensitivities) V V")
+def _friction_variances(
     support: SupportSet,
     attitude: Attitude,
     dynamics: Dynamics,
@@ -228,7 +228,7 @@ def friction_variances(
     effort: FloatArray,
     lever: FloatArray,
     linear: FloatArray,
-    paths: ErrorPaths,
+    paths: FrictionSensitivities,
     white: FloatArray,
     constant: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
@@ -239,7 +239,7 @@ def friction_variances(
 
     Parameters
     ----------
-    lever, linear : of :func:`constrain`
+    lever, linear : of :func:`stance_constraint`
     white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
     H, R, joints, columns = dynamics.mass_matrix, attitude.rotation_base_to_world, support.joints, support.columns
@@ -265,10 +265,10 @@ def friction_variances(
         row = 6 + joints[a]
         white_sum, constant_sum = white[1], constant[0] * effort[joints[a]] ** 2
         for j in range(n):
-            derivative = paths.torque_q[row, j] + _along(through[a], support.rows, paths.foot_q, j)
+            derivative = paths.torque_q[row, j] + _weighted_column_sum(through[a], support.rows, paths.foot_q, j)
             white_sum += derivative**2 * white[0]
         for j in range(3, nv):
-            derivative = paths.torque_v[row, j] + _along(through[a], support.rows, paths.foot_v, j)
+            derivative = paths.torque_v[row, j] + _weighted_column_sum(through[a], support.rows, paths.foot_v, j)
             white_sum += derivative**2 * (white[6] if j < 6 else white[5])
             constant_sum += derivative**2 * constant[5] if j < 6 else 0.0
         for i in range(3):
@@ -287,7 +287,7 @@ def friction_variances(
 
 
 @kernel
-def _along(through: FloatArray, rows: IntArray, derivatives: FloatArray, column: int) -> float:
+def _weighted_column_sum(through: FloatArray, rows: IntArray, derivatives: FloatArray, column: int) -> float:
     """Sum of one column of the soles' derivatives (k, 6, ...) over the constraint's rows, weighted."""
     total = 0.0
     for k in range(rows.size):
@@ -347,7 +347,7 @@ class FootBaseSensorEstimation:
             return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
         constraint, dynamics_buffer = blank.new(), dynamics.buffer
         friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
-        regular = standing_friction(
+        regular = _stance_friction(
             support_buffer, attitude.buffer, dynamics_buffer, wrenches, effort, self._gyro, self._lever,
             constraint.buffer, friction, acceleration,
         )  # fmt: skip
@@ -397,18 +397,18 @@ class FootBaseSensorEstimation:
         dynamics: Dynamics,
         acceleration: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """White and lasting variance (m,) of the friction: :func:`friction_variances`."""
+        """White and lasting variance (m,) of the friction: :func:`_friction_variances`."""
         J, linear, _ = constraint
         joint_inverse = _pseudo_inverse(J[:, 3:].copy())
         free = np.vstack((np.eye(3), -joint_inverse @ J[:, :3]))
         inverse = np.vstack((np.zeros((3, J.shape[0])), joint_inverse)) if self._gyro else _pseudo_inverse(J)
-        paths = ErrorPaths(
+        paths = FrictionSensitivities(
             *self._robot.inverse_dynamics_derivatives(dynamics, acceleration, wrenches),
             *self._robot.foot_acceleration_derivatives(dynamics, acceleration),
             inverse,
             free,
         )
-        return friction_variances(
+        return _friction_variances(
             support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, self._lever, linear, *paths,
             self._white, self._constant,
         )  # fmt: skip

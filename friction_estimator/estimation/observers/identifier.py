@@ -71,7 +71,7 @@ class IdentifierTable(NamedTuple):
 
 
 @kernel
-def _spread(phi: FloatArray, P: FloatArray) -> float:
+def _quadratic_form(phi: FloatArray, P: FloatArray) -> float:
     """``phi^T P phi``, not below zero by rounding, where parameters cancel."""
     return max(bilinear(phi, P, phi), 0.0)
 
@@ -111,7 +111,7 @@ def recursive_least_squares(
 
 
 @kernel("[IdentifierState]")
-def refresh_statistics(state: IdentifierState) -> None:
+def _update_statistics(state: IdentifierState) -> None:
     """Update what depends on the sums of squares."""
     for motor in range(state.weight.size):
         weight = max(state.weight[motor], 1.0)
@@ -122,11 +122,11 @@ def refresh_statistics(state: IdentifierState) -> None:
         state.scale[motor] = noise + max(state.samples[motor], 1.0) * state.residual_variance[motor]
 
 
-LEARNED, NOTHING_LEARNED = -1, -2
+_UPDATED, _NO_MOTOR_UPDATED = -1, -2
 
 
 @kernel("[IdentifierState] [IdentifierTable] M V V B")
-def learn_laws(
+def _update_laws(
     state: IdentifierState,
     table: IdentifierTable,
     regressor: FloatArray,
@@ -140,7 +140,7 @@ def learn_laws(
 
     Returns
     -------
-    Number of the motor that failed, else ``LEARNED`` or ``NOTHING_LEARNED``
+    Number of the motor that failed, else ``_UPDATED`` or ``_NO_MOTOR_UPDATED``
     """
     learned, p, keep, motors = False, state.parameters.shape[1], 1.0 - 1.0 / _RESIDUAL_WINDOW, table.motors
     old_theta, old_P = np.empty(p), np.empty((p, p))
@@ -160,7 +160,7 @@ def learn_laws(
         phi, theta, P = regressor[motor], state.parameters[motor], state.covariance[motor]
         old_theta[:], old_P[:] = theta, P
         predicted = dot(phi, theta)
-        variance = noise_variance + state.residual_variance[motor] + state.scale[motor] * _spread(phi, P)
+        variance = noise_variance + state.residual_variance[motor] + state.scale[motor] * _quadratic_form(phi, P)
         error, limit = torque - predicted, _OUTLIER_GATE * math.sqrt(variance)
         state.consistency[motor] = error * error / variance
         if error > limit:
@@ -177,9 +177,9 @@ def learn_laws(
         state.weight[motor] = keep * state.weight[motor] + 1.0
         state.squared_error[motor], state.squared_noise[motor] = squared_error, squared_noise
     if not learned:
-        return NOTHING_LEARNED
-    refresh_statistics(state)
-    return LEARNED
+        return _NO_MOTOR_UPDATED
+    _update_statistics(state)
+    return _UPDATED
 
 
 @kernel("[IdentifierState] M M V V")
@@ -197,7 +197,7 @@ def predict_friction(
     for motor in range(n):
         phi = regressor[motor]
         torque = dot(phi, state.parameters[motor])
-        variance = state.residual_variance[motor] + state.scale[motor] * _spread(phi, state.covariance[motor])
+        variance = state.residual_variance[motor] + state.scale[motor] * _quadratic_form(phi, state.covariance[motor])
         for joint in range(n):
             share = to_joints[joint, motor]
             if share != 0.0:
@@ -208,7 +208,7 @@ def predict_friction(
 
 
 @kernel("[IdentifierState] M M M M M")
-def describe_laws(
+def _write_law_estimate(
     state: IdentifierState,
     to_joints: FloatArray,
     coulomb_rows: FloatArray,
@@ -236,8 +236,8 @@ def describe_laws(
             if share != 0.0:
                 coulomb[joint] += share * dot(c, theta)
                 viscous[joint] += share**2 * dot(v, theta)
-                coulomb_sigma[joint] += share**2 * scale * _spread(c, P)
-                viscous_sigma[joint] += share**4 * scale * _spread(v, P)
+                coulomb_sigma[joint] += share**2 * scale * _quadratic_form(c, P)
+                viscous_sigma[joint] += share**4 * scale * _quadratic_form(v, P)
                 cross[joint] += share**3 * scale * bilinear(c, P, v)
     for joint in range(n):
         coulomb_sigma[joint] = math.sqrt(coulomb_sigma[joint])
@@ -281,7 +281,7 @@ class FrictionIdentifier:
         self.buffer, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
         self.state = state
         state.covariance[:], state.consistency[:] = initial_variance[:, :, None] * np.eye(p), np.nan
-        refresh_statistics(self.buffer)
+        _update_statistics(self.buffer)
         self.visited.reset_to_prior()
         self._publish()
 
@@ -306,10 +306,10 @@ class FrictionIdentifier:
         FloatingPointError
             When the measurement, or the law of a motor, was not finite. That law begins anew then.
         """
-        outcome = learn_laws(self.buffer, self._table_buffer, regressor, measured, noise, active)
-        if outcome == LEARNED:
+        outcome = _update_laws(self.buffer, self._table_buffer, regressor, measured, noise, active)
+        if outcome == _UPDATED:
             self._publish()
-        elif outcome != NOTHING_LEARNED:
+        elif outcome != _NO_MOTOR_UPDATED:
             if mended := self.mend():
                 raise FloatingPointError(f"the friction law of {mended} was not finite, and begins anew")
             raise FloatingPointError(f"the measured friction of {self._motors.names[outcome]} was not finite")
@@ -327,7 +327,7 @@ class FrictionIdentifier:
                 one[failed] = 0.0
             initial_variance, p = self._table.initial_variance[failed, :, None], state.parameters.shape[1]
             state.covariance[failed], state.consistency[failed] = initial_variance * np.eye(p), np.nan
-        refresh_statistics(self.buffer)
+        _update_statistics(self.buffer)
         self._publish()
         return ", ".join(self._motors.names[motor] for motor in failed)
 
@@ -335,7 +335,7 @@ class FrictionIdentifier:
         """Rebuild ``law`` and ``consistency`` from copies of the state."""
         state, visited = self.state, self.visited
         sigma, out = np.empty(state.parameters.shape), np.empty((5, len(state.scale)))
-        describe_laws(self.buffer, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
+        _write_law_estimate(self.buffer, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
         self.law = LawEstimate(
             state.parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
         )
@@ -371,7 +371,7 @@ class FrictionIdentifier:
         error = noise + identified.residual_variance[there]
         state.samples[here], state.weight[here] = samples, weight
         state.squared_error[here], state.squared_noise[here] = weight * error, weight * noise
-        refresh_statistics(self.buffer)
+        _update_statistics(self.buffer)
         p = min(self.laws.parameter_count, identified.values.shape[1])  # the rest is padding on both sides
         state.parameters[here], state.covariance[here] = 0.0, 0.0
         state.parameters[here, :p] = identified.values[there, :p]

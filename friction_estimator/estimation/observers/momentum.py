@@ -36,7 +36,7 @@ from friction_estimator.types import (
     Vector,
 )
 
-_SETTLED = 4.0
+_SETTLING_CONSTANTS = 4.0
 """Time constants after which the residual counts."""
 
 
@@ -115,11 +115,11 @@ def step_residual(
             if not (known and abs(residual[i]) <= LARGEST and running_for[i] >= 0.0 and not math.isnan(momentum[i])):
                 residual[i] = running_for[i] = 0.0
         momentum[i], held[i], smooth[i] = p if known else math.nan, held_now, smooth_now
-        friction[i] = residual[i] if known and running_for[i] * gain > _SETTLED else math.nan
+        friction[i] = residual[i] if known and running_for[i] * gain > _SETTLING_CONSTANTS else math.nan
 
 
 @kernel("M T V M V V V f8 V i8")
-def residual_variances(
+def _residual_variances(
     H: FloatArray,
     J: FloatArray,
     effort: FloatArray,
@@ -171,7 +171,7 @@ def residual_variances(
 
 
 @kernel("V V V f8")
-def low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
+def first_order_low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
     """First-order low-pass (eq. 11) of a signal (s,), state in place."""
     for i in range(signal.size):
         filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (signal[i] + last[i])
@@ -186,7 +186,7 @@ def initial_residual(joints: int) -> FloatArray:
 
 
 class ResidualVariances:
-    """Variances of the momentum residual, computed at ``SIGMA_RATE``: :func:`residual_variances`.
+    """Variances of the momentum residual, computed at ``SIGMA_RATE``: :func:`_residual_variances`.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class ResidualVariances:
         white, constant = self._sensors
         if velocity_variance is not None:
             white[5] = velocity_variance
-        self.white, self.lasting = residual_variances(
+        self.white, self.lasting = _residual_variances(
             dynamics.mass_matrix, dynamics.foot_jacobian, frame.effort, frame.wrenches, frame.readings_per_sample,
             white, constant, frame.dt, self._gains, self._base_dofs,
         )  # fmt: skip
@@ -276,5 +276,5 @@ class MomentumObserver:
         if self._filtered is None:
             self._filtered, self._last_signal = signal.ravel().copy(), signal.ravel().copy()
         elif dt > 0.0:
-            low_pass(self._filtered, self._last_signal, signal.ravel(), math.exp(-self._gain * dt))
+            first_order_low_pass(self._filtered, self._last_signal, signal.ravel(), math.exp(-self._gain * dt))
         return self._filtered.copy().reshape(signal.shape)

@@ -12,7 +12,13 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError
 from friction_estimator.identification.curves.drive import DriveRecording, curve_motions, least_certain_speed
 from friction_estimator.identification.curves.fit import CurveOptions, fit_curve, held_out_curve_error
-from friction_estimator.identification.curves.problem import OFFSET, Column, CurveSamples, curve_samples, time_rows
+from friction_estimator.identification.curves.problem import (
+    OFFSET_COLUMN,
+    CurveSamples,
+    ExtraColumn,
+    curve_samples,
+    time_rows,
+)
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS, Prior, folds_of
 from friction_estimator.identification.recording.zero_phase import tried_cutoffs, usual_treatment, velocity_is_complete
@@ -65,7 +71,7 @@ class FrictionCurveOptions:
     cutoff_hz: float | None = None
 
 
-DEFAULTS = FrictionCurveOptions()
+CURVE_DEFAULTS = FrictionCurveOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +93,8 @@ class CurveSource:
     joint: str
     law: FrictionLaw
     options: FrictionCurveOptions
-    columns: tuple[Column, ...] = (OFFSET,)
-    optional: frozenset[Column] = frozenset()
+    columns: tuple[ExtraColumn, ...] = (OFFSET_COLUMN,)
+    optional: frozenset[ExtraColumn] = frozenset()
     automatic: bool = False
     coupling: Coupling | None = None
     drive: DriveRecording | None = None
@@ -116,7 +122,7 @@ class CurveSource:
         return _curve_rows(law, samples, min(motion.period for motion in motions))
 
 
-def choose_treatment(
+def choose_curve_velocity(
     logs: Sequence[JointLog], source: CurveSource
 ) -> tuple[Treatment | None, list[Treatment], tuple[Candidate, ...]]:
     """The velocity that friction is a function of: as recorded, filtered, or differentiated.
@@ -262,7 +268,7 @@ def choose_law(samples: CurveSamples, source: CurveSource) -> tuple[str, tuple[C
     fit = replace(options.fit, starts=min(options.fit.starts, _STARTS_A_LAW))
     for name in names:
         law = make_law(name)
-        own = samples.without((OFFSET,)) if law.has_offset else samples
+        own = samples.without((OFFSET_COLUMN,)) if law.has_offset else samples
         error = held_out_curve_error(fit_curve(law, own, fit), own, fit, options.folds)
         scores.append(scores_of(error, time_rows(own, own.velocity[:, None])))
     chosen, _, table = choose(f"{source.joint}/law", names, scores)

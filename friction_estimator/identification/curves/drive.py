@@ -14,7 +14,7 @@ from scipy.ndimage import maximum_filter1d
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.curves.problem import COLUMN, Column
+from friction_estimator.identification.curves.problem import COLUMN, ExtraColumn
 from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SLIDES, JointLog, Motion, Treatment, at_motors
 from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.robot.transmission import Transmission
@@ -76,17 +76,17 @@ def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: f
     return ~maximum_filter1d(sticks, max(2 * margin - 1, 1), mode="nearest")
 
 
-TORQUE = "joint_torque"
+JOINT_TORQUE = "joint_torque"
 DRIVES = ("pwm", "current")
 _UNITS = {"pwm": "N m/pwm", "current": "N m/A"}
-INERTIA = Column("inertia", "kg m^2", nonnegative=True)
-DAMPING = Column("drive_damping", "N m s/rad", nonnegative=True)
+INERTIA = ExtraColumn("inertia", "kg m^2", nonnegative=True)
+DAMPING = ExtraColumn("drive_damping", "N m s/rad", nonnegative=True)
 """Of a motor that is driven, beyond its friction without drive: back EMF of a winding that is closed then only."""
-FREE_OFFSET, DRIVE_OFFSET = Column("free_offset", "N m"), Column("drive_offset", "N m")
+FREE_OFFSET, DRIVE_OFFSET = ExtraColumn("free_offset", "N m"), ExtraColumn("drive_offset", "N m")
 DRIVE_GAIN = "drive_gain"
-_VALUES_LEFT_OUT = {TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
+_VALUES_LEFT_OUT = {JOINT_TORQUE: np.nan, **dict.fromkeys(DRIVES, 0.0)}
 """What driven samples of a free log have in place of their torque and drive."""
-LEFT_OUT = "it counts as free, without these samples"
+COUNTS_AS_FREE = "it counts as free, without these samples"
 _UNDRIVEN = 0.01
 """A drive below this share of its largest value in the other logs counts as zero."""
 _FEW_DRIVEN = 0.05
@@ -123,12 +123,12 @@ class DriveRecording:
         return self if part is None else replace(self, coupling=part)
 
     @property
-    def gain_column(self) -> Column:
+    def gain_column(self) -> ExtraColumn:
         """Torque per unit of the drive."""
-        return Column(DRIVE_GAIN, _UNITS[self.drive])
+        return ExtraColumn(DRIVE_GAIN, _UNITS[self.drive])
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ExtraColumn, ...]:
         """Of the torque beyond friction."""
         return INERTIA, FREE_OFFSET, DRIVE_OFFSET, DAMPING, self.gain_column
 
@@ -195,13 +195,13 @@ class DriveRecording:
         for k, motor in enumerate(self.coupling.motor_names):
             if not friction[:, k].any():
                 raise InputError(
-                    f"{TORQUE!r} of the motor {motor!r} is zero in all samples without drive: was it recorded?"
+                    f"{JOINT_TORQUE!r} of the motor {motor!r} is zero in all samples without drive: was it recorded?"
                 )
             if power[:, k].sum() < -_MOST_POWER_BACK * np.abs(power[:, k]).sum():
                 raise InputError(
-                    f"{TORQUE!r} pushes the motor {motor!r} along with its motion although it is not driven: it has "
-                    "the wrong sign (it is the torque that the joint exerts on its child link), or the coupling matrix "
-                    "has"
+                    f"{JOINT_TORQUE!r} pushes the motor {motor!r} along with its motion although it is not driven: it "
+                    "has the wrong sign (it is the torque that the joint exerts on its child link), or the coupling "
+                    "matrix has"
                 )
 
 
@@ -217,16 +217,18 @@ def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
     InputError
         When there is none at all of one of the joints.
     """
-    if TORQUE not in motion.inputs:
+    if JOINT_TORQUE not in motion.inputs:
         raise InputError(
-            f"{motion.name} has no {TORQUE!r}: the method 'motor' needs the torque behind the transmission; "
+            f"{motion.name} has no {JOINT_TORQUE!r}: the method 'motor' needs the torque behind the transmission; "
             f"it has {choices(motion.inputs)}"
         )
-    of_joints = motion.inputs[TORQUE]
+    of_joints = motion.inputs[JOINT_TORQUE]
     missing = np.isnan(of_joints)
     if missing.all(axis=0).any():
         without = [coupling.joint_names[k] for k in np.flatnonzero(missing.all(axis=0))]
-        raise InputError(f"{motion.name} has no {TORQUE!r} of {choices(without)}: leave the joint out, or record it")
+        raise InputError(
+            f"{motion.name} has no {JOINT_TORQUE!r} of {choices(without)}: leave the joint out, or record it"
+        )
     torque = coupling.motor_torque(np.nan_to_num(of_joints))
     torque[missing @ (coupling.matrix != 0.0)] = np.nan
     return torque
@@ -273,7 +275,7 @@ def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog],
             holes = {kind: hole for kind, hole in _VALUES_LEFT_OUT.items() if kind in log.inputs}
             without = {kind: np.where(rows[:, None], hole, log.inputs[kind]) for kind, hole in holes.items()}
             free.append(replace(log, inputs={**log.inputs, **without}))
-            reasons.append(f"{log.name}: {why}: {LEFT_OUT}")
+            reasons.append(f"{log.name}: {why}: {COUNTS_AS_FREE}")
         else:
             free.append(log)
     return free, driven, reasons

@@ -12,13 +12,13 @@ import numpy as np
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.curves.decision import (
-    DEFAULTS,
+    CURVE_DEFAULTS,
     CurveSource,
     FrictionCurveOptions,
+    choose_curve_velocity,
     choose_delay,
     choose_law,
     choose_parameters,
-    choose_treatment,
 )
 from friction_estimator.identification.curves.fit import (
     CurveFit,
@@ -27,7 +27,7 @@ from friction_estimator.identification.curves.fit import (
     parameter_identifiability,
     refit,
 )
-from friction_estimator.identification.curves.problem import OFFSET, CurveSamples, torque_of
+from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, torque_of
 from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
@@ -49,7 +49,7 @@ from friction_estimator.laws.joint_laws import AUTOMATIC, joints_without_own_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Progress
 
-METHOD, DRIVE_METHOD = "friction_curve", "motor"
+CURVE_METHOD, DRIVE_METHOD = "friction_curve", "motor"
 _SAMPLES_A_PARAMETER = 10
 """Samples a parameter below which a joint is left out."""
 
@@ -71,13 +71,13 @@ def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[b
 def run(
     logs: Sequence[JointLog],
     robot: RobotDescription | None,
-    options: FrictionCurveOptions = DEFAULTS,
+    options: FrictionCurveOptions = CURVE_DEFAULTS,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
     """Choose the velocity of every joint, take coupled joints to their motors, and fit a law to the friction of each.
 
-    Parameters as of `methods.Run`; the logs have the input ``friction``, robot and warn are not used.
+    Parameters as of `methods.IdentifyFunction`; the logs have the input ``friction``, robot and warn are not used.
 
     Raises
     ------
@@ -96,7 +96,9 @@ def run(
     return collected(parts)
 
 
-def identify_friction_curve(motions: Sequence[Motion], options: FrictionCurveOptions = DEFAULTS) -> Identification:
+def identify_friction_curve(
+    motions: Sequence[Motion], options: FrictionCurveOptions = CURVE_DEFAULTS
+) -> Identification:
     """Fit a law to the measured friction of every joint (Egle 2021, eq. 6.4).
 
     Parameters
@@ -127,7 +129,7 @@ def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveS
     open_joints = joints_without_own_law(options.joint_laws, names) if options.law == AUTOMATIC else ()
     sources = []
     for k, (name, law) in enumerate(zip(names, map(make_law, law_names), strict=True)):
-        columns = () if law.has_offset or options.offset is False else (OFFSET,)
+        columns = () if law.has_offset or options.offset is False else (OFFSET_COLUMN,)
         optional = frozenset(columns if options.offset is None else ())
         sources.append(CurveSource(name, law, options, columns, optional, k in open_joints))
     return sources
@@ -153,7 +155,7 @@ class JointCurve:
 
 def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurve | str:
     """Velocity, lateness, extra columns and law of one joint, or the reason why it has none."""
-    treatment, rivals, table = choose_treatment(logs, source)
+    treatment, rivals, table = choose_curve_velocity(logs, source)
     if treatment is None:
         return f"{source.joint} is left out: it moves by no more than its noise: move it"
     others = (source.motions(logs, rival) for rival in rivals)
@@ -187,7 +189,7 @@ def _fitted_curve(
     if source.automatic:
         name, more = choose_law(samples.used, source)
         law, found = make_law(name), (*found, *more)
-        samples = samples.without((OFFSET,)) if law.has_offset else samples
+        samples = samples.without((OFFSET_COLUMN,)) if law.has_offset else samples
     left_out, used = set(source.columns) - set(samples.columns), samples.used
     others = [source.samples(one, delay).without(left_out).used for one in rivals]
     fit = fit_curve(law, used, options.fit)
@@ -208,7 +210,7 @@ def _fitted_curve(
     lateness = lateness if source.drive is None else lateness.replace("friction", "the torque", 1)
     decisions = *dict.fromkeys(choice for motion in motions for choice in motion.choices), lateness
     data = tuple((motion.name, motion.digest) for motion in motions)
-    provenance = Provenance(METHOD if source.drive is None else DRIVE_METHOD, data, decisions)
+    provenance = Provenance(CURVE_METHOD if source.drive is None else DRIVE_METHOD, data, decisions)
     result, findings = _reported(prediction, samples, fit, options)
     result = replace(result, provenance=provenance, candidates=(*table, *delays, *found))
     return JointCurve(joint, samples, fit, (result, findings))
@@ -242,8 +244,8 @@ def _reported(
     findings = about_score(score, "friction" if prediction.drive is None else "torque")
     findings += [Finding(1.0, text) for text in reasons if score.relative_error < 1.0]
     findings += about_shape(seen, law.name)
-    if OFFSET.name in prediction.extra_parameters:
-        findings.append(Finding(0.9, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET.name])))
+    if OFFSET_COLUMN.name in prediction.extra_parameters:
+        findings.append(Finding(0.9, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET_COLUMN.name])))
     return result, findings
 
 

@@ -12,14 +12,14 @@ from friction_estimator.config.robot import Coupling, uncoupled
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.curves.decision import CurveSource, FrictionCurveOptions
 from friction_estimator.identification.curves.drive import (
+    COUNTS_AS_FREE,
     DAMPING,
     DRIVE_GAIN,
     DRIVE_OFFSET,
     DRIVES,
     FREE_OFFSET,
     INERTIA,
-    LEFT_OUT,
-    TORQUE,
+    JOINT_TORQUE,
     DriveRecording,
     drive_kind,
     separated,
@@ -78,7 +78,7 @@ class MotorOptions:
     coupling: Coupling | None = None
 
 
-DEFAULTS = MotorOptions()
+MOTOR_DEFAULTS = MotorOptions()
 
 
 def motor_law(options: MotorOptions) -> tuple[FrictionLaw, CurveOptions]:
@@ -146,15 +146,15 @@ def _check_names(options: MotorOptions, coupling: Coupling) -> None:
 
 def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
     """Whether the torque behind the transmission was recorded, and the reason in a sentence."""
-    if all(TORQUE in log.inputs for log in logs):
+    if all(JOINT_TORQUE in log.inputs for log in logs):
         return True, "the torque behind the transmission was recorded"
-    return False, f"motor needs {TORQUE}/<joint>"
+    return False, f"motor needs {JOINT_TORQUE}/<joint>"
 
 
 def run(
     logs: Sequence[JointLog],
     robot: RobotDescription | None,
-    options: MotorOptions = DEFAULTS,
+    options: MotorOptions = MOTOR_DEFAULTS,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
@@ -165,7 +165,7 @@ def run(
 def identify_motor(
     logs: Sequence[JointLog],
     coupling: Coupling,
-    options: MotorOptions = DEFAULTS,
+    options: MotorOptions = MOTOR_DEFAULTS,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
@@ -207,7 +207,7 @@ def identify_motor(
     else:
         kind, notes = drive_kind(driven, options.drive) if driven else options.drive or DRIVES[0], [*notes, *reasons]
         for reason in reasons:
-            if warn is not None and reason.endswith(LEFT_OUT):
+            if warn is not None and reason.endswith(COUNTS_AS_FREE):
                 warn(reason)
     recording = DriveRecording(coupling, kind, options.dead_zone, dict(options.inertia), dict(options.known_gain))
     own = FrictionCurveOptions(

@@ -21,7 +21,7 @@ _LARGEST_TERM = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExtraColumn:
     """A signal that the measured torque holds beyond friction of the velocity, times an unknown number.
 
     Attributes
@@ -35,7 +35,7 @@ class Column:
     nonnegative: bool = False
 
 
-OFFSET = Column("offset", "N m")
+OFFSET_COLUMN = ExtraColumn("offset", "N m")
 """A constant torque."""
 
 
@@ -68,7 +68,7 @@ class CurveSamples:
     segment: IntArray
     recording: IntArray = _USUAL
     group: IntArray = _USUAL
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ExtraColumn, ...] = ()
     extra_columns: FloatArray = _USUAL
     time: FloatArray = _USUAL
     usable: BoolArray = _USUAL
@@ -119,7 +119,7 @@ class CurveSamples:
         known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
         return replace(self, **{name: signal[rows] for name, signal in known.items()})
 
-    def without(self, columns: Collection[Column]) -> CurveSamples:
+    def without(self, columns: Collection[ExtraColumn]) -> CurveSamples:
         """The same without some of the extra columns."""
         kept = [k for k, one in enumerate(self.columns) if one not in columns]
         return replace(self, columns=tuple(self.columns[k] for k in kept), extra_columns=self.extra_columns[:, kept])
@@ -299,7 +299,7 @@ COLUMN = "column/"
 def curve_samples(
     motions: Sequence[Motion],
     joint: str,
-    columns: tuple[Column, ...] = (OFFSET,),
+    columns: tuple[ExtraColumn, ...] = (OFFSET_COLUMN,),
     delay: float = 0.0,
     dead_zone: float = 0.0,
     max_sigma: float = np.inf,
@@ -339,7 +339,7 @@ def curve_samples(
             motion.inputs.get(kind, np.full_like(motion.velocity, other))[:, k]
             for kind, other in ((SIGMA, 0.0), (SLIDES, 1.0))
         )
-        extra = [np.ones_like(motion.velocity) if one == OFFSET else motion.inputs[COLUMN + one.name]
+        extra = [np.ones_like(motion.velocity) if one == OFFSET_COLUMN else motion.inputs[COLUMN + one.name]
                  for one in columns]  # fmt: skip
         signals = {
             "velocity": velocity,

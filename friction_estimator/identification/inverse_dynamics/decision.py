@@ -34,10 +34,10 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation, thinning
 from friction_estimator.identification.inverse_dynamics.options import (
-    COMMAND,
     LATE,
-    MEASURED,
-    TORQUE,
+    LATE_COMMAND,
+    LATE_TORQUE,
+    MEASURED_VELOCITY,
     VELOCITIES,
     InverseDynamicsOptions,
     coupled_choices,
@@ -94,7 +94,7 @@ _MOST_ROUNDS = 4
 _SETTLED_DELAY = 1e-6
 """Change of a delay that no longer counts [s]."""
 
-Rows = Callable[[Treatment], NumberedRows]
+TreatedRows = Callable[[Treatment], NumberedRows]
 """Rows of all recordings after a treatment."""
 
 
@@ -137,7 +137,7 @@ def choose_treatment(
 
 
 def _choose_band(
-    logs: Sequence[JointLog], rows: Rows, options: InverseDynamicsOptions
+    logs: Sequence[JointLog], rows: TreatedRows, options: InverseDynamicsOptions
 ) -> tuple[float, tuple[Candidate, ...]]:
     """Band that predicts best [Hz], and the candidates.
 
@@ -157,7 +157,11 @@ def _choose_band(
 
 
 def _best_band(
-    logs: Sequence[JointLog], rows: Rows, options: InverseDynamicsOptions, bands: Sequence[float], slack: float = 0.0
+    logs: Sequence[JointLog],
+    rows: TreatedRows,
+    options: InverseDynamicsOptions,
+    bands: Sequence[float],
+    slack: float = 0.0,
 ) -> tuple[float, tuple[Candidate, ...]]:
     """Of falling bands that which predicts best [Hz], and the candidates."""
     highest = highest_cutoff(logs)
@@ -175,7 +179,7 @@ def _best_band(
     return tried[chosen].band_hz, table
 
 
-def _is_enough(rows: Rows, treatment: Treatment) -> bool:
+def _is_enough(rows: TreatedRows, treatment: Treatment) -> bool:
     """Whether a treatment leaves rows for all columns."""
     try:
         made = rows(treatment)
@@ -191,16 +195,16 @@ def _sources(logs: Sequence[JointLog], options: InverseDynamicsOptions) -> tuple
         return (False, True) if complete else (False,)
     if options.velocity not in VELOCITIES:
         raise ConfigError(f"velocity is {options.velocity!r}, expected one of {choices(VELOCITIES)}")
-    if options.velocity == MEASURED and not complete:
+    if options.velocity == MEASURED_VELOCITY and not complete:
         raise InputError(
             "the measured velocity is wanted, and some joints have none at some samples: record it for every joint, or "
             "leave out the option velocity"
         )
-    return (options.velocity == MEASURED,)
+    return (options.velocity == MEASURED_VELOCITY,)
 
 
 def _compared(
-    rows: Rows, options: InverseDynamicsOptions, candidates: Sequence[Treatment], band_hz: float
+    rows: TreatedRows, options: InverseDynamicsOptions, candidates: Sequence[Treatment], band_hz: float
 ) -> tuple[list[Scores], list[FloatArray], tuple[str, ...]]:
     """Every candidate, fitted to all its rows and scored in one band: scores, parameters, and their names."""
     reference = rows(max(candidates, key=lambda one: one.band_hz))
@@ -309,18 +313,18 @@ def decided(
 def _timings(observations: Sequence[Observation], options: InverseDynamicsOptions) -> list[tuple[str, float]]:
     """What of a drive may be late, and by how much commands are that it holds [s], the simplest first."""
     if observations[0].commanded is None:
-        return [(TORQUE, 0.0)]
+        return [(LATE_TORQUE, 0.0)]
     period = max(one.sampling for one in observations)
     holds = (0.0, 0.5 * period) if options.hold is None else (0.5 * period * options.hold,)
     late = LATE if options.late is None else (options.late,)
-    return [(part, hold) for part in late for hold in (holds[:1] if part == COMMAND else holds)]
+    return [(part, hold) for part in late for hold in (holds[:1] if part == LATE_COMMAND else holds)]
 
 
 def _timed(
     body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions, late: str, hold: float
 ) -> tuple[Estimate, list[str]]:
     """All parameters with one timing of the drives, after the delay no longer changes, and why."""
-    held, command = shift_torque(observations, hold, command=True), late == COMMAND
+    held, command = shift_torque(observations, hold, command=True), late == LATE_COMMAND
     friction = friction_of_options(held, options)
     zone, sentence = moving_rows(friction, held, options.dead_zone)
     notes, usable = [*coupled_choices(friction, options), sentence], usable_rows(held, friction, zone)

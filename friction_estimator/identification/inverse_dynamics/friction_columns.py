@@ -13,7 +13,7 @@ from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.laws import LinearFrictionLaw, Parameter, Role, Shape, Side, Term, make_linear_law
 from friction_estimator.laws.joint_laws import dahl_strain
 from friction_estimator.laws.law import load_slope
-from friction_estimator.laws.linear import OFFSET, PRESLIDING, PRESLIDING_TERMS, VISCOUS
+from friction_estimator.laws.linear import OFFSET_TERM, PRESLIDING, PRESLIDING_TERMS, VISCOUS_TERM
 from friction_estimator.laws.published import SIDES_OF_LOAD
 from friction_estimator.types import FloatArray
 
@@ -249,5 +249,5 @@ def _load_velocity(stribeck_velocity: float) -> LinearFrictionLaw:
         ("gamma_alpha", Shape.FADING, 1),
     )
     dry = [term(*row, *side) for side in SIDES_OF_LOAD for row in rows]
-    viscous, offset = (replace(one, prior_std=math.inf) for one in (VISCOUS, OFFSET))
+    viscous, offset = (replace(one, prior_std=math.inf) for one in (VISCOUS_TERM, OFFSET_TERM))
     return LinearFrictionLaw("load_velocity of eq. 25", (*dry, viscous, offset))

@@ -54,7 +54,7 @@ from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY
 from friction_estimator.types import Progress
 
-METHOD = "inverse_dynamics"
+INVERSE_DYNAMICS_METHOD = "inverse_dynamics"
 
 
 def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[bool, str]:
@@ -75,7 +75,7 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Check the torques against the rigid-body model, and identify limb by limb; see `methods.Run`.
+    """Check the torques against the rigid-body model, and identify limb by limb; see `methods.IdentifyFunction`.
 
     Joints that move no link together are independent problems: each has its own treatment, delays and prior.
 
@@ -230,7 +230,7 @@ def _identify_part(
         condition=solution.fit.condition,
         verdicts=(),
         provenance=Provenance(
-            METHOD,
+            INVERSE_DYNAMICS_METHOD,
             tuple((motion.name, motion.digest) for motion in motions),
             tuple(f"{motion.name}: {choice}" for motion in motions for choice in motion.choices) + tuple(notes),
         ),

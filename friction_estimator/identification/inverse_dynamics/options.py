@@ -24,10 +24,10 @@ _ONE_TURN = (1.0,)
 """Friction that changes with the position: a linkage, a gear or a cable that is out of round."""
 COUPLED_FRICTION = MOTORS, JOINTS_AND_MOTORS = "motors", "joints_and_motors"
 """Where friction is when motors move joints together."""
-MEASURED = "measured"
-VELOCITIES = MEASURED, "differentiated"
+MEASURED_VELOCITY = "measured"
+VELOCITIES = MEASURED_VELOCITY, "differentiated"
 """Where velocities come from."""
-LATE = TORQUE, COMMAND = "torque", "command"
+LATE = LATE_TORQUE, LATE_COMMAND = "torque", "command"
 """What of a drive that gets positions may act late."""
 
 

@@ -83,7 +83,7 @@ def find_stretches(time: FloatArray, period: float, bridged: float | None = None
     gaps = np.flatnonzero(np.diff(time) > (_ALWAYS_BRIDGED * period if bridged is None else bridged)) + 1
     edges, found = [0, *gaps.tolist(), time.size], []
     for start, stop in pairwise(edges):
-        steps, whole = np.diff(time[start:stop]) / period, np.diff(places(time[start:stop], period))
+        steps, whole = np.diff(time[start:stop]) / period, np.diff(grid_numbers(time[start:stop], period))
         jitter = float(np.sqrt(np.mean((steps - whole) ** 2))) if steps.size else 0.0
         found.append(Stretch(start, stop, jitter, int(whole.sum()) - steps.size))
     return tuple(found)
@@ -99,7 +99,7 @@ def even_times(time: FloatArray, stretch: Stretch, period: float) -> FloatArray:
     own = time[stretch.start : stretch.stop]
     if not stretch.even:
         return own[0] + period * np.arange(int((own[-1] - own[0]) / period + 1e-6) + 1)
-    place = places(own, period)
+    place = grid_numbers(own, period)
     return np.asarray(np.interp(np.arange(place[-1] + 1), place, own))
 
 
@@ -110,13 +110,13 @@ def evenly(signal: FloatArray, time: FloatArray, stretch: Stretch, period: float
         return _at_times(even_times(time, stretch, period), own, samples, smooth)
     if not stretch.missing:
         return samples
-    place = places(own, period)
+    place = grid_numbers(own, period)
     filled = _at_times(np.arange(place[-1] + 1, dtype=float), place.astype(float), samples, smooth)
     filled[place] = samples
     return filled
 
 
-def places(time: FloatArray, period: float) -> IntArray:
+def grid_numbers(time: FloatArray, period: float) -> IntArray:
     """Number (N,) of each stamp (N,) on a grid of the period, counted step by step so that a drift does not add up."""
     return np.concatenate([[0], np.cumsum(np.maximum(np.rint(np.diff(time) / period), 1.0))]).astype(np.intp)
 
@@ -273,7 +273,7 @@ def _with_even_stamps(log: JointLog) -> tuple[JointLog, float]:
     digit = next((d for d in _STAMP_DIGITS if np.abs(since / d - np.rint(since / d)).max() < _DIGIT_ERROR), 0.0)
     if digit < EVEN * step or np.ptp(np.diff(since)) < EVEN * step:
         return log, 0.0
-    place = places(log.time, usual_period(log.time))
+    place = grid_numbers(log.time, usual_period(log.time))
     even = np.polyval(np.polyfit(place, since, 1), place)
     if np.abs(even - since).max() > digit:
         return log, 0.0

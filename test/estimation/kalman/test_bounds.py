@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from friction_estimator.estimation.kalman.limb_state import law_bounds, move_within_bounds
+from friction_estimator.estimation.kalman.limb_state import law_bounds, project_onto_bounds
 from friction_estimator.laws.joint_laws import JointLaws
 
 
@@ -15,7 +15,7 @@ def within_bounds(parameters: np.ndarray, covariance: np.ndarray, bounds: np.nda
     """The nearest parameters (r, p) within their bounds (n, b, p), joint by joint, again and again."""
     moved = parameters.copy()
     for row, (x, P) in enumerate(zip(moved, covariance, strict=True)):
-        move_within_bounds(x, P, bounds[row % len(bounds)])
+        project_onto_bounds(x, P, bounds[row % len(bounds)])
     return moved
 
 

@@ -6,17 +6,17 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.frame import (
     FRICTION_RATIO,
-    GAINS,
-    LONGEST_PUSH,
-    PUSH_SETTLING,
-    SMALLEST_PUSH,
+    MAX_PUSH_DURATION,
+    MIN_PUSH_TORQUE,
+    OBSERVER_BANDWIDTHS,
+    PUSH_SETTLING_TIME,
     DisturbanceMemory,
-    is_large,
+    detect_pushes,
+    is_push_torque,
     step_disturbance,
-    watch_pushes,
 )
 from friction_estimator.estimation.kalman.joint_friction import (
-    BEYOND_NOISE,
+    EXTERNAL_TORQUE_GATE,
     FrameFriction,
     combine_law_and_model_error,
     frame_friction,
@@ -46,8 +46,8 @@ def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[
     """Pushed joints (t, 3), and the limbs that were given back, at every instant of torques (t, 3)."""
     memory, disturbed, lasting = memory_of(3, 2), np.empty(torques.shape, dtype=bool), []
     for torque, now in zip(torques, disturbed, strict=True):
-        large = np.array([is_large(one, sigma, friction) for one, friction in zip(torque, FRICTION, strict=True)])
-        lasting.append(watch_pushes(large, LIMB_OF_JOINT, DT, memory, now))
+        large = np.array([is_push_torque(one, sigma, friction) for one, friction in zip(torque, FRICTION, strict=True)])
+        lasting.append(detect_pushes(large, LIMB_OF_JOINT, DT, memory, now))
     return disturbed, lasting
 
 
@@ -66,7 +66,7 @@ def test_a_torque_shows_behind_both_low_passes():
     """A joint that stays at rest although a torque begins to act; nothing is known of it for the first 0.1 s."""
     none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
-    table = ResidualTable(np.zeros((0, 1), dtype=bool), GAINS[0], True, 0)
+    table = ResidualTable(np.zeros((0, 1), dtype=bool), OBSERVER_BANDWIDTHS[0], True, 0)
     estimates, out = empty_estimates(1, 2, 0, 1), nothing_of(1)
     shown = []
     for k in range(400):
@@ -76,31 +76,31 @@ def test_a_torque_shows_behind_both_low_passes():
     shown = np.array(shown)
     after = DT * np.arange(100)
     assert np.isnan(shown[90]).all() and not np.any(shown[250])
-    np.testing.assert_allclose(shown[300:], -(1.0 - np.exp(-np.outer(after, GAINS))), atol=1e-9)
+    np.testing.assert_allclose(shown[300:], -(1.0 - np.exp(-np.outer(after, OBSERVER_BANDWIDTHS))), atol=1e-9)
 
 
 def test_a_push_is_noticed_at_once_in_its_limb_and_in_no_other():
     disturbed, lasting = watch_of(pulse(1, 8.0, 100, 180))
     assert not disturbed[:100].any() and not disturbed[:, 2].any()
-    settle = round(PUSH_SETTLING / DT)
+    settle = round(PUSH_SETTLING_TIME / DT)
     assert disturbed[100 : 180 + settle - 1, :2].all() and not disturbed[180 + settle + 1 :].any()
     assert not any(lasting)
 
 
 def test_small_torques_and_torques_of_the_size_of_the_friction_are_no_pushes():
-    below = FRICTION_RATIO * 0.5 + SMALLEST_PUSH
+    below = FRICTION_RATIO * 0.5 + MIN_PUSH_TORQUE
     assert not watch_of(pulse(1, 0.99 * below, 100, 180))[0].any()
     assert watch_of(pulse(1, 1.01 * below, 100, 180))[0].any()
 
 
 def test_uncertain_torques_are_no_pushes():
-    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * BEYOND_NOISE))[0].any()
+    assert not watch_of(pulse(1, 8.0, 100, 180), sigma=8.0 / (0.99 * EXTERNAL_TORQUE_GATE))[0].any()
     assert not watch_of(pulse(1, 8.0, 100, 180), sigma=np.nan)[0].any()
     assert not watch_of(np.full((50, 3), np.nan))[0].any()
 
 
 def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
-    longest = round(LONGEST_PUSH / DT)
+    longest = round(MAX_PUSH_DURATION / DT)
     disturbed, lasting = watch_of(pulse(2, -8.0, 100, 3 * longest, 4 * longest))
     given_back = [k for k, limbs in enumerate(lasting) if limbs]
     assert lasting[given_back[0]] == 1 << 1 and abs(given_back[0] - 100 - longest) <= 2
@@ -112,10 +112,10 @@ def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
     """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
     disturbed, out = np.array([True, True, True, False, False, False]), nothing_of(6)
     out.torque[:], out.friction_variance[:], out.model_error_variance[:] = 2.0, 0.01, 0.01
-    out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * BEYOND_NOISE), 1.0
+    out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * EXTERNAL_TORQUE_GATE), 1.0
     out.velocity_std[:] = 0.01
     combine_law_and_model_error(np.ones(6), np.zeros(6), ~disturbed, disturbed, out)
-    beyond = np.sqrt(30.0**2 - BEYOND_NOISE**2)
+    beyond = np.sqrt(30.0**2 - EXTERNAL_TORQUE_GATE**2)
     np.testing.assert_allclose(out.sigma, np.sqrt(0.01 + np.square([0.5, 2.0, 30.0, 0.0, beyond, 0.0])))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman import limb_filter as limb_filter_module
-from friction_estimator.estimation.kalman.limb_equations import adapt_model_error
+from friction_estimator.estimation.kalman.limb_equations import adapt_model_error_variance
 from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors
 from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of, motors
@@ -90,7 +90,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
         """Variance after a window with this estimate and this part of the variance left unknown."""
         limb_filter.reset_to_prior()
         memory.state[first], memory.covariance[first, first] = error, left * initial
-        adapt_model_error(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
+        adapt_model_error_variance(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
         return float(memory.model_error_variance[0])
 
     assert adapted(0.0, 0.9) == pytest.approx(initial, rel=1e-12)
@@ -252,7 +252,7 @@ def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not()
     layout, before = limb_filter.layout, limb_filter.covariance.copy()
     for second in range(10):
         limb_filter.checkpoint(float(second))
-    limb_filter.open_after_push()
+    limb_filter.inflate_law_covariance()
     after, law, calibration = limb_filter.covariance, layout["law"], layout.calibration
     expected = (LAW_INFLATION * layout.prior_std[law]) ** 2
     np.testing.assert_allclose(np.diagonal(after - before)[law], expected)

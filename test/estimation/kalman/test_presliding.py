@@ -174,7 +174,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
         narrow.step(small, frozen=False, contact_transition=False)
         if k == len(windows) // 2:
             assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
-            wide.know_no_presliding()
+            wide.fix_presliding_at_zero()
             before, wide = wide, filter_with(law)
             wide.take_over(before, law.common_columns(TERMS))
             for one in (wide, narrow):  # momentum and model error begin anew

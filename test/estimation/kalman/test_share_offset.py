@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, share_offset
+from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, split_offset
 from friction_estimator.records import pack
 from friction_estimator.types import FloatArray
 
@@ -17,7 +17,7 @@ def shared(offset: FloatArray, std: FloatArray, asymmetry_std: float = 0.2) -> t
     """Mean and standard deviation of the friction of one direction, over the dry friction, for identified offsets."""
     buffer, out = pack(empty_estimates(12, 1, 0, 1))
     out.offset[:], out.offset_variance[:] = offset, std**2
-    share_offset(buffer, DRY, SENSOR, asymmetry_std)
+    split_offset(buffer, DRY, SENSOR, asymmetry_std)
     return out.one_sided / DRY, np.sqrt(out.one_sided_variance) / DRY
 
 
@@ -48,5 +48,5 @@ def test_without_asymmetry_nothing_is_friction():
 
 def test_joints_without_friction_and_without_any_window_stay_finite():
     buffer, out = pack(empty_estimates(3, 1, 0, 1))
-    share_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
+    split_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
     assert np.isfinite(out.one_sided).all() and np.isfinite(out.one_sided_variance).all()

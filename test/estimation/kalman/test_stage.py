@@ -13,7 +13,7 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman import stage
-from friction_estimator.estimation.kalman.limb_bank import share_out
+from friction_estimator.estimation.kalman.limb_bank import first_fit_decreasing
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
@@ -292,4 +292,4 @@ def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
     ],
 )
 def test_small_limbs_share_a_frame_that_costs_no_more_than_the_largest_limb(costs, groups):
-    assert share_out(costs) == groups
+    assert first_fit_decreasing(costs) == groups

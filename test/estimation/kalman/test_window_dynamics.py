@@ -14,7 +14,7 @@ from friction_estimator.estimation.kalman.limb_state import (
     make_layout,
 )
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
-from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, errors_that_last
+from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, correlated_error_factor
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -74,7 +74,7 @@ def test_noise_of_a_moving_joint_is_averaged_over_the_window_and_lasts_for_a_ten
 
 def test_noise_of_a_joint_at_rest_is_white():
     duration = 0.01
-    moving, slow, resting = (errors_that_last(speed, duration) for speed in (0.5, -0.01, 0.0))
+    moving, slow, resting = (correlated_error_factor(speed, duration) for speed in (0.5, -0.01, 0.0))
     assert resting == 1.0 and moving == pytest.approx(0.1 / duration) and 9.0 < slow < moving
 
 
