@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -213,12 +213,13 @@ def parameter_fields(feet_names: tuple[str, ...]) -> tuple[ParameterField, ...]:
     return tuple(_leaves(Config, "", feet_names))
 
 
-def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
+def config_from_parameters(parameters: Mapping[str, Any], others: Iterable[str] = ()) -> Config:
     """Build a validated configuration from flat dotted parameters, as in the ROS YAML.
 
     Parameters
     ----------
     parameters : e.g. ``{"feet.names": ["l_foot"], "feet.l_foot.frame": "l_sole", "momentum.gain": 30.0}``
+    others : names that are no part of the configuration, of which an unknown key may be a misspelt one
 
     Raises
     ------
@@ -229,15 +230,15 @@ def config_from_parameters(parameters: Mapping[str, Any]) -> Config:
     known = {item.name: item for item in parameter_fields(feet_names)}
     unknown = [key for key in parameters if key not in known]
     if unknown:
-        raise ConfigError("; ".join(_unknown_key_message(key, list(known)) for key in unknown))
+        raise ConfigError("; ".join(_unknown_key_message(key, list(known), others) for key in unknown))
     values = {name: checked_value(item, parameters[name]) for name, item in known.items() if name in parameters}
     feet = tuple(FootConfig(name=name, **_section(values, f"feet.{name}.")) for name in feet_names)
     return _build(Config, values, "", feet=feet)
 
 
-def _unknown_key_message(key: str, known: list[str]) -> str:
+def _unknown_key_message(key: str, known: list[str], others: Iterable[str]) -> str:
     """Name a key and the nearest valid one; without a near one the parameters of its section, or all sections."""
-    near = difflib.get_close_matches(key, known, n=1)
+    near = difflib.get_close_matches(key, [*known, *others], n=1)
     if near:
         return f"unknown parameter {key!r} (did you mean {near[0]!r}?)"
     section = key.split(".")[0]

@@ -102,6 +102,21 @@ def yaml_text(document: Mapping[str, Any]) -> str:
     )
 
 
+def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping of mappings; every dot in a name opens a level.
+
+    The parser of ROS 2 would else put the keys that follow a dotted one on the wrong level.
+    """
+    tree: dict[str, Any] = {}
+    for name, value in parameters.items():
+        *sections, last = name.split(".")
+        level = tree
+        for section in sections:
+            level = level.setdefault(section, {})
+        level[last] = value
+    return tree
+
+
 def read_yaml(path: Path) -> Any:
     """Contents of a YAML file.
 

@@ -13,7 +13,7 @@ from typing import Any
 from friction_estimator.config import OutputConfig
 from friction_estimator.errors import RobotModelError
 from friction_estimator.io.bags.reader import BagReader
-from friction_estimator.io.documents import yaml_text
+from friction_estimator.io.documents import nested, yaml_text
 from friction_estimator.messages.topics import IMU, JOINT_STATE, WRENCH
 from friction_estimator.robot.model import link_positions
 from friction_estimator.robot.urdf import end_of, movable_joints, parse_urdf
@@ -39,17 +39,9 @@ class NewRobot:
 
     def yaml(self, name: str) -> str:
         """Text of the YAML, with the reasons as its first lines."""
-        tree: dict[str, Any] = {}
-        for key, value in self.parameters.items():
-            *sections, last = key.split(".")
-            place = tree
-            for section in sections:
-                place = place.setdefault(section, {})
-            place[last] = value
         notes = "".join(f"# - {reason}\n" for reason in self.reasons)
-        return f"# {name}: guessed from its URDF; check every line.\n{notes}" + yaml_text(
-            {"/**": {"ros__parameters": tree}}
-        )
+        document = {"/**": {"ros__parameters": nested(self.parameters)}}
+        return f"# {name}: guessed from its URDF; check every line.\n{notes}{yaml_text(document)}"
 
 
 def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRobot:

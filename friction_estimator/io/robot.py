@@ -214,7 +214,7 @@ def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRID
     path = robot_file(name_or_path)
     parameters = {**read_robot_parameters(path), **overrides}
     try:
-        config = config_from_parameters(parameters)
+        config = config_from_parameters(parameters, NODE_PARAMETERS)
     except ConfigError as error:
         replaced = f" (with {', '.join(overrides)} replaced)" if overrides else ""
         raise ConfigError(f"in {path}{replaced}: {error}") from None

@@ -8,10 +8,9 @@ same function that reads the YAML offline. rviz gets a copy of the URDF with sma
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -136,11 +135,9 @@ def read_parameters(node: Node, own: Sequence[ParameterField]) -> tuple[Config, 
         For an unknown name, a wrong type or a value that is not allowed.
     """
     overrides = _overrides(node)
-    own_names = {item.name for item in own}
-    others = NODE_PARAMETERS - own_names
-    robot = {name: value for name, value in overrides.items() if name not in own_names | others}
-    _refuse_unknown(robot, own_names | others)
-    config = config_from_parameters(robot)
+    of_nodes = NODE_PARAMETERS.union(item.name for item in own)
+    robot = {name: value for name, value in overrides.items() if name not in of_nodes}
+    config = config_from_parameters(robot, of_nodes)
     own_values = {item.name: checked_value(item, overrides.get(item.name, item.default)) for item in own}
     fields = parameter_fields(tuple(foot.name for foot in config.feet))
     for item in fields:
@@ -175,15 +172,6 @@ def _overrides(node: Node) -> dict[str, Any]:
         for name, item in parameter_overrides(node).items()
         if not node.has_parameter(name) and not name.startswith("qos_overrides.") and item.value is not None
     }
-
-
-def _refuse_unknown(robot: Mapping[str, Any], own_names: set[str]) -> None:
-    """Refuse a misspelt parameter of the node; the configuration refuses its unknown ones."""
-    sections = {item.name.split(".")[0] for item in parameter_fields(())}
-    for name in robot:
-        near = difflib.get_close_matches(name, own_names, n=1)
-        if name.split(".")[0] not in sections and near:
-            raise ConfigError(f"unknown parameter {name!r} (did you mean {near[0]!r}?)")
 
 
 def _value_of(config: Config, name: str) -> ParameterValue:

@@ -8,11 +8,10 @@ forward: joint_trajectory_controller adds ``gains.<joint>.ff_velocity_scale`` ti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.io.documents import yaml_text
+from friction_estimator.io.documents import nested, yaml_text
 from friction_estimator.io.export.exporter import (
     ExportedFriction,
     ExportRequest,
@@ -38,8 +37,10 @@ def export_ros2_control(request: ExportRequest, controller: str = "joint_traject
     """YAML that ``--params-file`` takes, for the controller of that name."""
     parameters = {
         "joints": list(request.moved),
-        "gains": _by_joint((joint.joint, {"ff_velocity_scale": joint.simple.viscous}) for joint in request.alone),
-        "friction": _by_joint((joint.joint, _friction(joint)) for joint in request.joints),
+        "gains": nested({f"{joint.joint}.ff_velocity_scale": joint.simple.viscous for joint in request.alone}),
+        "friction": nested(
+            {f"{joint.joint}.{name}": value for joint in request.joints for name, value in _friction(joint).items()}
+        ),
     }
     coupled: tuple[str, ...] = ()
     if (coupling := request.coupling) is not None:
@@ -56,20 +57,6 @@ def export_ros2_control(request: ExportRequest, controller: str = "joint_traject
     notes = (*request.origin, *_EXPLANATION, *((_COUPLING,) if coupled else ()), *reduced)
     document = {controller: {"ros__parameters": parameters}}
     return ExportResult(hash_comment(notes) + yaml_text(document), (*coupled, *reduced))
-
-
-def _by_joint(entries: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    """Entries under the names of their joints; a dot in a name opens a level.
-
-    The parser of ROS 2 would else put the keys that follow a dotted one on the wrong level.
-    """
-    group: dict[str, Any] = {}
-    for joint, entry in entries:
-        level = group
-        for part in joint.split("."):
-            level = level.setdefault(part, {})
-        level.update(entry)
-    return group
 
 
 def _friction(joint: ExportedFriction) -> dict[str, Any]:
