@@ -177,7 +177,7 @@ def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> 
         ends = np.array([x[0], x[-1]])
         limit = 100.0 * (1.0 / (1.0 + threshold) if joint.state == LOWER else 1.0 + threshold)
         grid.add(panel, line(ends, np.full(2, limit), "threshold", MODELLED, "dash"))
-        low, high = padded(np.concatenate((values, level + spread, level - spread)), 99.5)
+        low, high = padded(np.concatenate((values, level + spread, level - spread)))
         both = (95.0, 105.0, limit - 1.0, limit + 1.0)
         grid.limit_y(panel, min(low, *both), max(high, *both))
     return grid.figure

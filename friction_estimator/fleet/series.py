@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 
 from friction_estimator.types import BoolArray, FloatArray
 
-WEEK = 7.0  # [d]
+DAY, WEEK = 86_400.0, 7.0  # [s], [d]
 _TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of the joint's friction are left out
 _CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom: makes a variance of a median
 _HUBER_LIMIT = 2.0  # residuals beyond this many sigma count less
@@ -91,7 +91,7 @@ def joint_series(table: pa.Table) -> list[JointSeries]:
         name: np.asarray(pc.fill_null(rows[name], np.nan).to_numpy(), dtype=float) for name in (*names, "temperature")
     }
     texts = {name: np.array(rows[name].to_pylist(), dtype=object) for name in ("serial", "robot", "joint", "report")}
-    number["time"] = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / 86_400e6
+    number["time"] = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / (1e6 * DAY)
     known = np.isfinite(number["coulomb"]) & np.isfinite(number["viscous"]) & (number["coulomb_sigma"] > 0.0)
     keys = texts["serial"] + "\n" + texts["joint"]
     ends = np.flatnonzero(keys[1:] != keys[:-1]) + 1

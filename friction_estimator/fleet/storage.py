@@ -146,7 +146,7 @@ def local_copy(url: str, folder: str | None = None) -> Iterator[Path]:
         yield target
 
 
-KINDS = ("replay", "identify")
+_KINDS = ("replay", "identify")
 """Kinds of rows; each has a separate folder, because their friction must not be compared."""
 _SETTINGS = b"friction_estimator"
 
@@ -247,12 +247,12 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
     tables = []
     for folder in folders:
         fs, place = filesystem(folder)
-        kinds = [name for name in KINDS if fs.isdir(f"{place}/{name}")]
+        kinds = [name for name in _KINDS if fs.isdir(f"{place}/{name}")]
         if len(kinds) > 1:
-            raise ConfigError(f"{folder} has rows of {' and '.join(KINDS)}: give {folder}/{KINDS[0]}, or the other")
+            raise ConfigError(f"{folder} has rows of {' and '.join(_KINDS)}: give {folder}/{_KINDS[0]}, or the other")
         root = f"{place}/{kinds[0]}" if kinds else place
         output = folder.rstrip("/")
-        if not kinds and PurePosixPath(output).name in KINDS:
+        if not kinds and PurePosixPath(output).name in _KINDS:
             output = output.rpartition("/")[0]
         files = sorted(path for path in fs.find(root) if path.endswith(".parquet"))
         recent = None if since is None else ds.field("start") >= pa.scalar(since, SCHEMA.field("start").type)

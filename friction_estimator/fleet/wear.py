@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.fleet.changes import Change, ChangeModel, Difference, find_changes
-from friction_estimator.fleet.series import WEEK, DaySeries, JointSeries, day_series, joint_series
+from friction_estimator.fleet.series import DAY, WEEK, DaySeries, JointSeries, day_series, joint_series
 from friction_estimator.tables import UNKNOWN as NO_NUMBER
 from friction_estimator.types import FloatArray
 
@@ -231,7 +231,7 @@ def _how_long(joint: JointDrift, since: datetime, step: Change | None) -> str:
         earliest, latest = date_of(step.earliest), date_of(step.latest)
         when = f"on {earliest:%Y-%m-%d}" if earliest == latest else f"from {earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
         return f"by a step {when} (probability {step.probability:.2f})"
-    days = float(joint.days.day[-1]) - (since - _EPOCH).total_seconds() / 86_400.0
+    days = float(joint.days.day[-1]) - (since - _EPOCH).total_seconds() / DAY
     return f"in {days / WEEK:.0f} weeks" if days >= 2.0 * WEEK else f"in {days:.0f} days"
 
 

@@ -76,19 +76,19 @@ class Lines(list[str]):
     """Sentences to write one a line."""
 
 
-class Block(str):
+class TextBlock(str):
     """Text of several lines that is written line by line, without quotes."""
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Safe dumper for :class:`Lines` and :class:`Block` too, without aliases."""
+    """Safe dumper for :class:`Lines` and :class:`TextBlock` too, without aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 _Dumper.add_representer(
-    Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+    TextBlock, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
 )
 _Dumper.add_representer(
     Lines, lambda dumper, lines: dumper.represent_sequence("tag:yaml.org,2002:seq", lines, flow_style=False)
@@ -96,7 +96,7 @@ _Dumper.add_representer(
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """YAML of plain types, :class:`Lines` and :class:`Block`: numbers to the bit, innermost lists on one line."""
+    """YAML of plain types, :class:`Lines` and :class:`TextBlock`: numbers to the bit, innermost lists on one line."""
     return yaml.dump(
         dict(document), Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True
     )

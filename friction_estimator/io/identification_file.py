@@ -23,7 +23,7 @@ from friction_estimator.identification.result import (
     ParameterTable,
     Provenance,
 )
-from friction_estimator.io.documents import Block, Lines
+from friction_estimator.io.documents import Lines, TextBlock
 from friction_estimator.io.parameters import (
     IDENTIFICATION,
     parameters_document,
@@ -100,7 +100,8 @@ def identification_of_parameters(friction: IdentifiedParameters) -> Identificati
 
 
 def _section(identification: Identification) -> dict[str, Any]:
-    provenance, share = identification.provenance, _MAX_SAMPLES // max(len(identification.samples), 1)
+    provenance, samples = identification.provenance, identification.samples
+    share = _MAX_SAMPLES // max(len(samples), 1)
     return {
         "method": provenance.method,
         "command": provenance.command,
@@ -115,7 +116,9 @@ def _section(identification: Identification) -> dict[str, Any]:
         "drives": _entry(identification.drives),
         "candidates": [_rounded(candidate) for candidate in identification.candidates],
         "predictions": [_prediction_entry(prediction) for prediction in identification.predictions],
-        "samples": [{"joint": one.joint, "table": Block(_samples_text(one, share))} for one in identification.samples],
+        "samples": [
+            {"joint": one.joint, "table": TextBlock(_samples_text(one, share))} for one in identification.samples
+        ],
     }
 
 

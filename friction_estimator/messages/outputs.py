@@ -21,6 +21,7 @@ from friction_estimator.types import BaseState, FloatArray, FrictionEstimate, Gr
 
 _POINTS = 24  # of an arc
 _RADIUS = 0.08  # of the arcs [m]
+_TEXT_RADIUS = 1.4 * _RADIUS  # of the place of the text, outside of the arc [m]
 _FULL_TURN = 1.5 * np.pi
 _MEASURED, _MODELLED = (0.12, 0.47, 0.71), (1.0, 0.5, 0.05)  # red, green, blue
 _UPRIGHT = (0.0, 0.0, 0.0, 1.0)  # x, y, z, w
@@ -94,7 +95,7 @@ class FrictionMarkers:
         self._offsets = []
         for number, (axis, u) in enumerate(zip(axes, across, strict=True)):
             arc, _ = _write_marker(writer, number, axis.frame, _ARC, np.zeros(3), _POINTS)
-            self._offsets.append((arc, *_write_marker(writer, number, axis.frame, _TEXT, 1.4 * _RADIUS * u, 0)))
+            self._offsets.append((arc, *_write_marker(writer, number, axis.frame, _TEXT, _TEXT_RADIUS * u, 0)))
         self._template = Template(writer)
 
     def build(self, estimate: FrictionEstimate) -> bytes:

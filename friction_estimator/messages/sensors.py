@@ -360,7 +360,7 @@ class SensorMessages:
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
         self.topics = topics.sensor_topics(config)
         self._joints = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
-        self._imu = StampedTemplate((13, 3, 9, 3, 9), config.imu.frame)
+        self._imu = StampedTemplate((_NO_ORIENTATION.size, 3, 9, 3, 9), config.imu.frame)
         self._wrenches = [StampedTemplate((6,), foot.frame) for foot in config.feet]
         self._flip = [foot.flip for foot in config.feet]
 

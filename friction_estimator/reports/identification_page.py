@@ -174,7 +174,7 @@ def friction_over_velocity(identification: Identification) -> go.Figure:
     for panel, samples in enumerate(identification.samples):
         _add_dots(grid, panel, samples, samples.friction)
         _add_fit(grid, panel, samples, samples.joint in loaded)
-        grid.limit_y(panel, *padded(np.concatenate((samples.friction[samples.used], samples.fitted)), 99.8))
+        grid.limit_y(panel, *padded(np.concatenate((samples.friction[samples.used], samples.fitted))))
     return grid.figure
 
 
@@ -190,7 +190,7 @@ def residuals(identification: Identification) -> go.Figure:
             ends = np.array([samples.velocity.min(), samples.velocity.max()])
             x, y = np.concatenate((ends, [np.nan], ends)), np.array([limit, limit, np.nan, -limit, -limit])
             grid.add(panel, line(x, y, "twice the RMS", INK, dash="dot"))
-            grid.limit_y(panel, *padded(np.concatenate((used, [limit, -limit])), 99.8))
+            grid.limit_y(panel, *padded(np.concatenate((used, [limit, -limit]))))
     return grid.figure
 
 
@@ -212,7 +212,7 @@ def friction_over_load(identification: Identification) -> go.Figure | None:
             grid.add(panel, trace)
         for fit in joint:  # above all dots
             grid.add(panel, line(fit.curve_load, fit.curve, "law at the median speed of the quadrant", INK))
-        grid.limit_y(panel, *padded(np.concatenate([fit.friction for fit in joint]), 99.8))
+        grid.limit_y(panel, *padded(np.concatenate([fit.friction for fit in joint])))
     return grid.figure
 
 

@@ -180,8 +180,8 @@ def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = _EST
     )
 
 
-def padded(values: FloatArray, percentile: float) -> tuple[float, float]:
-    """Range of a panel: what this share of the values needs [percent], and a margin."""
+def padded(values: FloatArray, percentile: float = 99.5) -> tuple[float, float]:
+    """Range of a panel: what this share of the values needs [percent], so that a spike does not flatten the rest."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return -1.0, 1.0

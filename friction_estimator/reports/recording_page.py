@@ -94,7 +94,7 @@ def _add_residual(
     grid.add(panel, line(recording.time[rows], residual[rows], name, INK, width=1.0), lower=True)
     late = slice(recording.time.size // 4, None)
     finite = np.abs(np.concatenate((residual[late], spread[late])))
-    _, limit = padded(np.concatenate((finite, [0.0])), 99.5)
+    _, limit = padded(np.concatenate((finite, [0.0])))
     grid.limit_y(panel, -limit, limit, lower=True)
 
 
@@ -241,7 +241,7 @@ def _limits(recording: Recording, joint: int) -> tuple[float, float]:
     parts = [recording.friction[:, joint]]
     if recording.truth is not None:
         parts += 2 * [recording.truth[:, joint]]
-    return padded(np.concatenate(parts), 99.5)
+    return padded(np.concatenate(parts))
 
 
 def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, FloatArray]:

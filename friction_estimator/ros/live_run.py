@@ -39,6 +39,7 @@ _LOAD_PERIOD = 0.25  # between two readings of the CPU times [s]
 _QUIET = 1.0  # without a further estimate, after which the estimator is ended [s]
 _PATIENCE = 20.0  # for the last estimates, and for the end of a process [s]
 _START_UP = 180.0  # longest start; the first one compiles the numerical kernels [s]
+_CHECK_PERIOD = 0.05  # between two checks of the processes [s]
 _GOODBYE = 0.5  # recording after the end of the estimator [s]
 
 
@@ -344,7 +345,7 @@ class LiveRun(Node):
         names = [topic.name for topic in topics.result_topics(self._config)]
         give_up = time.monotonic() + _START_UP
         while running() and not all(self.count_publishers(name) for name in names):
-            self._work(0.05)
+            self._work(_CHECK_PERIOD)
             if running():
                 self._processes.check()
             if time.monotonic() > give_up:
@@ -355,7 +356,7 @@ class LiveRun(Node):
         """Record and show until the simulation has ended."""
         started = time.monotonic()
         while running() and simulation.poll() is None:
-            self._work(0.1)
+            self._work(_CHECK_PERIOD)
             if running():  # Ctrl-C of a terminal ends all processes at once
                 self._processes.check(simulation)
             if not self._topics.joint_samples and time.monotonic() - started > _START_UP:
@@ -369,7 +370,7 @@ class LiveRun(Node):
         self._end(simulation)
         deadline, quiet_since, before = time.monotonic() + _PATIENCE, time.monotonic(), -1
         while time.monotonic() < min(deadline, quiet_since + _QUIET):
-            self._work(0.1)
+            self._work(_CHECK_PERIOD)
             estimates = self._topics.estimates
             if estimates != before:
                 before, quiet_since = estimates, time.monotonic()
@@ -384,7 +385,7 @@ class LiveRun(Node):
             process.send_signal(signal.SIGINT)
         deadline = time.monotonic() + _PATIENCE
         while process.poll() is None and time.monotonic() < deadline:
-            self._work(0.05)
+            self._work(_CHECK_PERIOD)
 
     def _work(self, seconds: float) -> None:
         """Record for some time, and update the view."""

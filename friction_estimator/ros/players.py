@@ -44,6 +44,7 @@ _PATIENCE = 0.1  # longest delay that is caught up [s]
 _GIVE_UP = 5.0  # without an estimate, after which samples are sent without waiting [s]
 _LAST_PERIOD_NS = 100_000_000  # one period of the slow output, and more
 _SPIN_STRIDE = 10  # joint states between two checks for other messages
+_SHORT_WAIT = 0.01  # between two looks at the newest estimate [s]
 _LINGER = 0.5  # of the process after its last message, for the delivery [s]
 _CLOCK_PERIOD_NS = 1_000_000  # between two messages on /clock
 _DEFAULT_DURATION = 3600.0  # of a scenario with the parameter duration 0 [s]
@@ -132,7 +133,7 @@ class Lead:
         start = time.monotonic()
         before, give_up = self._estimated_ns, start + _GIVE_UP
         while self._estimated_ns is not None and stamp_ns - self._estimated_ns > limit_ns and running():
-            executor.spin_once(timeout_sec=0.01)
+            executor.spin_once(timeout_sec=_SHORT_WAIT)
             if self._estimated_ns != before:
                 before, give_up = self._estimated_ns, time.monotonic() + _GIVE_UP
             elif time.monotonic() > give_up:

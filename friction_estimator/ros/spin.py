@@ -41,6 +41,7 @@ IDLE = 0.1
 """Longest sleep of the loop [s], and so the longest delay after a signal while no message arrives."""
 
 _LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
+_SHORT_WAIT = 0.02  # between two looks at the subscribers [s]
 _MATCHING = 0.5  # until a subscriber has found all publishers of this process [s]
 
 
@@ -211,10 +212,10 @@ def await_subscribers(executor: Executor, publisher: Publisher, count: int, runn
     A publisher finds its subscribers before these have found all publishers, so a short pause follows.
     """
     while running() and publisher.get_subscription_count() < count:
-        executor.spin_once(timeout_sec=0.02)
+        executor.spin_once(timeout_sec=_SHORT_WAIT)
     pause_ends = time.monotonic() + _MATCHING
     while count and running() and time.monotonic() < pause_ends:
-        executor.spin_once(timeout_sec=0.02)
+        executor.spin_once(timeout_sec=_SHORT_WAIT)
 
 
 def run(

@@ -12,6 +12,7 @@ from friction_estimator.simulation.footsteps import yaw_rotation
 from friction_estimator.simulation.walk_plan import PostureMotion, WalkPlan, WalkSamples
 from friction_estimator.types import FloatArray
 
+_YAW = 5  # place of the angular velocity about z in that of the base
 _CHECK_PERIOD = 0.02  # between the poses whose reach is checked before the walk [s]
 _OTHER_DAMPING = 0.7  # damping ratio of the joints outside the legs
 _MAX_DECAY = 1.0  # part of a free joint's velocity that damping may take in one period; from 2 on it is unstable
@@ -73,11 +74,11 @@ class ReferenceGenerator:
         yaw, rotation = samples.base_yaw, yaw_rotation(samples.base_yaw[inner])
         to_base = np.swapaxes(rotation, 1, 2)
         v[:, :3] = np.einsum("nij,nj->ni", to_base, (samples.base[2:] - samples.base[:-2]) / (2.0 * h))
-        v[:, 5] = (yaw[2:] - yaw[:-2]) / (2.0 * h)
+        v[:, _YAW] = (yaw[2:] - yaw[:-2]) / (2.0 * h)
         v[:, 6:] = (joints[2:] - joints[:-2]) / (2.0 * h)
         acceleration = (samples.base[2:] - 2.0 * samples.base[inner] + samples.base[:-2]) / h**2
         a[:, :3] = np.einsum("nij,nj->ni", to_base, acceleration) - np.cross(v[:, 3:6], v[:, :3])
-        a[:, 5] = (yaw[2:] - 2.0 * yaw[inner] + yaw[:-2]) / h**2
+        a[:, _YAW] = (yaw[2:] - 2.0 * yaw[inner] + yaw[:-2]) / h**2
         a[:, 6:] = (joints[2:] - 2.0 * joints[inner] + joints[:-2]) / h**2
         share = samples.load_share[inner]
         torque = self._feedforward(q[inner], v, a, share, samples.soles[:, inner], rotation)

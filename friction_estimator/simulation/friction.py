@@ -17,6 +17,7 @@ from friction_estimator.types import FloatArray, IntArray
 
 _SLOPE_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
 _SMALLEST_SPEED = 1e-6  # at which laws are evaluated for joints at rest [rad/s]
+_SMOOTH_SHARE = 0.01  # of the dry friction of a sliding joint, below which a resting joint has none
 _SLIDING_SPEED = 0.1  # speed at which a joint has most of its dry friction [rad/s]
 _DRY_ROLES = (Role.COULOMB, Role.STRIBECK, Role.LOAD)
 
@@ -232,7 +233,7 @@ class _Table:
     def _check_jump(self) -> None:
         """Raise SimulationError for a law without dry friction at rest."""
         still, load = np.zeros(self._size), np.ones(self._size)
-        smooth = self.dry(still, load) < 0.01 * self.dry(still + _SLIDING_SPEED, load)
+        smooth = self.dry(still, load) < _SMOOTH_SHARE * self.dry(still + _SLIDING_SPEED, load)
         for group in self._groups:
             if smooth[group.members].any():
                 raise SimulationError(f"the law {group.law.name!r} has no dry friction at rest, so no joint can stick")

@@ -93,7 +93,7 @@ def _set_options(spec: mujoco.MjSpec, timestep: float) -> None:
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.option.impratio = 20.0
+    spec.option.impratio = 20.0  # friction of contacts is harder than their normal force: soles do not creep
     spec.option.tolerance = _SOLVER_TOLERANCE
     spec.option.iterations = _SOLVER_ITERATIONS
 

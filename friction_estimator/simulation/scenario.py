@@ -23,6 +23,7 @@ _MAX_DURATION = 36_000.0  # ten hours: the plan is kept in memory [s]
 _PAPER_LAST_STEP = 9.6  # the last swing then ends at 10.1 s, as in section 7.1 [s]
 _PUSH_FORCES = ((150.0, 0.0, 0.0), (-150.0, 0.0, 0.0), (0.0, 150.0, 0.0), (0.0, -150.0, 0.0))
 """Forward, backward, to the left and to the right [N]."""
+_PUSH_DURATION = 0.08  # [s]
 _COLLISION_FORCE = (100.0, 200.0)  # [N]
 _COLLISION_LENGTH = (0.06, 0.1)  # [s]
 _COLLISION_START = (0.25, 0.6)  # in parts of the swing
@@ -75,7 +76,7 @@ def _pushes(duration: float, target: str, first: float) -> tuple[Push, ...]:
     """80 ms pushes, two walking cycles apart, in all four directions in turn."""
     count = int(max(0.0, duration - first) / (2.0 * _GAIT_CYCLE)) + 1
     forces = [_PUSH_FORCES[k % len(_PUSH_FORCES)] for k in range(count)]
-    return tuple(Push(first + 2.0 * _GAIT_CYCLE * k, 0.08, force, target) for k, force in enumerate(forces))
+    return tuple(Push(first + 2.0 * _GAIT_CYCLE * k, _PUSH_DURATION, force, target) for k, force in enumerate(forces))
 
 
 def collisions(

@@ -28,6 +28,8 @@ _RECORDING_VIEW = "rerun"
 """The view that writes recordings."""
 _PERIOD_NS = 50_000_000
 """Time between two drawn estimates [ns]."""
+_END_TIMEOUT = 5.0
+"""Longest wait for the last frame [s]."""
 _MAX_WAITING = 20
 """Frames that wait at most: one second."""
 _COLD, _HOT = np.array([40.0, 100.0, 200.0]), np.array([220.0, 40.0, 40.0])
@@ -202,8 +204,8 @@ class LiveView:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._frames.put(None, timeout=5.0)
-            self._thread.join(5.0)
+            self._frames.put(None, timeout=_END_TIMEOUT)
+            self._thread.join(_END_TIMEOUT)
         except queue.Full:  # the display hangs; its thread ends with the process
             pass
         self.display.close()

@@ -156,6 +156,7 @@ _RawMessage = tuple[str, str, int, bytes]
 """Topic, message type, time of recording [ns] and serialized message."""
 
 _SUFFIXES = (".mcap", ".db3")
+_MAX_RECORD = 1 << 30  # bytes of a record: a broken length asks for more
 
 
 @dataclass(slots=True)
@@ -201,7 +202,7 @@ def _damaged_mcap(path: Path) -> _Storage:
         schemas: dict[int, str] = {}
         channels: dict[int, tuple[str, str]] = {}
         with path.open("rb") as stream:
-            found = StreamReader(stream, record_size_limit=1 << 30).records
+            found = StreamReader(stream, record_size_limit=_MAX_RECORD).records
             while True:
                 try:
                     record = next(found)
