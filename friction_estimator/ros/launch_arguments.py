@@ -60,9 +60,9 @@ ARGUMENTS = (
     _of_node("estimator_node", "identified_parameters"),
     LaunchArgument(
         "graph",
-        "fused",
-        "fused: one node for the whole pipeline. split: base state and friction as two nodes, each in one process.",
-        ("fused", "split"),
+        "single",
+        "single: one node for the whole pipeline. split: base state and friction as two nodes, each in one process.",
+        ("single", "split"),
     ),
     LaunchArgument("namespace", "", "Namespace of all nodes and topics. Empty: none."),
     LaunchArgument(
@@ -118,7 +118,7 @@ class LaunchRequest:
     @property
     def estimators(self) -> dict[str, dict[str, Any]]:
         """Parameters of each estimator node, by its name, in addition to those of :meth:`parameters`."""
-        if self._values["graph"] == "fused":
+        if self._values["graph"] == "single":
             return {"friction_estimator": {}}
         return {"base_state": {"stages": "base_state"}, "friction_estimator": {"stages": "friction"}}
 

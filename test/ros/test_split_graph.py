@@ -15,7 +15,7 @@ from friction_estimator.messages.cdr import header_stamp
 
 from .conftest import TalkingRobot
 
-FUSED, SPLIT = "fused_robot", "split_robot"
+SINGLE, SPLIT = "single_robot", "split_robot"
 SAMPLES = 600
 
 
@@ -24,11 +24,11 @@ def robots(robot, samples, workplace) -> Iterator[dict[str, TalkingRobot]]:
     """Both robots after the same samples."""
     reliable = "inputs_reliable:=true"
     processes = [
-        NodeProcess(workplace, reliable, namespace=FUSED),
+        NodeProcess(workplace, reliable, namespace=SINGLE),
         NodeProcess(workplace, reliable, "stages:=friction", namespace=SPLIT),
         NodeProcess(workplace, reliable, "stages:=base_state", namespace=SPLIT, name="base_state"),
     ]
-    talking = {name: TalkingRobot(name, robot, samples) for name in (FUSED, SPLIT)}
+    talking = {name: TalkingRobot(name, robot, samples) for name in (SINGLE, SPLIT)}
     try:
         for one in talking.values():
             one.listen(topics.FRICTION, topics.SIGMA, topics.EXTERNAL_TORQUE, topics.BASE_STATE, topics.CONTACT_PHASE)
@@ -58,20 +58,22 @@ def messages(robot: TalkingRobot, topic: topics.Topic) -> dict[int, object]:
 
 def test_both_graphs_say_the_same_of_every_sample(robots):
     for topic in (topics.FRICTION, topics.SIGMA, topics.EXTERNAL_TORQUE):
-        fused, split = (messages(robots[name], topic) for name in (FUSED, SPLIT))
-        assert fused.keys() == split.keys() and len(fused) >= (SAMPLES if topic is not topics.EXTERNAL_TORQUE else 10)
-        efforts = [np.array([one[stamp].effort for stamp in sorted(one)]) for one in (fused, split)]
+        single, split = (messages(robots[name], topic) for name in (SINGLE, SPLIT))
+        assert single.keys() == split.keys() and len(single) >= (SAMPLES if topic is not topics.EXTERNAL_TORQUE else 10)
+        efforts = [np.array([one[stamp].effort for stamp in sorted(one)]) for one in (single, split)]
         np.testing.assert_array_equal(*efforts)
 
 
 def test_base_states_are_the_same_whichever_node_sends_them(robots):
-    fused, split = (messages(robots[name], topics.BASE_STATE) for name in (FUSED, SPLIT))
-    common = fused.keys() & split.keys()
+    single, split = (messages(robots[name], topics.BASE_STATE) for name in (SINGLE, SPLIT))
+    common = single.keys() & split.keys()
     assert len(common) >= 10
     for stamp in common:
-        one, other = fused[stamp], split[stamp]
+        one, other = single[stamp], split[stamp]
         assert isinstance(one, Odometry) and one == other
-    phases = [[message.data for message in robots[name].received[topics.CONTACT_PHASE.name]] for name in (FUSED, SPLIT)]
+    phases = [
+        [message.data for message in robots[name].received[topics.CONTACT_PHASE.name]] for name in (SINGLE, SPLIT)
+    ]
     assert set(phases[0]) == set(phases[1])
 
 
