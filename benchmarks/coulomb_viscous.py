@@ -86,17 +86,17 @@ class TrueLine:
     @contextmanager
     def counting(self) -> Iterator[None]:
         """Follow the velocities that are counted while this lasts."""
-        count_velocities = VisitedVelocities.visit
+        add_velocities = VisitedVelocities.add_velocities
 
-        def visit(visited: VisitedVelocities, regressor: FloatArray, velocity: FloatArray, *rest: Any) -> None:
+        def count(visited: VisitedVelocities, regressor: FloatArray, velocity: FloatArray, *rest: Any) -> None:
             before = visited.moving_time
-            count_velocities(visited, regressor, velocity, *rest)
+            add_velocities(visited, regressor, velocity, *rest)
             weight = visited.moving_time - before
             basis = np.stack((np.sign(velocity), velocity), axis=1)
             self._gram += weight[:, None, None] * basis[:, :, None] * basis[:, None, :]
             self._moments += weight[:, None] * basis * self._friction[self.row][:, None]
 
-        with patch.object(VisitedVelocities, "visit", visit):
+        with patch.object(VisitedVelocities, "add_velocities", count):
             yield
 
     @property

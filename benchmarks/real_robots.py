@@ -194,7 +194,7 @@ def _outcome(estimator: Estimator, run: SimulatedRun, case: Case, model: RobotMo
         np.array([bool(set(diagnosis.kinds[:2]) & set(case.causes)) for diagnosis in diagnoses]),
         tuple(dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.kinds)),
         (
-            *dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.noted),
+            *dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.note_kinds),
             *(finding.partition(". ")[0] for finding in estimator.health.findings),
         ),
     )

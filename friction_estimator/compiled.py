@@ -54,8 +54,8 @@ COMPILED = numba is not None and not numba.config.DISABLE_JIT
 """True where kernels are machine code, False where they run as plain Python."""
 
 _LETTERS = {
-    "V": "Vector", "M": "Matrix", "T": "Block", "I": "Indices", "IM": "IndexTable", "IT": "IndexBlock", "B": "Flags",
-    "BM": "FlagTable", "f8": "float", "i8": "int", "b1": "bool",
+    "V": "Vector", "M": "Matrix", "T": "Tensor", "I": "Indices", "IM": "IndexMatrix", "IT": "IndexTensor", "B": "Flags",
+    "BM": "FlagMatrix", "f8": "float", "i8": "int", "b1": "bool",
 }  # fmt: skip
 
 NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"

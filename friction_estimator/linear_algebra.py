@@ -29,6 +29,7 @@ LARGEST = 1e12
 _MIN_VARIANCE = 1e-12
 """Variances, in SI units, below which rounding decides on sign and correlation."""
 _MAX_CORRELATION = 1.005
+"""Largest correlation of a valid covariance: one, and rounding."""
 _EIGENVALUE_TOLERANCE = 1e-6
 """Negative eigenvalues of a correlation matrix within this are rounding."""
 _PIVOT_TOLERANCE = 1e-14
@@ -36,7 +37,7 @@ _PIVOT_TOLERANCE = 1e-14
 
 
 @kernel
-def bounded(values: FloatArray) -> bool:
+def is_bounded(values: FloatArray) -> bool:
     """Whether all values of an array are finite and plausible: at most ``LARGEST`` in size."""
     count = 0
     for value in values.flat:  # counting has no branches, and is four times faster
@@ -44,10 +45,10 @@ def bounded(values: FloatArray) -> bool:
     return count == values.size
 
 
-def unbounded(names: Sequence[str], values: FloatArray) -> str:
-    """Names, for an error message, of the columns of values (r, n) that are not all :func:`bounded`."""
-    sound = np.all(np.abs(values) <= LARGEST, axis=0)
-    return choices(compress(names, np.logical_not(sound).tolist()))
+def unbounded_columns(names: Sequence[str], values: FloatArray) -> str:
+    """Names, for an error message, of the columns of values (r, n) that are not all :func:`is_bounded`."""
+    is_valid = np.all(np.abs(values) <= LARGEST, axis=0)
+    return choices(compress(names, np.logical_not(is_valid).tolist()))
 
 
 @kernel("M")
@@ -200,7 +201,7 @@ def skew(a: FloatArray) -> FloatArray:
 
 
 @kernel
-def product(A: FloatArray, B: FloatArray) -> FloatArray:
+def matmul_3x3(A: FloatArray, B: FloatArray) -> FloatArray:
     """Matrix product ``A B`` of two (3, 3): for so few numbers a call of BLAS costs more."""
     C = np.zeros((3, 3))
     for i in range(3):
@@ -211,7 +212,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 @kernel
-def turned(A: FloatArray, x: Triple | FloatArray) -> Triple:
+def matvec_3x3(A: FloatArray, x: Triple | FloatArray) -> Triple:
     """Product ``A x`` of a matrix (3, 3) and a vector (3,)."""
     return (
         A[0, 0] * x[0] + A[0, 1] * x[1] + A[0, 2] * x[2],

@@ -36,8 +36,8 @@ Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 KINDS: dict[str, Any] = {}
 """Classes of :func:`record` by their names."""
 FIELD_TYPES: dict[str, tuple[str, int]] = {
-    "Vector": ("float64", 1), "Matrix": ("float64", 2), "Block": ("float64", 3), "Indices": ("int64", 1),
-    "IndexTable": ("int64", 2), "IndexBlock": ("int64", 3), "Flags": ("bool", 1), "FlagTable": ("bool", 2),
+    "Vector": ("float64", 1), "Matrix": ("float64", 2), "Tensor": ("float64", 3), "Indices": ("int64", 1),
+    "IndexMatrix": ("int64", 2), "IndexTensor": ("int64", 3), "Flags": ("bool", 1), "FlagMatrix": ("bool", 2),
     "float": ("float64", 0), "int": ("int64", 0), "bool": ("bool", 0),
 }  # fmt: skip
 """Type of the numbers, and number of axes, of what a field may be."""
@@ -186,7 +186,7 @@ def allocate(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatAr
     return pack(kind(*(np.zeros(shape) for shape in shapes)))
 
 
-class Blank(Generic[Tuple]):
+class RecordTemplate(Generic[Tuple]):
     """Makes records of one class and shape.
 
     Parameters
@@ -227,25 +227,25 @@ class Record:
     Attributes
     ----------
     buffer : of the tuple
-    blank : that has made it
+    template : that has made it
     """
 
-    __slots__ = ("blank", "buffer")
+    __slots__ = ("buffer", "template")
 
-    def __init__(self, buffer: FloatArray, blank: Blank[Any]) -> None:
-        self.buffer, self.blank = buffer, blank
+    def __init__(self, buffer: FloatArray, template: RecordTemplate[Any]) -> None:
+        self.buffer, self.template = buffer, template
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self.blank.places:
-            return getattr(view(self.blank.kind, self.buffer), name)
-        shape, kind, at = self.blank.places[name]
+        if name not in self.template.places:
+            return getattr(view(self.template.kind, self.buffer), name)
+        shape, kind, at = self.template.places[name]
         return np.ndarray(shape, kind, self.buffer, at)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(view(self.blank.kind, self.buffer))
+        return iter(view(self.template.kind, self.buffer))
 
     def __reduce__(self) -> Any:
-        return self.blank.kind, tuple(self)
+        return self.template.kind, tuple(self)
 
 
 def leaves(values: tuple[Any, ...]) -> Iterator[Any]:

@@ -32,14 +32,14 @@ AnyPath = str | os.PathLike[str]
 Progress = Callable[[float, float], None]
 """Called now and then with the amount of work that is done, and with the whole."""
 Vector: TypeAlias = FloatArray
-"""Arrays with one, two (``Matrix``) and three axes (``Block``): kernels distinguish them."""
+"""Arrays with one, two (``Matrix``) and three axes (``Tensor``): kernels distinguish them."""
 Matrix: TypeAlias = FloatArray
-Block: TypeAlias = FloatArray
+Tensor: TypeAlias = FloatArray
 Indices: TypeAlias = IntArray
-IndexTable: TypeAlias = IntArray
-IndexBlock: TypeAlias = IntArray
+IndexMatrix: TypeAlias = IntArray
+IndexTensor: TypeAlias = IntArray
 Flags: TypeAlias = BoolArray
-FlagTable: TypeAlias = BoolArray
+FlagMatrix: TypeAlias = BoolArray
 
 GRAVITY = 9.81
 """Standard gravity of the whole package, as in pinocchio and MuJoCo [m/s^2]."""
@@ -221,10 +221,10 @@ class Dynamics(NamedTuple):
     mass_matrix: Matrix
     bias: Vector
     momentum_bias: Vector
-    foot_jacobian: Block
+    foot_jacobian: Tensor
     foot_bias_acceleration: Matrix
     foot_position_in_base: Matrix
-    foot_rotation_to_base: Block
+    foot_rotation_to_base: Tensor
 
     @property
     def buffer(self) -> FloatArray:

@@ -178,7 +178,7 @@ def test_a_buffer_is_that_of_a_tuple_only_while_all_arrays_are_its_views():
     assert records.buffer_of(one) is buffer
     moved = one._replace(last=np.ones(3))
     np.testing.assert_array_equal(records.view(Ends, records.buffer_of(moved)).last, 1.0)
-    new = records.Blank(moved).new()
+    new = records.RecordTemplate(moved).new()
     assert records.buffer_of(new) is new.buffer and len(list(new)) == 2 and new.last.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(TypeError, match="Vector has 1"):
         records.packed(Ends(np.zeros((1, 2)), np.zeros(3)))

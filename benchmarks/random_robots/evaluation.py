@@ -79,7 +79,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
         **record,
         "problems": [list(one.kinds) for one in diagnoses],
         "figures": {name: getattr(figures, name).tolist() for name in FIGURES},
-        "notes": [list(one.noted) for one in diagnoses],
+        "notes": [list(one.note_kinds) for one in diagnoses],
         "causes": list(causes(walk.robot)),
         "findings": list(estimator.health.findings),
     }

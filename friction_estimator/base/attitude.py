@@ -23,19 +23,19 @@ from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
     Quaternion,
     Triple,
-    bounded,
     cross,
+    is_bounded,
     is_covariance,
     matrix_from_quaternion,
+    matvec_3x3,
     quaternion_exp,
     quaternion_from_rpy,
     quaternion_product,
     rotation_between,
     solve_positive,
-    turned,
     yaw_from_quaternion,
 )
-from friction_estimator.records import Blank, Record, allocate, pack, record
+from friction_estimator.records import Record, RecordTemplate, allocate, pack, record
 from friction_estimator.types import GRAVITY, Attitude, FloatArray, Matrix, Vector
 
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
@@ -58,7 +58,7 @@ _INVALID, _VALID, _TILT_WRONG = range(3)
 _FAILED = "the state of its filter was not finite"
 _MIN_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
-_EMPTY: Blank[Attitude] = Blank(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
+_EMPTY: RecordTemplate[Attitude] = RecordTemplate(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
 ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 """Where these fields are in the buffer of an :class:`Attitude`."""
@@ -138,7 +138,7 @@ def predict_gravity(x: FloatArray, P: FloatArray, tuning: AttitudeTuning, gyro: 
             P[i, 3 + j] = P[3 + j, i] = keep * (T[j, 0] * rows[i, 3] + T[j, 1] * rows[i, 4] + T[j, 2] * rows[i, 5])
         for j in range(6, 12):
             P[i, j] = P[j, i] = rows[i, j]
-    g, a = turned(T, g), turned(T, a)
+    g, a = matvec_3x3(T, g), matvec_3x3(T, a)
     for i in range(3):
         x[i], x[3 + i] = g[i], keep * a[i]
     for axis in range(3):
@@ -202,7 +202,7 @@ def tilt_covariance(rotation: FloatArray, gravity: FloatArray, covariance: Float
     ``d theta = g x d g / |g|^2``, for a gravity (3,) in base axes of which ``covariance`` (3, 3 or more) holds.
     """
     x, y = cross(rotation[0], gravity), cross(rotation[1], gravity)  # rows of R [g]x
-    by_x, by_y = turned(covariance, x), turned(covariance, y)
+    by_x, by_y = matvec_3x3(covariance, x), matvec_3x3(covariance, y)
     scale = 1.0 / GRAVITY**4
     return (
         scale * (x[0] * by_x[0] + x[1] * by_x[1] + x[2] * by_x[2]),
@@ -298,8 +298,8 @@ def _write_attitude(
     out.covariance[0, 1] += xy
     out.covariance[1, 0] += xy
     out.covariance[1, 1] += yy
-    sound = bounded(x) and bounded(rotation) and bounded(out.angular_acceleration)
-    return sound and is_covariance(P) and is_covariance(P_q)
+    is_valid = is_bounded(x) and is_bounded(rotation) and is_bounded(out.angular_acceleration)
+    return is_valid and is_covariance(P) and is_covariance(P_q)
 
 
 @kernel("[AttitudeState] [AttitudeTuning] V V f8 [Attitude]")
@@ -319,7 +319,7 @@ def _step_attitude(
     tilt, and shows it now; else ``_VALID``
     """
     x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
-    gyro, force = turned(tuning.imu_to_base, angular_velocity), turned(tuning.imu_to_base, accelerometer)
+    gyro, force = matvec_3x3(tuning.imu_to_base, angular_velocity), matvec_3x3(tuning.imu_to_base, accelerometer)
     last = state.gyro
     mean_gyro = 0.5 * (gyro[0] + last[0]), 0.5 * (gyro[1] + last[1]), 0.5 * (gyro[2] + last[2])
     predict_gravity(x, P, tuning, mean_gyro, dt)
@@ -417,10 +417,10 @@ class AttitudeEstimator:
                 bias[:] = 0.0
             self._start(gyro, specific_force, bias, yaw_from_quaternion(state.quaternion), variance)
         silent = self._silent_variance()
-        sound = _write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
+        is_valid = _write_attitude(self._buffer, self._tuning.gyro_std, gyro, specific_force, silent, buffer)
         if not self._running:
             out.covariance[:] = _UNKNOWN_ANGLE_VARIANCE * np.eye(3)
-        if not sound:
+        if not is_valid:
             raise FloatingPointError(_FAILED)
         return out
 

@@ -50,11 +50,11 @@ def _step_contact(
     contact, crossed_for, since, was_fresh = state
     for foot in range(contact.size):
         force, stands = wrenches[foot, 2], contact[foot] == 1.0
-        wants = force > (0.5 * on if stands else on)
+        loaded = force > (0.5 * on if stands else on)
         if math.isnan(since[foot]):
-            stands, since[foot] = wants and fresh[foot], math.inf
+            stands, since[foot] = loaded and fresh[foot], math.inf
         else:
-            crossed_for[foot] = crossed_for[foot] + dt if wants != stands and fresh[foot] else 0.0
+            crossed_for[foot] = crossed_for[foot] + dt if loaded != stands and fresh[foot] else 0.0
             change = not crossed_for[foot] <= _DEBOUNCE - 1e-9
             returned = fresh[foot] and was_fresh[foot] == 0.0
             if change:
@@ -88,7 +88,7 @@ def add_collisions_of_feet(
     wrenches: FloatArray,
     contact: BoolArray,
     keep: float,
-    passed: FloatArray,
+    filtered: FloatArray,
     torque: FloatArray,
     sigma: FloatArray,
 ) -> None:
@@ -101,22 +101,26 @@ def add_collisions_of_feet(
     J : (k, 6, nv) of the soles
     wrenches, contact : as of :func:`ground_wrenches`
     keep : ``exp(-K dt)`` of the low-pass
-    passed : (n,) torque behind the low-pass, NaN at first; in place
+    filtered : (n,) torque behind the low-pass, NaN at first; in place
     torque, sigma : (n,) external torque and its standard deviation [N m]
     """
     n, ground = torque.size, np.zeros_like(wrenches)
     ground_wrenches(wrenches, contact, ground)
     base = J.shape[2] - n
     for joint in range(n):
-        now = 0.0
+        collision_torque = 0.0
         for foot in range(contact.size):
             for axis in range(6):
                 part = J[foot, axis, base + joint]
                 if part != 0.0:
-                    now += part * (wrenches[foot, axis] - ground[foot, axis])
-        passed[joint] = now + keep * (passed[joint] - now) if abs(passed[joint]) <= LARGEST else now
-        torque[joint] += passed[joint]
-        sigma[joint] = math.hypot(sigma[joint], now - passed[joint])
+                    collision_torque += part * (wrenches[foot, axis] - ground[foot, axis])
+        filtered[joint] = (
+            collision_torque + keep * (filtered[joint] - collision_torque)
+            if abs(filtered[joint]) <= LARGEST
+            else collision_torque
+        )
+        torque[joint] += filtered[joint]
+        sigma[joint] = math.hypot(sigma[joint], collision_torque - filtered[joint])
 
 
 class ContactPhaseDetector:

@@ -37,7 +37,7 @@ from friction_estimator.base.velocity import (
 )
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import bounded, cross, is_covariance, product, turned
+from friction_estimator.linear_algebra import cross, is_bounded, is_covariance, matmul_3x3, matvec_3x3
 from friction_estimator.records import packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -85,8 +85,8 @@ def _write_covariances(
             x, y, z = x + soles[foot, 0], y + soles[foot, 1], z + soles[foot, 2]
     part = 1.0 / max(count, 1)
     middle = part * x, part * y, part * z
-    turn = product(rotation, imu_lever)
-    rates = product(turn, rate_covariance)
+    turn = matmul_3x3(rotation, imu_lever)
+    rates = matmul_3x3(turn, rate_covariance)
     for j in range(3):
         column = cross(middle, (covariance[0, j], covariance[1, j], covariance[2, j]))
         for i in range(3):
@@ -134,8 +134,13 @@ def _sound(filters: OdometryState) -> bool:
     """Whether all states are finite, and covariances are."""
     heading, velocity, places, heights = filters.heading, filters.velocity, filters.places, filters.heights
     covariances = is_covariance(heading.covariance) and is_covariance(heights.covariance)
-    base = bounded_velocity(velocity) and bounded(heading.mean) and bounded(heights.mean) and bounded(filters.speed)
-    soles = bounded(heading.landed_as) and bounded(places.place) and bounded(places.place_variance)
+    base = (
+        bounded_velocity(velocity)
+        and is_bounded(heading.mean)
+        and is_bounded(heights.mean)
+        and is_bounded(filters.speed)
+    )
+    soles = is_bounded(heading.landing_attitude) and is_bounded(places.place) and is_bounded(places.place_variance)
     return covariances and base and soles
 
 
@@ -170,8 +175,8 @@ def _step_odometry(
     normal_force = wrenches[:, 2].copy()
     _share_load(contact, wrench_fresh, normal_force, standing, load)
     for foot in range(k):
-        holding[foot] = standing[foot] and heading.holds[foot]
-        foot_to_world[foot] = product(rotation, dynamics.foot_rotation_to_base[foot])
+        holding[foot] = standing[foot] and heading.resists_twist[foot]
+        foot_to_world[foot] = matmul_3x3(rotation, dynamics.foot_rotation_to_base[foot])
     distance = max(filters.speed[0], REST_SPEED) * dt
     step_heading(heading, foot_to_world, holding, load, distance, dt, imu_fresh)
     R, omega, tilt_covariance, omega_covariance = correct_heading(heading, attitude)
@@ -180,11 +185,11 @@ def _step_odometry(
         filters.imu,
     )  # fmt: skip
     R, tilt_covariance = level_attitude(filters.velocity, R, tilt_covariance)
-    lever, of_imu = turned(R, cross(omega, filters.imu)), filters.velocity.velocity
+    lever, of_imu = matvec_3x3(R, cross(omega, filters.imu)), filters.velocity.velocity
     velocity = of_imu[0] - lever[0], of_imu[1] - lever[1], of_imu[2] - lever[2]
     filters.speed[0] = math.hypot(velocity[0], velocity[1])
     for foot in range(k):
-        soles[foot, 0], soles[foot, 1], soles[foot, 2] = turned(R, dynamics.foot_position_in_base[foot])
+        soles[foot, 0], soles[foot, 1], soles[foot, 2] = matvec_3x3(R, dynamics.foot_position_in_base[foot])
         below[foot] = soles[foot, 2]
     pose, twist = covariances[:6], covariances[6:]
     _write_covariances(
@@ -203,7 +208,7 @@ def _step_odometry(
             state[i, j] = R[i, j]
         state[3, i] = heights.mean[0] if i == 2 else places.position[i]
         state[4, i], state[5, i] = velocity[i], omega[i]
-    return _sound(filters) and bounded(state) and bounded(covariances)
+    return _sound(filters) and is_bounded(state) and is_bounded(covariances)
 
 
 class Odometry:
@@ -237,10 +242,10 @@ class Odometry:
             When a state is no longer finite; :meth:`reset` mends it.
         """
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
-        sound = _step_odometry(
+        is_valid = _step_odometry(
             self._filters, attitude.buffer, phase.contact, frame.wrench_fresh, frame.wrenches, dynamics.buffer,
             frame.dt, frame.imu_fresh, state, covariances,
         )  # fmt: skip
-        if not sound:
+        if not is_valid:
             raise FloatingPointError("the state of its filters was not finite")
         return BaseState(state[3], state[:3], state[4], state[5], covariances[:6], covariances[6:])

@@ -26,7 +26,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import Triple
 from friction_estimator.records import record
-from friction_estimator.types import Attitude, Block, BoolArray, Flags, FloatArray, Matrix, Vector
+from friction_estimator.types import Attitude, BoolArray, Flags, FloatArray, Matrix, Tensor, Vector
 
 ROTATION_STD = 0.002
 """Standard deviation of the rotation of a sole by the joints [rad]: encoder offsets and bending links."""
@@ -46,7 +46,7 @@ _MIN_LOAD = 0.02
 
 @kernel
 def _add_sole(x: FloatArray, P: FloatArray, row: int, offset: float, variance: float) -> None:
-    """Begin the state of a sole that lands: that of the base plus an offset, whose error has this variance."""
+    """Add a sole that lands to the state, at that of the base plus an offset whose error has this variance."""
     x[row] = x[0] + offset
     for j in range(x.size):
         P[row, j] = P[0, j]
@@ -60,7 +60,7 @@ def _correct_with_sole(
     x: FloatArray,
     P: FloatArray,
     row: int,
-    seen: float,
+    measured: float,
     std: float,
     load: float,
     distance: float,
@@ -74,26 +74,26 @@ def _correct_with_sole(
 
     Parameters
     ----------
-    seen : the difference
+    measured : the difference
     std : of the sole's random walk over a metre under the full load; larger the less it carries
     load : of the sole, as a part of the mean load
     distance : that the robot has travelled since the last sample [m]
-    noise_variance : of ``seen``
+    noise_variance : of ``measured``
     gate : number of standard deviations; infinite for none
     """
     std = std / min(max(load, _MIN_LOAD), 1.0)
     P[row, row] += std * std * distance
-    innovation = seen - (x[row] - x[0])
-    spread = P[row, row] + P[0, 0] - 2.0 * P[row, 0] + noise_variance
-    moved = (innovation / gate) ** 2 - spread
-    if moved > 0.0:
-        P[row, row] += moved
-        spread += moved
-    measured = P[row] - P[0]
+    innovation = measured - (x[row] - x[0])
+    innovation_variance = P[row, row] + P[0, 0] - 2.0 * P[row, 0] + noise_variance
+    slip_variance = (innovation / gate) ** 2 - innovation_variance
+    if slip_variance > 0.0:
+        P[row, row] += slip_variance
+        innovation_variance += slip_variance
+    cross_covariance = P[row] - P[0]
     for i in range(x.size):
-        x[i] += measured[i] * (innovation / spread)
+        x[i] += cross_covariance[i] * (innovation / innovation_variance)
         for j in range(x.size):
-            P[i, j] -= measured[i] * measured[j] / spread
+            P[i, j] -= cross_covariance[i] * cross_covariance[j] / innovation_variance
 
 
 @kernel
@@ -117,17 +117,17 @@ class Heading(NamedTuple):
     ----------
     mean : (2 + k,); rows of feet in the air mean nothing
     covariance : (2 + k, 2 + k)
-    stood : (k,) feet that held the heading at the last sample
-    landed_as : (k, 3, 3) attitude of each sole when it landed
-    holds : (k,) True for feet that may not turn; feet with ``contact: point`` may
+    was_standing : (k,) feet that held the heading at the last sample
+    landing_attitude : (k, 3, 3) attitude of each sole when it landed
+    resists_twist : (k,) True for feet that may not turn; feet with ``contact: point`` may
     rate_variance, bias_walk, bias_prior : of the gyroscope; ``bias_prior`` before any data [rad^2/s^2]
     """
 
     mean: Vector
     covariance: Matrix
-    stood: Flags
-    landed_as: Block
-    holds: Flags
+    was_standing: Flags
+    landing_attitude: Tensor
+    resists_twist: Flags
     rate_variance: float
     bias_walk: float
     bias_prior: float
@@ -136,11 +136,11 @@ class Heading(NamedTuple):
 def new_heading(config: Config) -> Heading:
     """Without a correction, and with an unknown bias."""
     k = len(config.feet)
-    holds: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
+    resists_twist: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
     covariance, bias_prior = np.zeros((2 + k, 2 + k)), config.attitude.gyro_bias_std**2
     covariance[1, 1] = bias_prior
     return Heading(
-        np.zeros(2 + k), covariance, np.zeros(k, dtype=bool), np.zeros((k, 3, 3)), holds,
+        np.zeros(2 + k), covariance, np.zeros(k, dtype=bool), np.zeros((k, 3, 3)), resists_twist,
         config.sensors.angular_velocity_std**2, GYRO_BIAS_WALK, bias_prior,
     )  # fmt: skip
 
@@ -156,7 +156,7 @@ def step_heading(
     fresh: bool,
 ) -> None:
     """Advance the heading by one sample, in place."""
-    x, P, stood, size = heading.mean, heading.covariance, heading.stood, heading.mean.size
+    x, P, was_standing, size = heading.mean, heading.covariance, heading.was_standing, heading.mean.size
     x[0] -= dt * x[1]
     for j in range(size):
         P[0, j] -= dt * P[1, j]
@@ -165,14 +165,14 @@ def step_heading(
     P[0, 0] += heading.rate_variance * dt * dt if fresh else IMU_GAP_RATE**2 * dt
     P[1, 1] += heading.bias_walk**2 * dt
     for foot in range(standing.size):
-        if standing[foot] and not stood[foot]:
-            heading.landed_as[foot] = foot_to_world[foot]
+        if standing[foot] and not was_standing[foot]:
+            heading.landing_attitude[foot] = foot_to_world[foot]
             _add_sole(x, P, 2 + foot, 0.0, ROTATION_STD**2)
-        stood[foot] = standing[foot]
+        was_standing[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
-            seen = _yaw_between(heading.landed_as[foot], foot_to_world[foot])
-            _correct_with_sole(x, P, 2 + foot, seen, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
+            measured = _yaw_between(heading.landing_attitude[foot], foot_to_world[foot])
+            _correct_with_sole(x, P, 2 + foot, measured, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
 
 
 @kernel
@@ -181,16 +181,16 @@ def correct_heading(heading: Heading, attitude: Attitude) -> tuple[FloatArray, F
     x, P, rotation = heading.mean, heading.covariance, attitude.rotation_base_to_world
     up = rotation[2].copy()  # the vertical in base axes
     cosine, sine = math.cos(x[0]), math.sin(x[0])
-    turned, heading_covariance = rotation.copy(), attitude.covariance.copy()
-    learned = min(0.0, P[1, 1] - heading.bias_prior)
-    rest = attitude.rate_covariance.copy()
+    corrected, heading_covariance = rotation.copy(), attitude.covariance.copy()
+    bias_variance_change = min(0.0, P[1, 1] - heading.bias_prior)
+    rate_covariance = attitude.rate_covariance.copy()
     for j in range(3):
-        turned[0, j] = cosine * rotation[0, j] - sine * rotation[1, j]
-        turned[1, j] = sine * rotation[0, j] + cosine * rotation[1, j]
+        corrected[0, j] = cosine * rotation[0, j] - sine * rotation[1, j]
+        corrected[1, j] = sine * rotation[0, j] + cosine * rotation[1, j]
         for i in range(3):
-            rest[i, j] += learned * up[i] * up[j]
+            rate_covariance[i, j] += bias_variance_change * up[i] * up[j]
     heading_covariance[2, 2] = P[0, 0]
-    return turned, attitude.angular_velocity - x[1] * up, heading_covariance, rest
+    return corrected, attitude.angular_velocity - x[1] * up, heading_covariance, rate_covariance
 
 
 @record
@@ -204,21 +204,21 @@ class Heights(NamedTuple):
     ----------
     mean : (1 + k,) [m]; rows of feet in the air mean nothing
     covariance : (1 + k, 1 + k), but for errors of the attitude [m^2]
-    stood : (k,) soles that stood at the last sample
+    was_standing : (k,) soles that stood at the last sample
     running : (1,) False before the first sample, whose lowest sole is at z = 0
     """
 
     mean: Vector
     covariance: Matrix
-    stood: Flags
+    was_standing: Flags
     running: Flags
 
 
 def new_heights(feet: int) -> Heights:
     """Before the first sample."""
-    stood, running = np.zeros(feet, dtype=bool), np.zeros(1, dtype=bool)
+    was_standing, running = np.zeros(feet, dtype=bool), np.zeros(1, dtype=bool)
     covariance = np.zeros((1 + feet, 1 + feet))
-    return Heights(np.zeros(1 + feet), covariance, stood, running)
+    return Heights(np.zeros(1 + feet), covariance, was_standing, running)
 
 
 @kernel
@@ -229,20 +229,20 @@ def step_heights(
     load: FloatArray,
     distance: float,
     moved: float,
-    spread: float,
+    variance_growth: float,
 ) -> None:
     """Advance the heights by one sample, in place; ``soles`` (k,) are below the base by the joints [m]."""
-    x, P, stood = heights.mean, heights.covariance, heights.stood
+    x, P, was_standing = heights.mean, heights.covariance, heights.was_standing
     if not heights.running[0]:
         heights.running[0] = True
         if soles.size:
             x[0] = -soles.min()
     x[0] += moved
-    P[0, 0] += spread
+    P[0, 0] += variance_growth
     for foot in range(standing.size):
-        if standing[foot] and not stood[foot]:
+        if standing[foot] and not was_standing[foot]:
             _add_sole(x, P, 1 + foot, soles[foot], LANDING_STD**2)
-        stood[foot] = standing[foot]
+        was_standing[foot] = standing[foot]
     for foot in range(standing.size):
         if standing[foot]:
             _correct_with_sole(x, P, 1 + foot, soles[foot], SETTLE_STD, load[foot], distance, _HEIGHT_STD**2, math.inf)
@@ -259,13 +259,13 @@ class Places(NamedTuple):
     ----------
     position : (2,) of the base, world axes [m]; zero at the start
     variance : (2,) of it, but for errors of the attitude [m^2]
-    stood : (k,) soles that stood at the last sample
+    was_standing : (k,) soles that stood at the last sample
     place, place_variance : (k, 2) of the soles [m], [m^2]
     """
 
     position: Vector
     variance: Vector
-    stood: Flags
+    was_standing: Flags
     place: Matrix
     place_variance: Matrix
 
@@ -278,38 +278,41 @@ def new_places(feet: int) -> Places:
 
 @kernel
 def step_places(
-    places: Places, soles: FloatArray, standing: BoolArray, load: FloatArray, moved: Triple, spread: Triple
+    places: Places, soles: FloatArray, standing: BoolArray, load: FloatArray, moved: Triple, variance_growth: Triple
 ) -> None:
     """Advance position and places by one sample, in place."""
-    stood = places.stood
+    was_standing = places.was_standing
     held, carried, landed = 0.0, 0.0, False
     for foot in range(standing.size):
         if standing[foot]:
             carried += max(load[foot], 0.0)
-            if stood[foot]:
+            if was_standing[foot]:
                 held += max(load[foot], 0.0)
             else:
                 landed = True
     if held > 0.0:
-        _place_base(places, soles, standing & stood, load, held)
+        _place_base(places, soles, standing & was_standing, load, held)
     else:
         for axis in range(2):
             places.position[axis] += moved[axis]
-            places.variance[axis] += spread[axis]
+            places.variance[axis] += variance_growth[axis]
     for foot in range(standing.size):
-        if standing[foot] and not stood[foot]:
+        if standing[foot] and not was_standing[foot]:
             for axis in range(2):
                 places.place[foot, axis] = places.position[axis] + soles[foot, axis]
                 places.place_variance[foot, axis] = places.variance[axis] + LANDING_STD**2
     if landed and carried > 0.0:
         _place_base(places, soles, standing, load, carried)
     for foot in range(standing.size):
-        stood[foot] = standing[foot]
+        was_standing[foot] = standing[foot]
 
 
 @kernel
 def _place_base(places: Places, soles: FloatArray, carrying: BoolArray, load: FloatArray, total: float) -> None:
-    """Errors of the places are not averaged out: each sole was placed by the one before."""
+    """Write the position of the base by the soles that carry it, weighted by load, and its variance.
+
+    Errors of the places are not averaged out: each sole was placed by the one before.
+    """
     position, variance = places.position, places.variance
     for axis in range(2):
         position[axis] = variance[axis] = 0.0

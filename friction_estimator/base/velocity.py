@@ -21,12 +21,12 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import (
     Triple,
-    bounded,
     cross,
+    is_bounded,
+    matmul_3x3,
     matrix_from_quaternion,
-    product,
+    matvec_3x3,
     quaternion_exp,
-    turned,
 )
 from friction_estimator.records import record
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Vector
@@ -69,11 +69,11 @@ class InertialVelocity(NamedTuple):
 
     Attributes
     ----------
-    velocity, variance, error, covariance, error_variance : (3,) v, P_vv, e, P_ve, P_ee
+    velocity, variance, error, velocity_error_covariance, error_variance : (3,) v, P_vv, e, P_ve, P_ee
     prior_error_variance : (3,) P_ee without the legs
     acceleration : (3,) of the last sample [m/s^2]
     turning : (3,) mean squared velocity that turning soles may hide [m^2/s^2]
-    square, product, innovation : (3,) <r^2>, <r r_before>, r
+    mean_square, lagged_square, innovation : (3,) <r^2>, <r r_before>, r
     level : (3,) the error e, averaged
     accelerated : (1,) True where ``acceleration`` is that of the last sample
     white_variance, silent_std : of the acceleration, and while the IMU is silent
@@ -83,13 +83,13 @@ class InertialVelocity(NamedTuple):
     velocity: Vector
     variance: Vector
     error: Vector
-    covariance: Vector
+    velocity_error_covariance: Vector
     error_variance: Vector
     prior_error_variance: Vector
     acceleration: Vector
     turning: Vector
-    square: Vector
-    product: Vector
+    mean_square: Vector
+    lagged_square: Vector
     innovation: Vector
     level: Vector
     accelerated: Flags
@@ -107,20 +107,20 @@ def new_velocity(config: Config) -> InertialVelocity:
         ACCELERATION_BIAS_STD**2 + sensors.specific_force_bias_std**2,
     )
     s = InertialVelocity._make((*np.zeros((12, 3)), np.zeros(1, dtype=bool), *constants))
-    s.variance[:], s.square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
+    s.variance[:], s.mean_square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
     return s
 
 
 @kernel
 def bounded_velocity(s: InertialVelocity) -> bool:
     """Whether all numbers of the state are finite and plausible."""
-    sound = True
+    is_valid = True
     for values in (
-        s.velocity, s.variance, s.error, s.covariance, s.error_variance, s.prior_error_variance, s.acceleration,
-        s.turning, s.square, s.product, s.innovation, s.level,
+        s.velocity, s.variance, s.error, s.velocity_error_covariance, s.error_variance, s.prior_error_variance,
+        s.acceleration, s.turning, s.mean_square, s.lagged_square, s.innovation, s.level,
     ):  # fmt: skip
-        sound = sound and bounded(values)
-    return sound
+        is_valid = is_valid and is_bounded(values)
+    return is_valid
 
 
 @kernel
@@ -153,16 +153,16 @@ def imu_velocity_by_legs(
         if standing[foot]:
             part = load[foot]
             total += part
-            sole = turned(rotation[foot], _jacobian_times_velocity(J[foot], 0, dynamics.velocity))
+            sole = matvec_3x3(rotation[foot], _jacobian_times_velocity(J[foot], 0, dynamics.velocity))
             x, y, z = x - part * sole[0], y - part * sole[1], z - part * sole[2]
-    return turned(rotation_base_to_world, (x / total, y / total, z / total))
+    return matvec_3x3(rotation_base_to_world, (x / total, y / total, z / total))
 
 
 @kernel
 def hidden_velocity_square(
     load: FloatArray, standing: BoolArray, rotation_base_to_world: FloatArray, dynamics: Dynamics, imu: FloatArray
 ) -> Triple:
-    """Mean square of the velocity that turning soles may hide from the legs, world axes [m^2/s^2].
+    """Square of the velocity that a turning sole hides from the legs, mean over the soles, world axes [m^2/s^2].
 
     A standing sole should not turn. What it seems to turn by, ``w``, it rolls, or some joint of its leg is measured
     wrong: the IMU is then faster than the legs show by ``w`` times a lever of at most the leg,
@@ -179,9 +179,9 @@ def hidden_velocity_square(
         if standing[foot]:
             part, sole = load[foot], dynamics.foot_position_in_base[foot]
             total += part
-            turning = turned(rotation[foot], _jacobian_times_velocity(J[foot], 3, dynamics.velocity))
+            turning = matvec_3x3(rotation[foot], _jacobian_times_velocity(J[foot], 3, dynamics.velocity))
             lever = imu[0] - sole[0], imu[1] - sole[1], imu[2] - sole[2]
-            hidden = turned(rotation_base_to_world, cross(turning, lever))
+            hidden = matvec_3x3(rotation_base_to_world, cross(turning, lever))
             x, y, z = x + part * hidden[0] ** 2, y + part * hidden[1] ** 2, z + part * hidden[2] ** 2
     return x / total, y / total, z / total
 
@@ -198,21 +198,23 @@ def predict_velocity(s: InertialVelocity, acceleration: Triple, fresh: bool, err
     if not fresh:
         for i in range(3):
             s.variance[i] += 2.0 * s.silent_std * s.silent_std * ACCELERATION_TIME * dt
-            s.covariance[i] = 0.0
+            s.velocity_error_covariance[i] = 0.0
         s.accelerated[0] = False
         return
     if not s.accelerated[0]:  # the attitude has been found anew
-        for values in (s.error, s.covariance, s.error_variance, s.prior_error_variance, s.level):
+        for values in (s.error, s.velocity_error_covariance, s.error_variance, s.prior_error_variance, s.level):
             values[:] = 0.0
     keep = math.exp(-dt / ACCELERATION_ERROR_TIME)
     for i in range(3):
         before = s.acceleration[i] if s.accelerated[0] else acceleration[i]
         s.velocity[i] += dt * (0.5 * (before + acceleration[i]) + s.error[i])
-        known = s.error_variance[i]
-        s.variance[i] += 2.0 * dt * s.covariance[i] + dt * dt * (known + s.white_variance)
-        s.covariance[i] = keep * (s.covariance[i] + dt * known)
+        error_variance_before = s.error_variance[i]
+        s.variance[i] += 2.0 * dt * s.velocity_error_covariance[i] + dt * dt * (
+            error_variance_before + s.white_variance
+        )
+        s.velocity_error_covariance[i] = keep * (s.velocity_error_covariance[i] + dt * error_variance_before)
         grown = (1.0 - keep * keep) * error_variance[i]
-        s.error_variance[i] = keep * keep * known + grown
+        s.error_variance[i] = keep * keep * error_variance_before + grown
         s.prior_error_variance[i] = keep * keep * s.prior_error_variance[i] + grown
         s.error[i] *= keep
         s.acceleration[i] = acceleration[i]
@@ -225,18 +227,18 @@ def correct_velocity(s: InertialVelocity, velocity: Triple, dt: float, least_noi
     new = -math.expm1(-dt / _NOISE_TIME)
     for i in range(3):
         innovation = velocity[i] - s.velocity[i]
-        s.square[i] += new * (innovation * innovation - s.square[i])
-        s.product[i] += new * (innovation * s.innovation[i] - s.product[i])
+        s.mean_square[i] += new * (innovation * innovation - s.mean_square[i])
+        s.lagged_square[i] += new * (innovation * s.innovation[i] - s.lagged_square[i])
         s.innovation[i] = innovation
-        rho = min(max(s.product[i] / max(s.square[i], _MIN_DENOMINATOR), 0.0), _MAX_CORRELATION)
-        white = max(s.square[i] - s.variance[i], _MIN_NOISE_SHARE * s.square[i])
+        rho = min(max(s.lagged_square[i] / max(s.mean_square[i], _MIN_DENOMINATOR), 0.0), _MAX_CORRELATION)
+        white = max(s.mean_square[i] - s.variance[i], _MIN_NOISE_SHARE * s.mean_square[i])
         noise = max(white * (1.0 + rho) / (1.0 - rho) + 1e-12, least_noise[i])
-        spread = s.variance[i] + noise
-        gain, error_gain = s.variance[i] / spread, s.covariance[i] / spread
+        innovation_variance = s.variance[i] + noise
+        gain, error_gain = s.variance[i] / innovation_variance, s.velocity_error_covariance[i] / innovation_variance
         s.velocity[i] += gain * innovation
         s.error[i] += error_gain * innovation
-        s.error_variance[i] -= error_gain * s.covariance[i]
-        s.covariance[i] *= 1.0 - gain
+        s.error_variance[i] -= error_gain * s.velocity_error_covariance[i]
+        s.velocity_error_covariance[i] *= 1.0 - gain
         s.variance[i] *= 1.0 - gain
 
 
@@ -262,7 +264,7 @@ def step_velocity(
     imu : (3,) its position in the base [m]
     """
     if dt > 0.0:
-        x, y, z = turned(rotation, specific_force)
+        x, y, z = matvec_3x3(rotation, specific_force)
         error_variance = (  # a tilt about y lets gravity appear along x, one about x along y
             s.bias_variance + GRAVITY**2 * covariance[1, 1],
             s.bias_variance + GRAVITY**2 * covariance[0, 0],
@@ -305,4 +307,4 @@ def level_attitude(s: InertialVelocity, rotation: FloatArray, covariance: FloatA
     for i in range(3):
         for j in range(3):
             levelled[i, j] = scale[i] * scale[j] * covariance[i, j]
-    return product(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), rotation), levelled
+    return matmul_3x3(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), rotation), levelled

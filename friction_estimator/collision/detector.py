@@ -45,6 +45,7 @@ WARM_UP_TIME = 1.0
 _MAX_PERIOD = 0.1
 """Joint states that are further apart begin anew [s]."""
 _NOT_COMPARED = -1
+"""State of a joint that is not compared."""
 
 
 @kernel("V V B V BM b1 I")
@@ -108,8 +109,8 @@ class JointStates:
         return dt
 
 
-_STATES = ("free", "in_contact")
-_SIGNALS = ("external torque", "sigma")
+_STATES, _SIGNALS = ("free", "in_contact"), ("external torque", "sigma")
+"""Names of the states of a joint and of the signals that are compared."""
 THRESHOLD_FACTORS = (1.1, 2.0)
 """Threshold as a multiple of the highest level of normal walking, by state. In the air it is that of section 5.3. The
 paper does not compare standing legs; there the highest levels of 8 minutes and of 8 other ones differ by up to 1.7."""

@@ -15,17 +15,17 @@ from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, CommandSample, FloatArray, FrictionEstimate
 
-_QUEUE = 1000
+_MAX_COMMANDS = 1000
 """Number of commands kept that are newer than the joint states: one second at 1 kHz."""
-_WINDOW = 2.0
+_ENERGY_TIME = 2.0
 """Time constant of the energies [s]: a step and more, over which errors of the robot model cancel."""
-_TOLERANCE = 0.15
+_ENERGY_TOLERANCE = 0.15
 """Part of the energy of friction by which that of the torque may be larger. On walks with realistic sensors and masses
 that are wrong by 15 % this part is at most 0.06, because gravity gives no energy over a step."""
-_BRAKING = 0.1
+_BRAKING_TIME = 0.1
 """Time constant of the energy that a torque takes from a joint [s]. Only its sign counts, which no model affects."""
-_WINDOWS = np.array([[_WINDOW]] * 3 + [[_BRAKING]] * 2)
-_FADE_OUT, _FADE_IN = 0.05, 0.5
+_ENERGY_TIMES = np.array([[_ENERGY_TIME]] * 3 + [[_BRAKING_TIME]] * 2)
+_FADE_OUT_TIME, _FADE_IN_TIME = 0.05, 0.5
 """Times in which a torque fades [s]: fast enough to do no harm, and slow enough to shake no joint."""
 _TOO_LARGE = (
     "over-compensation: the torque would put {:.2g} W more into the joint than friction takes: reduce "
@@ -87,11 +87,11 @@ class PassivityCheck:
         measured = estimate.friction - np.nan_to_num(estimate.external_torque)
         work, uncertain = torque * step, estimate.sigma * np.abs(step)
         rows = np.nan_to_num(np.stack((work, measured * step, uncertain, work, np.abs(work))), posinf=LARGEST)
-        self._energy = np.exp(-dt / _WINDOWS) * self._energy + rows
-        given, taken, uncertain, lately, exchanged = self._energy
-        self.excess = (given - taken) / _WINDOW
-        slack = np.maximum(uncertain, _TOLERANCE * np.abs(taken))
-        self.too_large, self.brakes = given - taken > slack, lately < -0.5 * exchanged
+        self._energy = np.exp(-dt / _ENERGY_TIMES) * self._energy + rows
+        given, taken, uncertain, recent_work, exchanged = self._energy
+        self.excess = (given - taken) / _ENERGY_TIME
+        slack = np.maximum(uncertain, _ENERGY_TOLERANCE * np.abs(taken))
+        self.too_large, self.brakes = given - taken > slack, recent_work < -0.5 * exchanged
 
 
 class FrictionCompensation:
@@ -112,10 +112,10 @@ class FrictionCompensation:
     Attributes
     ----------
     gain : part of the friction that is cancelled, 0 to 1
-    idle : why all torques are zero now, empty when they need not be
+    idle_reason : why all torques are zero now, empty when they need not be
     compensated : (n,) True where the law was known well enough for some torque at the newest sample
     trusted : (n,) False where the torque fades out
-    part : (n,) part of the torque that is left where the estimate is not valid, 0 to 1
+    fade : (n,) part of the torque that is left where the estimate is not valid, 0 to 1
     passivity : check of the torques before they fade
     """
 
@@ -129,7 +129,7 @@ class FrictionCompensation:
         self._timeout = config.timeout
         noise = SURE_SIGN_SIGMAS * velocity_std if self._measured else 0.0
         self._fade_velocity = max(config.fade_velocity, noise)
-        self._commands: deque[CommandSample] = deque(maxlen=_QUEUE)
+        self._commands: deque[CommandSample] = deque(maxlen=_MAX_COMMANDS)
         self.gain = config.gain
         self.reset()
 
@@ -138,21 +138,21 @@ class FrictionCompensation:
         self._commands.clear()
         self._torque: FloatArray = np.zeros(self._limit.size)
         self._stamp_ns: int | None = None
-        self.idle = "no joint state yet"
+        self.idle_reason = "no joint state yet"
         self.compensated: BoolArray = np.zeros(self._limit.size, dtype=bool)
         self.trusted: BoolArray = np.ones(self._limit.size, dtype=bool)
-        self.part, self.passivity = np.ones(self._limit.size), PassivityCheck(self._limit.size)
+        self.fade, self.passivity = np.ones(self._limit.size), PassivityCheck(self._limit.size)
 
     def states(self, invalid_reasons: Sequence[str]) -> list[str]:
         """State of each joint (n) in words, with the reason; the parameter is ``Estimator.invalid_reasons()``."""
-        check, part, texts = self.passivity, self.part.tolist(), []
+        check, fade, texts = self.passivity, self.fade.tolist(), []
         for joint, reason in enumerate(invalid_reasons):
             if check.too_large[joint]:
                 reason = _TOO_LARGE.format(check.excess[joint])
             elif check.brakes[joint]:
                 reason = _BRAKES
             state = "compensated" if self.compensated[joint] else "at rest, or its law is not known well enough"
-            texts.append(f"{part[joint]:.0%} of the torque: {reason}" if reason else state)
+            texts.append(f"{fade[joint]:.0%} of the torque: {reason}" if reason else state)
         return texts
 
     def set_command(self, sample: CommandSample) -> None:
@@ -174,9 +174,11 @@ class FrictionCompensation:
         wanted = saturated(self.gain * fade_near_standstill(confident, velocity, self._fade_velocity), self._limit)
         self.passivity.step(estimate, wanted, elapsed)
         self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes
-        self.part = np.clip(self.part + np.where(self.trusted, elapsed / _FADE_IN, -elapsed / _FADE_OUT), 0.0, 1.0)
-        wanted = self.part * wanted
-        self.idle, self.compensated = "", (confident != 0.0) & (self.part > 0.0)
+        self.fade = np.clip(
+            self.fade + np.where(self.trusted, elapsed / _FADE_IN_TIME, -elapsed / _FADE_OUT_TIME), 0.0, 1.0
+        )
+        wanted = self.fade * wanted
+        self.idle_reason, self.compensated = "", (confident != 0.0) & (self.fade > 0.0)
         torque = saturated(self._torque + saturated(wanted - self._torque, self._slew_rate * elapsed), self._limit)
         self._torque = np.where(torque == torque, torque, 0.0)  # no NaN lasts
         return self._torque
@@ -186,7 +188,7 @@ class FrictionCompensation:
         before, self._stamp_ns = self._stamp_ns, stamp_ns
         elapsed = None if before is None else 1e-9 * (stamp_ns - before)
         if elapsed is None or not 0.0 <= elapsed <= self._timeout:
-            self.idle = "the joint states have just begun, or come more slowly than compensation.timeout"
+            self.idle_reason = "the joint states have just begun, or come more slowly than compensation.timeout"
             return None
         return elapsed
 
@@ -199,7 +201,7 @@ class FrictionCompensation:
             commands.popleft()
         if commands and 0 <= now - commands[0].stamp_ns <= 1e9 * self._timeout:
             return commands[0].velocity
-        self.idle = f"no desired velocity within {self._timeout:g} s"
+        self.idle_reason = f"no desired velocity within {self._timeout:g} s"
         return None
 
 

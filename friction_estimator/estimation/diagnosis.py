@@ -12,32 +12,32 @@ import numpy as np
 
 from friction_estimator.types import BoolArray, FloatArray
 
-EVIDENCE = 1.0
+MIN_DIAGNOSIS_TIME = 1.0
 """A diagnosis needs samples of at least this duration [s]: fewer may be chance."""
-UNLEARNED = 0.5
+MAX_PRIOR_RATIO = 0.5
 """A law is unknown while the standard deviation of every parameter is above this fraction of its prior."""
-MOVED_LONG = 5.0
+LONG_MOTION_TIME = 5.0
 """After this moving time [s] a law that is still unknown has another reason than too little motion: on the simulated
 walk every law is known after a fifth of it."""
 _CALIBRATION_RATIO = 1.0
 """Errors of model and sensors that explain more than this multiple of the friction torque (RMS) are worth a note."""
-_DISTURBED_SHARE = 0.1
+_MAX_DISTURBED_SHARE = 0.1
 """Fraction of the time in which pushes may interrupt the identification."""
-_DRIVING_SHARE = 0.15
+_MAX_DRIVING_SHARE = 0.15
 """Fraction of the moving time in which friction may drive a joint: bent bristles do so for a tenth of it."""
 _DRIFT_RATIO = 0.25
 """Change of the law's torque since the start that is drift, as a fraction of that torque."""
 _DRIFT_GATE = 1.0
 """A change of the law is drift only beyond this many standard deviations of its torque."""
-_LAW_ERROR = 0.125
+_MAX_LAW_ERROR = 0.125
 """Part of the friction of a moving joint (RMS, in stance or in swing) that a law may leave unexplained: half of the
 error with which an estimate is wrong."""
-_RIGHT_LAW = 0.08
+_MAX_ACCURATE_LAW_ERROR = 0.08
 """Where a law leaves less than this part of the friction unexplained, moderate innovations come from the sensors, and
 friction is right."""
-_HARMLESS = (1.96 / 1.44) ** 2
+_MAX_MODERATE_NIS = (1.96 / 1.44) ** 2
 """Mean normalised innovation squared of Gaussian errors of which 1.96 sigma hold 85 %: smaller ones are moderate."""
-_UNCERTAIN = 0.25 / 0.6745
+_MAX_UNCERTAINTY = 0.25 / 0.6745
 """Part of the friction (RMS, in stance or in swing) that its sigma may reach: Gaussian errors are beyond a quarter of
 the friction, with which an estimate is wrong, as often as not."""
 
@@ -76,7 +76,7 @@ class DiagnosisFigures:
     ----------
     moving_time : (n,) how long each joint has moved since the start [s]
     known_at_start : (n,) True where the law came from an earlier run
-    unlearned : (n,) smallest ratio of a parameter's standard deviation to its prior; one: nothing is identified
+    prior_ratio : (n,) smallest ratio of a parameter's standard deviation to its prior; one: nothing is identified
     driving : (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
     friction, calibration : (n,) RMS of the friction while the joint moves, and of the torque that errors of model and
         sensors explain [N m]
@@ -95,7 +95,7 @@ class DiagnosisFigures:
 
     moving_time: FloatArray
     known_at_start: BoolArray
-    unlearned: FloatArray
+    prior_ratio: FloatArray
     driving: FloatArray
     friction: FloatArray
     calibration: FloatArray
@@ -142,7 +142,7 @@ class JointDiagnosis:
         return tuple(problem.kind for problem in self.problems)
 
     @property
-    def noted(self) -> tuple[str, ...]:
+    def note_kinds(self) -> tuple[str, ...]:
         """Kinds of the notes."""
         return tuple(note.kind for note in self.notes)
 
@@ -180,33 +180,35 @@ def advice(diagnoses: Sequence[JointDiagnosis], sensors_wrong: bool = False) -> 
 
 def notes(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
     """One sentence for each kind of note, with the joints that have it."""
-    joints = {kind: [diagnosis.joint for diagnosis in diagnoses if kind in diagnosis.noted] for kind in ADVICE}
+    joints = {kind: [diagnosis.joint for diagnosis in diagnoses if kind in diagnosis.note_kinds] for kind in ADVICE}
     return tuple(f"note: {ADVICE[kind]} ({', '.join(names)})" for kind, names in joints.items() if names)
 
 
 def _find_problems(figures: DiagnosisFigures) -> Iterator[tuple[str, BoolArray]]:
     """Each kind of problem and which joints (n,) have it; NaN, for too few samples, compares as False."""
-    still = (figures.moving_time < EVIDENCE) & ~figures.known_at_start & np.isfinite(figures.disturbed)
-    unknown, moved = still | (figures.unlearned > UNLEARNED), figures.moving_time > MOVED_LONG
+    still = (figures.moving_time < MIN_DIAGNOSIS_TIME) & ~figures.known_at_start & np.isfinite(figures.disturbed)
+    unknown, moved = still | (figures.prior_ratio > MAX_PRIOR_RATIO), figures.moving_time > LONG_MOTION_TIME
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
-    yield "passivity", figures.driving > _DRIVING_SHARE
-    harmful = (figures.consistency > _HARMLESS) | ~(figures.law_error < _RIGHT_LAW)
+    yield "passivity", figures.driving > _MAX_DRIVING_SHARE
+    harmful = (figures.consistency > _MAX_MODERATE_NIS) | ~(figures.law_error < _MAX_ACCURATE_LAW_ERROR)
     inconsistent = (figures.consistency > figures.consistency_limit) & harmful  # not accounted for
     yield "consistency", inconsistent
     accounted = ~(figures.excess > 1.0)
     yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction) & accounted
     large = figures.drift > _DRIFT_RATIO * figures.law
     yield "drift", large & (figures.drift > _DRIFT_GATE * figures.drift_sigma) & accounted
-    yield "disturbance", figures.disturbed > _DISTURBED_SHARE
-    yield "law", moved & (figures.law_error > _LAW_ERROR)
-    yield "uncertainty", moved & ~unknown & (figures.uncertainty > _UNCERTAIN)
+    yield "disturbance", figures.disturbed > _MAX_DISTURBED_SHARE
+    yield "law", moved & (figures.law_error > _MAX_LAW_ERROR)
+    yield "uncertainty", moved & ~unknown & (figures.uncertainty > _MAX_UNCERTAINTY)
 
 
 def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
     f = figures
     if kind in ("excitation", "identification"):
-        known = "" if np.isnan(f.unlearned[row]) else f", no parameter better than {f.unlearned[row]:.0%} of its prior"
+        known = (
+            "" if np.isnan(f.prior_ratio[row]) else f", no parameter better than {f.prior_ratio[row]:.0%} of its prior"
+        )
         return f"moved for {f.moving_time[row]:.1f} s{known}"
     if kind == "passivity":
         return f"friction drives the joint in {f.driving[row]:.0%} of its moving time"

@@ -1,7 +1,7 @@
 """Means over the newest estimates of all joints, at a low rate, from which the diagnosis is made.
 
 estimate ─► moving? pushed? friction that drives? ─► FadingMean ─┐
-         ─► normalised innovation squared ─► Innovations ────────┼─► DiagnosisFigures
+         ─► normalised innovation squared ─► NisMean ────────┼─► DiagnosisFigures
          ─► torque of the law of the start and of now ─► LawDrift ┘
 """
 
@@ -13,7 +13,12 @@ import numpy as np
 from scipy.special import chdtri
 
 from friction_estimator.config.robot import SURE_SIGN_SIGMAS
-from friction_estimator.estimation.diagnosis import EVIDENCE, MOVED_LONG, UNLEARNED, DiagnosisFigures
+from friction_estimator.estimation.diagnosis import (
+    LONG_MOTION_TIME,
+    MAX_PRIOR_RATIO,
+    MIN_DIAGNOSIS_TIME,
+    DiagnosisFigures,
+)
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.robot.transmission import Transmission
@@ -23,12 +28,12 @@ PERIOD = 0.05
 """Time between the estimates that the diagnosis uses [s]."""
 _MEMORY = 10.0
 """Time constant of its means [s]."""
-_SLOWEST = 0.02
+_MIN_SPEED = 0.02
 """A joint moves above this speed [rad/s]: below it static friction decides."""
 _PASSIVITY_GATE = 3.0
 """Friction drives a joint when it points along the motion by more than this many standard deviations; an external
 torque pushes it when it is larger than this many."""
-_KNOWN = 0.4
+_MAX_KNOWN_RATIO = 0.4
 """A law becomes the reference for drift once its standard deviation is below this fraction of its torque; a fifth is
 that of friction which differs between the directions."""
 _CONFIDENCE = 0.999
@@ -37,7 +42,7 @@ _CONSISTENCY_SLACK = 1.15
 """Factor on the upper end of that band: innovations of a low-passed measurement are not independent."""
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
-_KNOWN_FOR = 0.8
+_MIN_KNOWN_SHARE = 0.8
 """Part of the newest moving time for which a law must have been known to become the law of the start."""
 
 
@@ -79,7 +84,7 @@ class FadingMean:
         return np.asarray(self.weight**2 / np.where(self._squares > 0.0, self._squares, 1.0))
 
 
-class Innovations:
+class NisMean:
     """Windowed test of the normalised innovation squared (NIS; Bar-Shalom, Li & Kirubarajan 2001, section 5.4.2).
 
     Parameters
@@ -128,10 +133,10 @@ class LawDrift:
     """
 
     def __init__(self, period: float, laws: JointLaws, motors: Transmission) -> None:
-        self._enough = _KNOWN_FOR * EVIDENCE / period
+        self._min_weight = _MIN_KNOWN_SHARE * MIN_DIAGNOSIS_TIME / period
         self._laws, self._motors = laws, motors
         n, p = len(laws.law_names), laws.parameter_count
-        self._keep_known = math.exp(-period / max(EVIDENCE, period))
+        self._keep_known = math.exp(-period / max(MIN_DIAGNOSIS_TIME, period))
         self._reference, self._reference_variance = np.full((n, p), np.nan), np.zeros(n)
         self._seen_speed = np.zeros(n)
         self.reset()
@@ -146,11 +151,11 @@ class LawDrift:
         motors, speed, sigma = self._motors, np.abs(estimate.velocity), estimate.model_sigma
         phi = self._laws.regressor(motors.velocity(estimate.velocity), motors.torque(estimate.effort))
         law = motors.at_joints((phi * estimate.law.parameters).sum(axis=1))
-        known = counts & (sigma < _KNOWN * np.abs(law))
+        known = counts & (sigma < _MAX_KNOWN_RATIO * np.abs(law))
         self._known.add(self._keep_known, counts, known)
         undecided = np.isnan(self._reference[:, 0])
         self._seen_speed = np.where(undecided & known, np.maximum(self._seen_speed, speed), self._seen_speed)
-        often = (self._known.weight > self._enough) & (self._known.mean[0] > _KNOWN_FOR)
+        often = (self._known.weight > self._min_weight) & (self._known.mean[0] > _MIN_KNOWN_SHARE)
         begins = undecided & (known_at_start | often)
         self._reference[begins] = estimate.law.parameters[begins]
         self._seen_speed[begins & known_at_start] = np.inf
@@ -190,7 +195,7 @@ class DiagnosisMonitor:
         self._period, self._memory = period, memory
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
-        self._slowest = max(_SLOWEST, SURE_SIGN_SIGMAS * velocity_std)
+        self._min_speed = max(_MIN_SPEED, SURE_SIGN_SIGMAS * velocity_std)
         self._joints = len(laws.law_names)
         self.set_start()
 
@@ -206,16 +211,16 @@ class DiagnosisMonitor:
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
         if parameters_sigma is not None:
-            self._known_at_start = self._smallest_ratio(parameters_sigma) < UNLEARNED
+            self._known_at_start = self._smallest_ratio(parameters_sigma) < MAX_PRIOR_RATIO
         self._parameters_sigma: FloatArray = np.full_like(self._prior_sigma, np.nan)
         self.reset()
 
     def reset(self) -> None:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
         n = self._joints
-        self._always, self._moving = FadingMean(1, n), FadingMean(3, n)
+        self._all_samples, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
-        self._innovations, self._lately = Innovations(n), Innovations(n)
+        self._innovations, self._recent_innovations = NisMean(n), NisMean(n)
         self._drift.reset()
         self._stamp_ns: int | None = None
 
@@ -228,12 +233,12 @@ class DiagnosisMonitor:
             elapsed = self._period
         self._stamp_ns = estimate.stamp_ns
         keep = math.exp(-elapsed / self._memory)
-        moving = np.abs(estimate.velocity) > self._slowest
+        moving = np.abs(estimate.velocity) > self._min_speed
         self._moving_time += np.where(moving, elapsed, 0.0)
         self._add_motion(estimate, moving & ~estimate.disturbed, keep)
         self._add_phases(estimate, moving, keep)
         self._innovations.add(estimate.consistency, keep)
-        self._lately.add(estimate.consistency, math.exp(-elapsed / EVIDENCE))
+        self._recent_innovations.add(estimate.consistency, math.exp(-elapsed / MIN_DIAGNOSIS_TIME))
         self._drift.add(estimate, moving & ~estimate.disturbed, self._known_at_start, keep)
         self._parameters_sigma = estimate.law.parameters_sigma
 
@@ -248,10 +253,10 @@ class DiagnosisMonitor:
         """
         friction, motors = estimate.friction, self._motors
         least = np.fmax(_PASSIVITY_GATE * estimate.external_torque_sigma, np.abs(friction))
-        self._always.add(keep, True, estimate.disturbed & (np.abs(estimate.external_torque) > least))
+        self._all_samples.add(keep, True, estimate.disturbed & (np.abs(estimate.external_torque) > least))
         at, torque = motors.velocity(estimate.velocity), motors.torque(friction)
         drives = -torque * np.sign(at) > _PASSIVITY_GATE * motors.torque_std(estimate.sigma)
-        drives &= np.abs(at) > self._slowest
+        drives &= np.abs(at) > self._min_speed
         self._moving.add(keep, counts, drives, friction**2, estimate.calibration_torque**2)
 
     def _add_phases(self, estimate: JointEstimate, moving: BoolArray, keep: float) -> None:
@@ -265,7 +270,7 @@ class DiagnosisMonitor:
         if self._limb is not None and isinstance(estimate, FrictionEstimate):
             stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
         square, error = estimate.friction**2, (estimate.friction - estimate.model) ** 2
-        settled = self._moving_time > MOVED_LONG
+        settled = self._moving_time > LONG_MOTION_TIME
         for sigmas, law_errors, in_phase in zip(self._sigmas, self._law_errors, (stands, ~stands), strict=True):
             here = in_phase & ~estimate.disturbed
             sigmas.add(keep, here & settled, square, np.fmin(estimate.sigma**2, sigmas.mean[0]))
@@ -279,7 +284,7 @@ class DiagnosisMonitor:
 
     def _excess(self) -> FloatArray:
         """Size (n,) of the innovations of the last second: the largest of each limb that is inconsistent, else one."""
-        nis, limit = self._lately.mean_and_limit()
+        nis, limit = self._recent_innovations.mean_and_limit()
         excess = np.sqrt(np.where(nis > limit, nis, 1.0))
         for limb in () if self._limb is None else self._limb:
             excess[limb] = excess[limb].max(initial=1.0)
@@ -287,31 +292,31 @@ class DiagnosisMonitor:
 
     def figures(self) -> DiagnosisFigures:
         """Figures of the newest estimates."""
-        fewest = EVIDENCE / self._period
+        fewest = MIN_DIAGNOSIS_TIME / self._period
 
-        def enough(values: FloatArray, count: FloatArray) -> FloatArray:
+        def where_enough(values: FloatArray, count: FloatArray) -> FloatArray:
             """Values (r, n), NaN where there are too few samples (n,)."""
             return np.where(count >= fewest, values, np.nan)
 
         def largest_ratio(means: tuple[FadingMean, ...]) -> FloatArray:
             """Ratio of the second mean to the first one (RMS), in stance or in swing, where sigma is judged."""
             ratios = [
-                enough(mean.mean[1] / np.where(mean.mean[0] > 0.0, mean.mean[0], np.nan), sigmas.weight)
+                where_enough(mean.mean[1] / np.where(mean.mean[0] > 0.0, mean.mean[0], np.nan), sigmas.weight)
                 for mean, sigmas in zip(means, self._sigmas, strict=True)
             ]
             return np.sqrt(np.fmax(*ratios))
 
-        driving, friction, calibration = enough(self._moving.mean, self._moving.weight)
-        consistency, limit = enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count)
-        drift, drift_variance, law = enough(self._drift.change.mean, self._drift.change.weight)
+        driving, friction, calibration = where_enough(self._moving.mean, self._moving.weight)
+        consistency, limit = where_enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count)
+        drift, drift_variance, law = where_enough(self._drift.change.mean, self._drift.change.weight)
         return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
             known_at_start=self._known_at_start,
-            unlearned=self._smallest_ratio(self._parameters_sigma),
+            prior_ratio=self._smallest_ratio(self._parameters_sigma),
             driving=driving,
             friction=np.sqrt(friction),
             calibration=np.sqrt(calibration),
-            disturbed=enough(self._always.mean, self._always.weight)[0],
+            disturbed=where_enough(self._all_samples.mean, self._all_samples.weight)[0],
             consistency=consistency,
             consistency_limit=limit,
             excess=self._excess(),

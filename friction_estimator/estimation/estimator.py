@@ -84,7 +84,7 @@ class Estimator:
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
         self.monitor = DiagnosisMonitor(laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb)
-        self._renew_diagnosis()
+        self._update_diagnosis()
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class Estimator:
             or self._health.invalid_joints != self._wrong_sensors
         ):
             self._diagnosed_ns = frame.stamp_ns
-            self._renew_diagnosis()
+            self._update_diagnosis()
         if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self.pipeline.sensed) is not None:
             checks.add(frame, sensed.dynamics)
             if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
@@ -218,7 +218,7 @@ class Estimator:
         self.reset()
         self.pipeline.friction.reset_to_prior()
         self.monitor.set_start()
-        self._renew_diagnosis()
+        self._update_diagnosis()
 
     @property
     def frozen(self) -> bool:
@@ -260,7 +260,7 @@ class Estimator:
             fitting, notes = replace(fitting, calibration=None), (*notes, _OTHER_ROBOT)
         self.pipeline.friction.restore(fitting)
         self.monitor.set_start(parameters_sigma(self.identified))
-        self._renew_diagnosis()
+        self._update_diagnosis()
         anew = [name for name in names if name not in identified.joint_names]
         if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
             notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
@@ -310,7 +310,7 @@ class Estimator:
         """
         return self._invalid_reasons
 
-    def _renew_diagnosis(self) -> None:
+    def _update_diagnosis(self) -> None:
         figures, wrong = self.monitor.figures(), self._health.invalid_joints
         new = np.isnan(figures.disturbed) & ~figures.known_at_start
         diagnoses, reasons = diagnose(figures, self.joint_names), []

@@ -21,8 +21,8 @@ _PAUSE_NS = 5_000_000_000
 """A condition that pauses for longer than this makes a new event when it comes back [ns]."""
 _RESTART_PAUSE = 1000
 """A restart fewer frames after another one of the same kind makes no new event: stamps that jump jump often."""
-_RIGHT = 2
-"""A finding stays until its check has been right this many times since it was wrong. Single conclusions may be right by
+_MIN_PASSES = 2
+"""A finding stays until its check has passed this many times since it failed. Single conclusions may be right by
 chance while the sensor is wrong: some legs of a walk show little."""
 
 
@@ -166,15 +166,17 @@ class SensorFault(Enum):
     EFFORT_UNIT = "unit of effort"
 
 
-TIMING = frozenset(
+TIMING_FAULTS = frozenset(
     (SensorFault.SILENCE, SensorFault.PUBLISHERS, SensorFault.MESSAGE_RATE, SensorFault.LAG, SensorFault.LATE)
 )
 """Silent sensors, refused readings, wrong rates and stamps."""
-ACCOUNTED = frozenset((SensorFault.DELAY, SensorFault.TILT, SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET))
+CALIBRATED_FAULTS = frozenset(
+    (SensorFault.DELAY, SensorFault.TILT, SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET)
+)
 """Errors that the estimate accounts for."""
-TORQUES = frozenset((SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
+TORQUE_FAULTS = frozenset((SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
 """Wrong torques: no check of another sensor depends on them alone."""
-HARMLESS = TIMING | ACCOUNTED
+HARMLESS_FAULTS = TIMING_FAULTS | CALIBRATED_FAULTS
 """Findings with which no reading that is used is wrong."""
 
 JOINTS = "{joints}"
@@ -201,9 +203,9 @@ class Check(NamedTuple):
 
 @dataclass(slots=True)
 class _Finding:
-    """A check that has failed: how often it has been right since, its first text, and all joints since then (n,)."""
+    """A check that has failed: how often it has passed since, its first text, and all joints since then (n,)."""
 
-    right: int
+    passes: int
     text: str
     joints: BoolArray | None
 
@@ -228,21 +230,21 @@ class Findings:
         self.current: dict[tuple[SensorFault, str], _Finding] = {}
         self.wrong: dict[tuple[SensorFault, str], _Finding] = {}
 
-    def keep(self, check: Check, stamp_ns: int) -> bool:
+    def update(self, check: Check, stamp_ns: int) -> bool:
         """Begin, continue or end the finding of a check; True where it ends."""
         key = check.kind, check.topic
         finding = self.current.get(key)
         if not check.text:
             if finding is not None:
-                finding.right += 1
-                if finding.right == _RIGHT:
+                finding.passes += 1
+                if finding.passes == _MIN_PASSES:
                     del self.current[key]
                     return True
         elif finding is None:
             self.current[key] = finding = _Finding(0, check.text, check.joints)
             self._health.add_event("sensor", stamp_ns, self._sentence(finding))
         else:
-            finding.right = 0
+            finding.passes = 0
             if finding.joints is not None and check.joints is not None:
                 finding.joints = finding.joints | check.joints
         return False
@@ -251,8 +253,8 @@ class Findings:
         """Write findings and invalid joints; ``coupled`` (n, n): joints that move each other."""
         health, names = self._health, self._robot.joint_names
         health.findings = tuple(map(self._sentence, self.current.values()))
-        health.sensors_wrong = any(kind not in ACCOUNTED for kind, _ in self.current)
-        self.wrong = {key: finding for key, finding in self.current.items() if key[0] not in HARMLESS}
+        health.sensors_wrong = any(kind not in CALIBRATED_FAULTS for kind, _ in self.current)
+        self.wrong = {key: finding for key, finding in self.current.items() if key[0] not in HARMLESS_FAULTS}
         health.invalid_joints = {}
         for (_, topic), finding in self.wrong.items():
             for name in compress(names, self._affected(topic, finding.joints, coupled)):
@@ -260,7 +262,7 @@ class Findings:
 
     def is_wrong(self, topic: str, but: SensorFault | None = None) -> bool:
         """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
-        others = HARMLESS | TORQUES | {but}
+        others = HARMLESS_FAULTS | TORQUE_FAULTS | {but}
         return any(kind not in others and of == topic for kind, of in self.current)
 
     def _sentence(self, finding: _Finding) -> str:

@@ -2,7 +2,7 @@
 
     rates, stamps   counters and delays of the synchronizer
     stuck           a reading keeps its bits although the joints around it move
-    readings        of sensors that depend on each other (:mod:`sensor_evidence`)
+    readings        of sensors that depend on each other (:mod:`sensor_plausibility`)
     calibration     errors of sensors that the filters have found
 
 Each check ends in a finding: one sentence that begins with the topic, names the presumed cause and what to do.
@@ -19,55 +19,55 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.health import HARMLESS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
-from friction_estimator.estimation.sensor_evidence import (
+from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
+from friction_estimator.estimation.sensor_plausibility import (
+    MIN_UNIT_RATIO,
     READING_PERIOD,
-    SCALED,
-    Evidence,
-    EvidenceChecks,
-    EvidenceCollector,
+    PlausibilityChecks,
+    SensorStatistics,
+    StatisticsCollector,
     is_motion,
 )
 from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, IntArray, SensorCalibration, SensorFrame
 
-_LOWEST_RATE = 100.0
+_MIN_RATE = 100.0
 """Lowest useful rate of joint states and foot wrenches [Hz]. On the simulated walk friction errors (RMS) are 4 % of the
 friction at 1 kHz, 10 % at 250 Hz, 25 % at 100 Hz, 50 % at 50 Hz, and as large as the friction at 25 Hz."""
-_LOWEST_IMU_RATE = 25.0
+_MIN_IMU_RATE = 25.0
 """Lowest useful rate of the IMU [Hz]. Slower readings are too old during more than half of the time."""
-_SLACK = 0.9
+_RATE_TOLERANCE = 0.9
 """A rate is too low only below this fraction of the lowest useful one: drivers lose messages."""
-_LATE = 0.01
+_MAX_LATE_SHARE = 0.01
 """Share of the readings that may come too late to be used."""
 
-_GLITCH_SHARE = 0.01
+_MAX_GLITCH_SHARE = 0.01
 """Share of joint samples that may contradict the others: encoders have glitches."""
 
 _READING_PERIOD_NS = round(1e9 * READING_PERIOD)
 _BLOCK_TIME = 1.0
-"""Time between two conclusions [s]; each uses the newest two to four blocks of this length."""
-_LONGEST_PAUSE = 10.0
+"""Time between two runs of the checks [s]; each uses the newest two to four blocks of this length."""
+_MAX_PAUSE = 10.0
 """Frames farther apart than this are a jump of the clock and not a low rate [s]."""
 
-_MOVED = 0.03
+_MIN_DISPLACEMENT = 0.03
 """A joint that has gone so far has moved, whatever the noise of its sensors [rad or m]."""
-_TRAVELLED = 0.05
+_MIN_PATH = 0.05
 """Distance by velocity, or by position, during which the other one must change [rad or m]."""
 
-_STANDING_SHARE = 0.9
+_MIN_STANDING_SHARE = 0.9
 """Fraction of a second for which a foot must be loaded, so that it stands."""
 _BLOCKS = 4
 """Number of blocks that are kept."""
 
-_DEVIATIONS = 6.0
+_MIN_SIGMAS = 6.0
 """Standard deviations beyond which an identified error is named."""
 _DELAY = 6e-4
 """Delays below this are not named [s]: they are a part of the sample period of most robots."""
 _GAIN, _SLIP = 0.05, 0.005
 """Errors of torque gains, and slips of encoders [rad], up to which nothing is named."""
-_SETTLED = 0.2
+_MAX_RELATIVE_CHANGE = 0.2
 """An identified error is named once it changes by less than this part in a second."""
 _PART_OF_INTERVAL = 0.15
 """Delays below this part of the time between two readings are not named: values between readings are interpolated."""
@@ -86,13 +86,13 @@ _NEEDS_FOUR_BLOCKS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Second:
-    """Counters between two conclusions.
+class _CheckInterval:
+    """Counters of the time between two runs of the checks.
 
     Attributes
     ----------
     frame : the newest one
-    elapsed : time since the conclusion before [s]
+    elapsed : length of that time [s]
     frames, restarts, contradicting : number of frames, of restarts of the filters, and of joint samples that were
         dropped because they contradict the others
     delays : (t, s) of the sensors other than the joints, see ``Synchronizer.delays`` [s]
@@ -137,12 +137,12 @@ class SensorChecks:
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
         self._floating = not config.robot.fixed_base
-        sensors = (self._imu, _LOWEST_IMU_RATE), *((foot.wrench_topic, _LOWEST_RATE) for foot in self._feet)
+        sensors = (self._imu, _MIN_IMU_RATE), *((foot.wrench_topic, _MIN_RATE) for foot in self._feet)
         self._first = 0 if self._floating else 1
         self._sensors = sensors[self._first :]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
-        self._collector, self._relations = EvidenceCollector(robot, flat), EvidenceChecks(config, robot)
-        self._blocks: deque[Evidence] = deque(maxlen=_BLOCKS)
+        self._collector, self._relations = StatisticsCollector(robot, flat), PlausibilityChecks(config, robot)
+        self._blocks: deque[SensorStatistics] = deque(maxlen=_BLOCKS)
         self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
         self._changing, self._factor = "", np.full(len(robot.joint_names), np.nan)
         self._right_ns: dict[tuple[SensorFault, str], int] = {}
@@ -152,7 +152,7 @@ class SensorChecks:
 
     def reset(self) -> None:
         """Drop all frames; findings stay until their check is right."""
-        self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _LONGEST_PAUSE)  # long before any stamp
+        self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _MAX_PAUSE)  # long before any stamp
         self._counters: IntArray = np.zeros(3 + len(self._sensors), dtype=np.int64)
         self._delays: list[list[float]] = []
         self._collector.reset()
@@ -164,11 +164,11 @@ class SensorChecks:
 
         One check in a frame: no frame is much later than the others.
         """
-        self._conclude()
+        self._run_next_check()
         elapsed = frame.stamp_ns - self._stamp_ns
         if not (0 <= elapsed < _READING_PERIOD_NS and frame.dt):
             if not (0 < elapsed < 4 * _READING_PERIOD_NS and frame.dt):
-                self._conclude_all()
+                self._finish_checks()
                 self._collector.reset()
                 self._blocks.clear()
             self._stamp_ns = frame.stamp_ns
@@ -183,18 +183,18 @@ class SensorChecks:
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
         counters = np.array([health.frames, health.restarts, health.contradicting, *self._synchronizer.late()])
         frames, restarts, contradicting, *late = (counters - self._counters).tolist()
-        if 0.0 <= since < _LONGEST_PAUSE and (since < _BLOCK_TIME or frames <= 1):
+        if 0.0 <= since < _MAX_PAUSE and (since < _BLOCK_TIME or frames <= 1):
             return
-        if _BLOCK_TIME <= since < _LONGEST_PAUSE:
-            self._conclude_all()
+        if _BLOCK_TIME <= since < _MAX_PAUSE:
+            self._finish_checks()
             self._blocks.append(self._collector.block)
             delays = np.array(self._delays)
-            self._pending = self._checks(_Second(frame, since, frames, restarts, contradicting, delays, late))
+            self._pending = self._checks(_CheckInterval(frame, since, frames, restarts, contradicting, delays, late))
         self._begin_ns, self._counters, self._delays = frame.stamp_ns, counters, []
         self._collector.begin()
 
-    def _conclude(self) -> None:
-        """Make the next pending check, and keep or drop its findings."""
+    def _run_next_check(self) -> None:
+        """Run the next pending check, and update its findings."""
         if self._pending is None:
             return
         checks = next(self._pending, None)
@@ -202,18 +202,18 @@ class SensorChecks:
             self._pending = None
             return
         for check in checks:
-            if self._findings.keep(check, self._stamp_ns):
+            if self._findings.update(check, self._stamp_ns):
                 while len(self._blocks) > 1:  # what came before may show the error
                     self._blocks.popleft()
-            self._note_age(check)
+            self._update_wrong_for(check)
         self._findings.publish(self._coupled)
 
-    def _note_age(self, check: Check) -> None:
-        """Note for how long the readings may have been wrong: the evidence of the last right conclusion may hide it."""
+    def _update_wrong_for(self, check: Check) -> None:
+        """Update ``wrong_for``: an error may be older than its finding, by the time that the check needs to see it."""
         key = check.kind, check.topic
         if not check.text:
             self._right_ns[key] = self._stamp_ns
-        elif not self.readings_are_wrong and check.kind not in HARMLESS:
+        elif not self.readings_are_wrong and check.kind not in HARMLESS_FAULTS:
             hidden = _BLOCK_TIME * (3.0 if check.kind in _NEEDS_FOUR_BLOCKS else 1.0)
             since = 1e-9 * (self._stamp_ns - self._right_ns.get(key, self._stamp_ns + 1))
             self.wrong_for = hidden + since if since >= 0.0 else math.inf  # never right, or before the clock jumped
@@ -223,35 +223,35 @@ class SensorChecks:
         """True while readings are known to be wrong, apart from rates, stamps and what the estimate accounts for."""
         return bool(self._findings.wrong)
 
-    def _conclude_all(self) -> None:
+    def _finish_checks(self) -> None:
         while self._pending is not None:
-            self._conclude()
+            self._run_next_check()
 
-    def _checks(self, second: _Second) -> Iterator[Iterator[Check]]:
+    def _checks(self, interval: _CheckInterval) -> Iterator[Iterator[Check]]:
         """All checks: of every sensor alone, then of joints, IMU, feet and torques, each with those before it.
 
         A check is left out while something is found about a sensor that it needs.
         """
-        yield self._rates(second)
-        yield self._publishers(second)
-        yield self._lags(second)
-        yield self._calibrated(second)
+        yield self._rates(interval)
+        yield self._publishers(interval)
+        yield self._lags(interval)
+        yield self._calibrated(interval)
         yield self._stuck()
-        yield self._relations.speeds(self._evidence(2))
+        yield self._relations.speeds(self._statistics(2))
         if self._findings.is_wrong(self._joints):
             return
         if self._floating:
             yield from self._checks_of_base()
         else:
-            yield self._relations.torques(self._evidence(4), self._factor)
+            yield self._relations.torques(self._statistics(4), self._factor)
 
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
-        findings, relations, two = self._findings, self._relations, self._evidence(2)
+        findings, relations, two = self._findings, self._relations, self._statistics(2)
         yield relations.gravity(two)
         if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
             yield relations.directions(two)
-        four = two if any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current) else self._evidence(4)
+        four = two if any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current) else self._statistics(4)
         yield relations.turning(four)
         if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
@@ -266,55 +266,55 @@ class SensorChecks:
         if not findings.is_wrong(self._imu):
             yield relations.torques(four, self._factor)
 
-    def _evidence(self, blocks: int) -> Evidence:
+    def _statistics(self, blocks: int) -> SensorStatistics:
         """What the newest blocks show."""
-        return Evidence(self._robot).include(list(self._blocks)[-blocks:])
+        return SensorStatistics(self._robot).include(list(self._blocks)[-blocks:])
 
-    def _rates(self, second: _Second) -> Iterator[Check]:
+    def _rates(self, interval: _CheckInterval) -> Iterator[Check]:
         """Topics that deliver less often than identification needs."""
-        frame, frames, restarts = second.frame, second.frames, second.restarts
+        frame, frames, restarts = interval.frame, interval.frames, interval.restarts
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
-        hertz = frames / second.elapsed
-        rates = [(self._joints, hertz, _LOWEST_RATE)]
+        hertz = frames / interval.elapsed
+        rates = [(self._joints, hertz, _MIN_RATE)]
         parts = frame.readings_per_sample[self._first :].tolist()
         for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), parts, strict=True):
             if not restarts:
-                rates.append((topic, part * hertz if used and part < _SLACK else math.inf, lowest))
+                rates.append((topic, part * hertz if used and part < _RATE_TOLERANCE else math.inf, lowest))
         for topic, hz, lowest in rates:
             low = f"{topic}: {hz:.0f} Hz is too low to identify friction; publish at {lowest:.0f} Hz or more"
-            yield Check(SensorFault.MESSAGE_RATE, topic, low if hz < _SLACK * lowest else "")
+            yield Check(SensorFault.MESSAGE_RATE, topic, low if hz < _RATE_TOLERANCE * lowest else "")
 
     def _fresh(self, frame: SensorFrame) -> list[bool]:
         """Which of the sensors other than the joints are fresh."""
         return [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
 
-    def _publishers(self, second: _Second) -> Iterator[Check]:
+    def _publishers(self, interval: _CheckInterval) -> Iterator[Check]:
         """Joint states of a second node, which contradict those that are used."""
-        dropped = second.contradicting
+        dropped = interval.contradicting
         text = (
-            f"{self._joints}: {dropped} of {dropped + second.frames} joint states contradict the others and are not "
+            f"{self._joints}: {dropped} of {dropped + interval.frames} joint states contradict the others and are not "
             "used: a second node publishes joint states; end it, or give its topic another name"
         )
-        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _GLITCH_SHARE * second.frames else "")
+        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _MAX_GLITCH_SHARE * interval.frames else "")
 
-    def _lags(self, second: _Second) -> Iterator[Check]:
+    def _lags(self, interval: _CheckInterval) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
-        wait, fresh = self._config.synchronizer, self._fresh(second.frame)
+        wait, fresh = self._config.synchronizer, self._fresh(interval.frame)
         for sensor, (topic, _) in enumerate(self._sensors):
-            delay = second.delays[:, sensor]
+            delay = interval.delays[:, sensor]
             behind, ahead = float(delay.min()), -float(delay.max())
             what, remedy = f"{topic}: its stamps are", "correct the stamps, or synchronise the clocks of the computers"
             text = silence = ""
-            share = second.late[sensor] / second.frames
-            if delay[-1] - delay[0] < 0.5 * second.elapsed:
+            share = interval.late[sensor] / interval.frames
+            if delay[-1] - delay[0] < 0.5 * interval.elapsed:
                 self._health.delays[topic] = behind
-                if behind > wait.max_wait + (second.elapsed / second.frames if fresh[sensor] else 0.0):
+                if behind > wait.max_wait + (interval.elapsed / interval.frames if fresh[sensor] else 0.0):
                     remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
                     text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
                 elif ahead > RESET_AFTER:
                     text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
-            elif share > _LATE:
+            elif share > _MAX_LATE_SHARE:
                 remedy = "so its readings are not used: set them in the driver"
                 text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
             elif not fresh[sensor]:  # nothing arrives, or never did
@@ -322,9 +322,9 @@ class SensorChecks:
             yield Check(SensorFault.SILENCE, topic, silence)
             yield Check(SensorFault.LAG, topic, text)
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
-            yield Check(SensorFault.LATE, topic, text if share > _LATE else "")
+            yield Check(SensorFault.LATE, topic, text if share > _MAX_LATE_SHARE else "")
 
-    def _calibrated(self, second: _Second) -> Iterator[Check]:
+    def _calibrated(self, interval: _CheckInterval) -> Iterator[Check]:
         """What has changed in mid-run; else errors that the filters have identified and that no longer change."""
         found, before = self._calibration(), self._calibration_before
         self._calibration_before = found
@@ -336,7 +336,7 @@ class SensorChecks:
             self._changing, second_cause = change.kind, f". Second in likelihood, {change.second}"
             errors = [(change.kind, change.place, change.size)] if change.second else []
         elif not self.readings_are_wrong:
-            errors = list(self._identified(second, found, before))
+            errors = list(self._identified(interval, found, before))
         checks = [check for error in errors if (check := self._error(*error)) is not None]
         yield from (check._replace(text=check.text + second_cause) for check in checks)
         found_keys = {(check.kind, check.topic) for check in checks}
@@ -346,53 +346,53 @@ class SensorChecks:
         yield from (Check(*key, "") for key in (*keys, (SensorFault.TILT, self._imu)) if key not in found_keys)
 
     def _identified(
-        self, second: _Second, found: SensorCalibration, before: SensorCalibration
+        self, interval: _CheckInterval, found: SensorCalibration, before: SensorCalibration
     ) -> Iterator[tuple[str, int, float]]:
         """Kind, joint or foot, and size of errors of sensors that are certain; of torque gains the surest one."""
         (gain, sigma), past = found.effort_gain, before.effort_gain[0]
-        sure = _is_sure(gain, sigma, past)
-        if sure.any() and self._health.innovation_excess <= 1.0:
-            joint = int(np.divide(np.abs(gain), sigma, out=np.zeros_like(gain), where=sure).argmax())
+        significant = _is_significant(gain, sigma, past)
+        if significant.any() and self._health.innovation_excess <= 1.0:
+            joint = int(np.divide(np.abs(gain), sigma, out=np.zeros_like(gain), where=significant).argmax())
             yield "effort_gain", joint, float(gain[joint])
         (delay, sigma), past = found.wrench_delay, before.wrench_delay[0]
-        readings = np.maximum(second.frame.readings_per_sample[1:] * second.frames, 1.0)
-        least = np.maximum(_DELAY, _PART_OF_INTERVAL * second.elapsed / readings)
-        sure = (np.abs(delay) > least) & _is_sure(delay, sigma, past)
-        if sure.size and sure.all() and (delay < -_DELAY).all():
+        readings = np.maximum(interval.frame.readings_per_sample[1:] * interval.frames, 1.0)
+        least = np.maximum(_DELAY, _PART_OF_INTERVAL * interval.elapsed / readings)
+        significant = (np.abs(delay) > least) & _is_significant(delay, sigma, past)
+        if significant.size and significant.all() and (delay < -_DELAY).all():
             yield "torque_delay", -1, -float(delay.mean())
         else:
-            yield from (("wrench_delay", foot, float(delay[foot])) for foot in np.flatnonzero(sure).tolist())
+            yield from (("wrench_delay", foot, float(delay[foot])) for foot in np.flatnonzero(significant).tolist())
         tilt, sigma, past = (math.hypot(*row[:2]) for row in (*found.accelerometer_bias, before.accelerometer_bias[0]))
-        if _is_sure(np.array(tilt), np.array(sigma), np.array(past)):
+        if _is_significant(np.array(tilt), np.array(sigma), np.array(past)):
             yield "accelerometer_bias", -1, tilt
 
     def _error(self, kind: str, place: int, size: float) -> Check | None:
         """Finding about an error of this size, of a joint or foot; None where it is small, or found by other checks."""
         if kind == "effort_gain":
             self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
-            if not 1.0 / SCALED <= factor <= SCALED:
-                return None  # a wrong sign or unit, see EvidenceChecks.torques
+            if not 1.0 / MIN_UNIT_RATIO <= factor <= MIN_UNIT_RATIO:
+                return None  # a wrong sign or unit, see PlausibilityChecks.torques
         if not abs(size) > _LARGEST_UNNAMED[kind]:
             return None
         joints, in_driver = self._joints, "correct the stamps in the driver"
         if kind == "torque_delay":
             what = f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp"
-            return _accounted(SensorFault.DELAY, joints, what, in_driver)
+            return _corrected_error(SensorFault.DELAY, joints, what, in_driver)
         if kind == "wrench_delay":
             foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
             what = f"wrenches are {age} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{foot.name}.delay"
-            return _accounted(SensorFault.DELAY, foot.wrench_topic, what, remedy)
+            return _corrected_error(SensorFault.DELAY, foot.wrench_topic, what, remedy)
         if kind == "accelerometer_bias":
             tilt = f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r}"
             what = f"IMU is tilted by {tilt} in the URDF, or its accelerometer has a bias of {size:.2g} m/s^2"
-            return _accounted(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
+            return _corrected_error(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
         only = np.arange(len(self._robot.joint_names)) == place
         if kind == "position_offset":
             what = f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
-            return _accounted(SensorFault.POSITION_OFFSET, joints, what, "set its zero", only)
+            return _corrected_error(SensorFault.POSITION_OFFSET, joints, what, "set its zero", only)
         what = f"effort of joint {JOINTS} is {self._factor[place]:.2f} times its torque"
-        return _accounted(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
+        return _corrected_error(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
 
     def _stuck(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -400,17 +400,17 @@ class SensorChecks:
         same = newest.unchanged > 0.0
         stuck = np.zeros_like(same)
         if same.any():
-            stands = newest.loaded > _STANDING_SHARE * newest.imu[0]
+            stands = newest.loaded > _MIN_STANDING_SHARE * newest.imu[0]
             standing = limbs[stands].any(axis=0)  # joints between base and ground
             empty = ~newest.first[3 * n + 6 :].reshape(-1, 6).any(axis=1)
             for blocks in (1, _BLOCKS):
-                evidence = self._evidence(blocks)
-                moved, expected = np.split(evidence.high - evidence.low, 2)
-                base = bool((moved[standing] > _MOVED).any())
-                feet = (limbs & (moved > _MOVED)).any(axis=1) & ~empty & standing.any()
-                clear = is_motion(evidence.speed) & (expected > _TRAVELLED * _BLOCKS / blocks)
-                joints = np.concatenate((clear, np.tile(moved > _TRAVELLED, 2)))
-                stuck |= (evidence.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
+                statistics = self._statistics(blocks)
+                moved, expected = np.split(statistics.high - statistics.low, 2)
+                base = bool((moved[standing] > _MIN_DISPLACEMENT).any())
+                feet = (limbs & (moved > _MIN_DISPLACEMENT)).any(axis=1) & ~empty & standing.any()
+                clear = is_motion(statistics.speed) & (expected > _MIN_PATH * _BLOCKS / blocks)
+                joints = np.concatenate((clear, np.tile(moved > _MIN_PATH, 2)))
+                stuck |= (statistics.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         named = [
             (SensorFault.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
             (SensorFault.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
@@ -430,11 +430,11 @@ class SensorChecks:
                 yield Check(kind, topic, text if stuck[rows].any() else "", hit)
 
 
-def _accounted(fault: SensorFault, topic: str, what: str, remedy: str, joints: BoolArray | None = None) -> Check:
+def _corrected_error(fault: SensorFault, topic: str, what: str, remedy: str, joints: BoolArray | None = None) -> Check:
     """Finding about an error that the estimate corrects."""
     return Check(fault, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints)
 
 
-def _is_sure(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:
+def _is_significant(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:
     """Whether identified errors are beyond their standard deviations, and near those of a second before."""
-    return (np.abs(value) > _DEVIATIONS * sigma) & (np.abs(value - before) < _SETTLED * np.abs(value))
+    return (np.abs(value) > _MIN_SIGMAS * sigma) & (np.abs(value - before) < _MAX_RELATIVE_CHANGE * np.abs(value))

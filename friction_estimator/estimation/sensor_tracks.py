@@ -8,7 +8,7 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.records import record
-from friction_estimator.types import Block, Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
+from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
 
 _MAX_BRIDGED_PERIODS = 3.0
 """A gap of a sensor is bridged up to this many of its usual periods, and its last value is held for half as long."""
@@ -60,8 +60,8 @@ class Tracks(NamedTuple):
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
 
-    stamps: IndexTable
-    values: Block
+    stamps: IndexMatrix
+    values: Tensor
     length: Indices
     newest: Indices
     late: Indices

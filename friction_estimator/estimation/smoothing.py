@@ -24,7 +24,7 @@ from friction_estimator.types import FrictionEstimate, JointSample, SensorFrame
 
 SMOOTHING_LAG = 2.0
 """Default lag: longer ones do not improve estimates of a walk [s]."""
-_AHEAD = 5.0 * MOTION_MEMORY
+_LOOK_AHEAD = 5.0 * MOTION_MEMORY
 """Velocities are smoothed with later readings of this time [s]: the bank remembers nothing longer."""
 _BLOCK_DURATION = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
@@ -55,9 +55,9 @@ class SmoothedEstimator(Estimator):
             raise ConfigError(f"the smoother must look ahead: {lag:g} s is not a positive time")
         super().__init__(config, urdf_xml)
         self._motion = MotionSmoother(config.kalman, config.sensors)
-        self._given = SmoothedMotions(self._motion)
+        self._smoothed_source = SmoothedMotions(self._motion)
         self._identifying, self._evaluating = (
-            KalmanFriction(config, self.pipeline.robot, self._health, self._given) for _ in range(2)
+            KalmanFriction(config, self.pipeline.robot, self._health, self._smoothed_source) for _ in range(2)
         )
         self._evaluating.frozen = True
         self.pipeline.friction = self._identifying
@@ -97,9 +97,9 @@ class SmoothedEstimator(Estimator):
         self._sensed.append((frame, self.pipeline.sense(frame)))
         self._motion.step(frame.position, frame.velocity, frame.dt)
         self._unsmoothed += frame.dt
-        if self._unsmoothed < _AHEAD + _BLOCK_DURATION:
+        if self._unsmoothed < _LOOK_AHEAD + _BLOCK_DURATION:
             return estimates
-        self._identify(len(self._sensed) - round(_AHEAD / self._unsmoothed * len(self._sensed)))
+        self._identify(len(self._sensed) - round(_LOOK_AHEAD / self._unsmoothed * len(self._sensed)))
         now = self._identifying.time
         if now - self._waiting[0][0] < self._lag + self._block:
             return estimates
@@ -119,7 +119,7 @@ class SmoothedEstimator(Estimator):
         """Let the first stage use the oldest frames, with smoothed motions."""
         ready, self._sensed = self._sensed[:count], self._sensed[count:]
         for (frame, sensed), motion in zip(ready, self._motion.smoothed(count), strict=True):
-            self._given.motion = motion
+            self._smoothed_source.motion = motion
             self._identifying.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
             self._waiting.append((self._identifying.time, frame, sensed, motion))
         self._unsmoothed = sum(frame.dt for frame, _ in self._sensed)
@@ -129,7 +129,7 @@ class SmoothedEstimator(Estimator):
         self._evaluating.take_over(self._identifying)
         finished = []
         while self._waiting and self._waiting[0][0] <= until:
-            _, frame, sensed, self._given.motion = self._waiting.popleft()
+            _, frame, sensed, self._smoothed_source.motion = self._waiting.popleft()
             friction = self._evaluating.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
             finished.append(self.pipeline.estimate(frame, sensed, friction))
         for estimate in finished:

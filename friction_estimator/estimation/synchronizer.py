@@ -35,7 +35,7 @@ from friction_estimator.types import FloatArray, JointSample, SensorFrame
 _NS = 1_000_000_000
 RESET_AFTER = RESET_AFTER_NS / _NS
 """Gap of the joint-state stamps after which the filters restart [s]."""
-_COMPLETES_FOR = _NS
+_EFFORT_WAIT_NS = _NS
 """Time since the last second message of a stamp, for which joint states without efforts wait for another one [ns]."""
 _REPEATS = (
     "a joint state repeats the positions of the one before under a new stamp, as if the driver had missed a cycle of "
@@ -79,7 +79,7 @@ class Synchronizer:
         self._emitted_ns: int | None = None
         self._before, self._steps = np.zeros(0), np.zeros((2, 0))
         self._jumped: JointSample | None = None
-        self._completed_ns, self._without_effort = -_COMPLETES_FOR, False
+        self._completed_ns, self._without_effort = -_EFFORT_WAIT_NS, False
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
@@ -269,4 +269,4 @@ class Synchronizer:
     def _waits_for_effort(self, stamp: int) -> bool:
         """Whether a joint sample without efforts, the newest one, may be completed by a message of the same stamp."""
         had_efforts = self._emitted_ns is not None and not self._without_effort
-        return len(self._joints) == 1 and (had_efforts or abs(stamp - self._completed_ns) < _COMPLETES_FOR)
+        return len(self._joints) == 1 and (had_efforts or abs(stamp - self._completed_ns) < _EFFORT_WAIT_NS)

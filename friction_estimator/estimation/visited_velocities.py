@@ -17,7 +17,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import Factor, Shape
-from friction_estimator.linear_algebra import LARGEST, bounded
+from friction_estimator.linear_algebra import LARGEST, is_bounded
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 VISIT_PERIOD = 0.01
@@ -31,12 +31,12 @@ _BINS = 24
 RANGE_TAIL = 0.05
 """Part of the time in motion that the published range leaves out at each end: single fast samples do not stretch it."""
 _PRIOR_RANGE, _PRIOR_SPEEDS, _PRIOR_TIME = (0.05, 1.0), 8, 0.01
-"""Speeds [rad/s], their number, and duration [s] of an imagined motion before any other. It keeps the equations regular
+"""Speeds [rad/s], their number, and duration [s] of a prior motion before any other. It keeps the equations regular
 where a motor has had one speed only, and the sigma of F_v is then that of the law at speeds that were never seen."""
 
 
 @kernel("M V V f8 M M T T M M")
-def visit(
+def _add_velocities(
     regressor: FloatArray,
     velocity: FloatArray,
     std: FloatArray,
@@ -52,7 +52,7 @@ def visit(
 
     Parameters
     ----------
-    regressor, velocity, std, duration : of :meth:`VisitedVelocities.visit`
+    regressor, velocity, std, duration : of :meth:`VisitedVelocities.add_velocities`
     odd, gram, moments, rows, times, velocity_range : state of :class:`VisitedVelocities`, changed in place but ``odd``
 
     Returns
@@ -79,13 +79,13 @@ def visit(
             rows[1, motor, i] = (g[0] * m[1, i] - g[1] * m[0, i]) / determinant
         t[min(int(2.0 * math.log2(speed / MIN_SPEED)), t.size - 1)] += duration
         for end in range(2):
-            left = (1.0 - RANGE_TAIL if end else RANGE_TAIL) * t.sum()
+            remaining = (1.0 - RANGE_TAIL if end else RANGE_TAIL) * t.sum()
             index = 0
-            while index < t.size - 1 and left > t[index]:
-                left -= t[index]
+            while index < t.size - 1 and remaining > t[index]:
+                remaining -= t[index]
                 index += 1
-            velocity_range[motor, end] = MIN_SPEED * 2.0 ** (0.5 * (index + left / t[index]))
-    return bounded(gram) and bounded(moments) and bounded(rows) and bounded(times)
+            velocity_range[motor, end] = MIN_SPEED * 2.0 ** (0.5 * (index + remaining / t[index]))
+    return is_bounded(gram) and is_bounded(moments) and is_bounded(rows) and is_bounded(times)
 
 
 class VisitedVelocities:
@@ -104,8 +104,8 @@ class VisitedVelocities:
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
         shape, factor = laws.table.codes[..., 0], laws.table.codes[..., 4]
-        apart = np.isin(shape, (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
-        self._odd = 1.0 - (apart | (factor != Factor.NONE))
+        not_directional = np.isin(shape, (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
+        self._odd = 1.0 - (not_directional | (factor != Factor.NONE))
         self.reset_to_prior()
 
     @property
@@ -133,7 +133,7 @@ class VisitedVelocities:
         self._moments[:], self.rows[:] = 0.0, 0.0
         self._moments[..., here], self.rows[..., here] = other._moments[..., there], other.rows[..., there]
 
-    def visit(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
+    def add_velocities(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
         """Count the present velocities.
 
         Parameters
@@ -148,11 +148,11 @@ class VisitedVelocities:
         FloatingPointError
             When the state of a motor was not finite; it has no velocities any more.
         """
-        sound = visit(
+        is_valid = _add_velocities(
             regressor, velocity, std, duration, self._odd, self._gram, self._moments, self.rows, self._times,
             self.velocity_range,
         )  # fmt: skip
-        if not sound:
+        if not is_valid:
             parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
             failed = np.any([(~(np.abs(part) <= LARGEST)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0)
             self._set_prior_motion(failed, np.tile(_PRIOR_RANGE, (int(failed.sum()), 1)))
@@ -178,7 +178,7 @@ class VisitedVelocities:
         self.velocity_range[known] = saved[known]
 
     def _set_prior_motion(self, motors: BoolArray, ends: FloatArray) -> None:
-        """Let some motors have moved between two speeds (m, 2) to and fro for a moment."""
+        """Reset some motors to a prior motion, for a moment to and fro between two speeds (m, 2)."""
         speeds = np.ones((_PRIOR_SPEEDS, motors.size))
         speeds[:, motors] = np.geomspace(ends[:, 0], ends[:, 1], _PRIOR_SPEEDS)
         no_load = np.zeros_like(speeds)

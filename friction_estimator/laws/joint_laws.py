@@ -24,13 +24,14 @@ from friction_estimator.laws.linear import (
     term_table,
 )
 from friction_estimator.records import pack, record
-from friction_estimator.types import BoolArray, FloatArray, IndexBlock, IntArray, Matrix, Vector
+from friction_estimator.types import BoolArray, FloatArray, IndexTensor, IntArray, Matrix, Vector
 
 _QUADRATURE_NODES, _QUADRATURE_WEIGHTS = hermegauss(7)
 _QUADRATURE_WEIGHTS /= _QUADRATURE_WEIGHTS.sum()
 """Gauss-Hermite quadrature over a standard normal variable."""
 _FEW_NODES, _FEW_WEIGHTS = hermegauss(3)
 _FEW_WEIGHTS /= _FEW_WEIGHTS.sum()
+"""The same quadrature with fewer nodes."""
 _SMOOTH_SHARE = 0.1
 """Where the standard deviation of the velocity is below this part of the finest scale of the law, three nodes have an
 error below 1e-6 of the friction."""
@@ -46,7 +47,7 @@ class LawTable(NamedTuple):
     finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
     """
 
-    codes: IndexBlock
+    codes: IndexTensor
     scales: Matrix
     finest: Vector
 

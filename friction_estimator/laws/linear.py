@@ -69,6 +69,7 @@ _STEEPEST_SCALE = 0.002
 PRESLIDING = 3e-4, 1.5e-3, 7e-3
 """Distances of :data:`PRESLIDING_TERMS` [rad]. Sums of them represent presliding distances from 0.2 to 10 mrad."""
 _PADDING = -1
+"""Shape code of a term that is zero."""
 _SIGN, _TANH, _LINEAR, _CONSTANT, _FADING, _, _STRAIN = (int(shape) for shape in Shape)
 _NO_FACTOR = int(Factor.NONE)
 _BOTH, _FORWARD, _BACKWARD, _DRIVING, _DRIVEN = (int(side) for side in Side)

@@ -178,9 +178,9 @@ def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
             diagnosis.joint,
             Cell(f"{figures.moving_time[row]:.1f}", "fair" if "excitation" in diagnosis.kinds else ""),
             Cell(percent(float(figures.driving[row])), "bad" if "passivity" in diagnosis.kinds else ""),
-            Cell(_change(figures.drift[row], figures.law[row]), "fair" if "drift" in diagnosis.noted else ""),
+            Cell(_change(figures.drift[row], figures.law[row]), "fair" if "drift" in diagnosis.note_kinds else ""),
             Cell(
-                ", ".join((*(diagnosis.kinds or (NO_PROBLEM,)), *(f"note: {kind}" for kind in diagnosis.noted))),
+                ", ".join((*(diagnosis.kinds or (NO_PROBLEM,)), *(f"note: {kind}" for kind in diagnosis.note_kinds))),
                 "bad" if diagnosis.problems else "fair" if diagnosis.notes else "good",
             ),
         )

@@ -15,10 +15,10 @@ import pinocchio as pin
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.linear_algebra import cross, product, skew, turned
+from friction_estimator.linear_algebra import cross, matmul_3x3, matvec_3x3, skew
 from friction_estimator.records import record
 from friction_estimator.robot.urdf import mimics
-from friction_estimator.types import Block, Dynamics, FlagTable, FloatArray, Matrix
+from friction_estimator.types import Dynamics, FlagMatrix, FloatArray, Matrix, Tensor
 
 _MAX_JOINTS = 150
 """Pinocchio's memory grows with the cube of the joints: 0.07 GB here, and 2 GB at 300 joints."""
@@ -101,8 +101,8 @@ def link_error_basis(inertia: pin.Inertia) -> FloatArray:
     lever = skew(inertia.lever)
     for axis in range(3):
         unit = skew(np.eye(3)[axis])
-        turned = -inertia.mass * (lever @ unit + unit @ lever)
-        basis[4:, 1 + axis] = turned[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+        second_moment = -inertia.mass * (lever @ unit + unit @ lever)
+        basis[4:, 1 + axis] = second_moment[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
     return basis
 
 
@@ -147,11 +147,11 @@ class FeetTable(NamedTuple):
     floating : True where the first six velocities are those of the base
     """
 
-    parent_rotation: Block
+    parent_rotation: Tensor
     parent_position: Matrix
-    sole_rotation: Block
+    sole_rotation: Tensor
     sole_position: Matrix
-    carries: FlagTable
+    carries: FlagMatrix
     floating: bool
 
 
@@ -211,8 +211,8 @@ def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable
     v, parent = out.velocity, feet.parent_rotation[foot]
     J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
     J[:], drift[:] = 0.0, 0.0
-    R = product(parent, feet.sole_rotation[foot])
-    p = turned(parent, feet.sole_position[foot])
+    R = matmul_3x3(parent, feet.sole_rotation[foot])
+    p = matvec_3x3(parent, feet.sole_position[foot])
     motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
     start = feet.parent_position[foot]
     p = p[0] + start[0], p[1] + start[1], p[2] + start[2]

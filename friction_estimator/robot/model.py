@@ -18,7 +18,7 @@ import pinocchio as pin
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import skew
-from friction_estimator.records import Blank, Record, allocate, pack
+from friction_estimator.records import Record, RecordTemplate, allocate, pack
 from friction_estimator.robot.dynamics import (
     FeetTable,
     build_model,
@@ -321,7 +321,7 @@ class RobotModel:
             *zip(feet.parent_position, [parent.translation for parent in parents], strict=True),
         ]
         shapes = n, nv, 3, (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        self._blank = Blank(allocate(Dynamics, *shapes)[1])
+        self._blank = RecordTemplate(allocate(Dynamics, *shapes)[1])
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):
@@ -356,10 +356,10 @@ class RobotModel:
 
     def _map_joint_positions(self, first_joint: int) -> None:
         joints = [self._model.joints[index] for index in range(first_joint, self._model.njoints)]
-        unbounded = np.array([joint.nq == 2 for joint in joints], dtype=bool)
+        unbounded_columns = np.array([joint.nq == 2 for joint in joints], dtype=bool)
         first_q = np.array([joint.idx_q for joint in joints], dtype=int)
-        self._simple, self._unbounded = np.flatnonzero(~unbounded), np.flatnonzero(unbounded)
-        self._simple_q, self._unbounded_q = first_q[~unbounded], first_q[unbounded]
+        self._simple, self._unbounded = np.flatnonzero(~unbounded_columns), np.flatnonzero(unbounded_columns)
+        self._simple_q, self._unbounded_q = first_q[~unbounded_columns], first_q[unbounded_columns]
         self._q, self._first_q = pin.neutral(self._model), int(first_q[0])
 
     def _position_limits(self) -> tuple[FloatArray, FloatArray]:

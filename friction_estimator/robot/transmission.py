@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.records import record
-from friction_estimator.types import FloatArray, IndexTable, IntArray, Matrix
+from friction_estimator.types import FloatArray, IndexMatrix, IntArray, Matrix
 
 
 @record
@@ -21,7 +21,7 @@ class MotorTable(NamedTuple):
 
     matrix: Matrix
     to_joints: Matrix
-    group: IndexTable
+    group: IndexMatrix
     weights: Matrix
 
 

@@ -295,8 +295,10 @@ class NodeDiagnostics:
     def _compensation(self, compensation: FrictionCompensation) -> DiagnosticStatus:
         joints = self._estimator.joint_names
         values = dict(zip(joints, compensation.states(self._estimator.invalid_reasons()), strict=True))
-        if compensation.idle:
-            return self._status("compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle}", values)
+        if compensation.idle_reason:
+            return self._status(
+                "compensation", DiagnosticStatus.WARN, f"zero torque: {compensation.idle_reason}", values
+            )
         message = f"{int(compensation.compensated.sum())} of {len(joints)} joints compensated now"
         if doubted := [joint for joint, valid in zip(joints, compensation.trusted.tolist(), strict=True) if not valid]:
             message += f"; the torque has faded out where there is a doubt: {', '.join(doubted)}"

@@ -29,7 +29,7 @@ def turn(yaw):
 def use(filter_, soles, standing, load, distance):
     """Advance the filter by one sample; soles of a robot at rest twist as if it moved slowly."""
     distance = max(distance, REST_SPEED * DT)
-    step_heading(filter_, soles, standing & filter_.holds, load, distance, DT, True)
+    step_heading(filter_, soles, standing & filter_.resists_twist, load, distance, DT, True)
 
 
 def run(filter_, seconds, drift, twists=(0.0, 0.0), standing=BOTH, load=EVEN, speed=0.0, start=0.0):

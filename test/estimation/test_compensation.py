@@ -115,7 +115,7 @@ def test_desired_velocities_are_those_of_the_newest_command_that_is_not_ahead():
 
 def test_torque_is_zero_without_fresh_desired_velocities_with_the_reason():
     stage = compensation(velocity="desired", timeout=0.05)
-    assert settled(stage, 1.0) == 0.0 and "no desired velocity within 0.05 s" in stage.idle
+    assert settled(stage, 1.0) == 0.0 and "no desired velocity within 0.05 s" in stage.idle_reason
     stage.set_command(CommandSample(100 * MS, np.array([1.0])))
     torques = np.array([float(stage.step(estimate(step, 1.0))[0]) for step in range(100, 200)])
     assert (torques[:51] > 1.0).all() and (torques[51:] == 0.0).all()
@@ -202,18 +202,18 @@ def test_a_torque_that_is_not_passive_against_the_measured_friction_fades_out_wi
     stage = compensation(gain=gain)
     swinging(stage, 3.0, measured, sign)
     (state,) = stage.states([""])
-    assert reason in state and float(stage.part[0]) == (0.0 if reason else 1.0)
+    assert reason in state and float(stage.fade[0]) == (0.0 if reason else 1.0)
     if reason:
         swinging(stage, 8.0, 1.0)
-        assert stage.states([""]) == ["compensated"] and float(stage.part[0]) == 1.0
+        assert stage.states([""]) == ["compensated"] and float(stage.fade[0]) == 1.0
 
 
 def test_a_torque_that_turns_into_a_brake_is_gone_after_a_quarter_of_a_second():
     stage = compensation(gain=0.8)
     swinging(stage, 3.0, 1.0)
-    assert float(stage.part[0]) == 1.0
+    assert float(stage.fade[0]) == 1.0
     swinging(stage, 0.25, 1.0, sign=-1.0, start=3.0)
-    assert float(stage.part[0]) == 0.0
+    assert float(stage.fade[0]) == 0.0
 
 
 def test_the_torque_of_a_joint_in_doubt_fades_out_in_50_ms_and_in_again():

@@ -15,7 +15,7 @@ from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, 
 from friction_estimator.estimation.diagnosis_monitor import (
     DiagnosisMonitor,
     FadingMean,
-    Innovations,
+    NisMean,
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
@@ -74,7 +74,7 @@ def watched(
 
 def joints_with(estimator: Estimator, kind: str) -> set[str]:
     assert kind in ADVICE
-    return {diagnosis.joint for diagnosis in estimator.diagnose() if kind in (*diagnosis.kinds, *diagnosis.noted)}
+    return {diagnosis.joint for diagnosis in estimator.diagnose() if kind in (*diagnosis.kinds, *diagnosis.note_kinds)}
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_s
     rng = np.random.default_rng(0)
     monkeypatch.setattr(diagnosis_monitor, "_CONSISTENCY_SLACK", 1.0)
     keep = np.exp(-0.01 / 10.0)
-    right, wrong = Innovations(500), Innovations(500)
+    right, wrong = NisMean(500), NisMean(500)
     for _ in range(400):
         square = rng.normal(size=500) ** 2
         right.add(square, keep)

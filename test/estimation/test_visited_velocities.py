@@ -21,7 +21,7 @@ def visited(
     counted = VisitedVelocities(laws)
     for row in range(len(velocity)):
         phi = laws.regressor(velocity[row], load[row])
-        counted.visit(phi, velocity[row], np.full(velocity.shape[1], std), float(duration[row]))
+        counted.add_velocities(phi, velocity[row], np.full(velocity.shape[1], std), float(duration[row]))
     return counted
 
 
@@ -76,7 +76,7 @@ def test_what_was_never_visited_is_not_known():
     learning, std = np.array([True, False]), np.array([0.0, np.inf])
     for _ in range(500):
         phi = identifier.regressor(velocity, no_load)
-        identifier.visited.visit(phi, velocity, std, 0.01)
+        identifier.visited.add_velocities(phi, velocity, std, 0.01)
         identifier.learn(phi, np.full(2, 0.7), np.full(2, 1e-3), learning)
     law = identifier.law
     sigma = line_sigma(law, np.array([[0.3, 0.3], [2.0, 2.0]]))
@@ -91,7 +91,7 @@ def test_a_saved_range_gives_the_line_at_once_and_older_files_have_none():
     for _ in range(2000):
         velocity = np.array([rng.choice([-1.0, 1.0]) * rng.uniform(0.1, 0.8), 0.0])
         phi = identifier.regressor(velocity, np.zeros(2))
-        identifier.visited.visit(phi, velocity, np.zeros(2), 0.01)
+        identifier.visited.add_velocities(phi, velocity, np.zeros(2), 0.01)
         identifier.learn(phi, 0.4 * np.sign(velocity) + 0.5 * velocity, np.full(2, 1e-3), np.array([True, False]))
     document = parameters_document(identifier.identified)
     restarted = FrictionIdentifier(config, ("knee", "resting"))

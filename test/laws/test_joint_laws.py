@@ -169,7 +169,7 @@ def test_coulomb_sigma_counts_that_tangents_stand_in_for_each_other():
     rng, identifier = np.random.default_rng(6), FrictionIdentifier(IdentifierConfig(law="three_slope"), ("hip",))
     for dq in rng.uniform(0.5, 2.0, (2000, 1)) * rng.choice([-1.0, 1.0], (2000, 1)):
         measured = 0.8 * np.sign(dq) + 0.9 * dq + 0.1 * rng.normal(size=1)
-        identifier.visited.visit(identifier.regressor(dq, dq), dq, np.zeros(1), 0.01)
+        identifier.visited.add_velocities(identifier.regressor(dq, dq), dq, np.zeros(1), 0.01)
         identifier.learn(identifier.regressor(dq, dq), measured, np.full(1, 0.1), np.ones(1, dtype=bool))
     assert identifier.law.coulomb_sigma[0] < 0.1 * identifier.law.parameters_sigma[0, 0]
     assert abs(identifier.law.coulomb[0] - 0.8) < 3.0 * identifier.law.coulomb_sigma[0]

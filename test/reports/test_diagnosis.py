@@ -32,7 +32,7 @@ def test_every_fault_is_named_at_its_joint(recording: Recording) -> None:
     )  # fmt: skip
     figures, diagnoses = diagnose_recording(spoiled)
     assert [diagnosis.kinds for diagnosis in diagnoses] == [("passivity",), ("excitation",), (), ()]
-    assert [diagnosis.noted for diagnosis in diagnoses] == [(), (), ("drift",), ()]
+    assert [diagnosis.note_kinds for diagnosis in diagnoses] == [(), (), ("drift",), ()]
     np.testing.assert_allclose(figures.driving[0], 1.0 / 3.0, atol=0.01)
     assert 0.3 < figures.drift[2] < 1.0 and figures.drift[3] == 0.0
     rows = diagnosis_table(spoiled).rows

@@ -6,8 +6,9 @@ the newest seconds, with the weighted square Q, are more likely with the change 
 
     log odds = (nu + N) / 2 log((nu + Q) / (nu + Q - d^T (S^-1 + J)^-1 d)) - log det(1 + S J) / 2
 
-with the information J and the product d of the changed states (:meth:`LimbEvidence.balance`). It is the generalised
-likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely before data.
+with the information J and the product d of the changed states (:meth:`LimbNormalEquations.change_information`). It is
+the generalised likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely
+before data.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
-from friction_estimator.linear_algebra import bounded, cholesky, solve_lower
+from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower
 from friction_estimator.records import allocate, buffer_of, record
-from friction_estimator.types import FloatArray, Matrix, StateChange, Vector
+from friction_estimator.types import FloatArray, IntArray, Matrix, StateChange, Vector
 
 if TYPE_CHECKING:
     from friction_estimator.estimation.kalman.limb_filter import LimbFilter
@@ -40,7 +41,7 @@ _MIN_NEWEST_LOG_ODDS = -1.0
 _SPANS_IN_SECONDS = 1, _SECONDS
 """Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
 _MAX_COMPARISONS = 5
-"""Comparisons with the same state of before, while something else than a sensor has changed: the filters learn that."""
+"""Comparisons with the same prior, while something else than a sensor has changed: the filters learn that."""
 _CAUSES = {
     "position_offset": ("joint", SLIP_STD, 0.0, "the encoder of {!r}"),
     "effort_gain": ("joint", 1.0, 0.0, "the torque gain of {!r}"),
@@ -55,18 +56,52 @@ _CAUSES = {
 }
 """Changes by their block of the state: whose states change together, those of the robot in all limbs; the standard
 deviation of the size, in its unit plus in standard deviations of the prior; and words."""
-_Odds = tuple[float, str, str, int, float]
-"""Log odds against no change, cause in words, block of the state, joint or foot, and size of the change."""
 _SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
 """Changes that findings name; the others are of the robot, or of wrenches, which other checks name."""
 
 
-class Balance(NamedTuple):
+class _Hypothesis(NamedTuple):
+    """A change that may have happened; hypotheses sort by their log odds.
+
+    Attributes
+    ----------
+    log_odds : against no change
+    cause : in words
+    block : of the state
+    place : joint or foot, -1 for the robot
+    size : of the change, in the unit of the block
+    """
+
+    log_odds: float
+    cause: str
+    block: str
+    place: int
+    size: float
+
+
+class _ChangedStates(NamedTuple):
+    """States of a limb that change together, for c joints or feet with w states each.
+
+    Attributes
+    ----------
+    places : (c,) joints or feet
+    information : (c, w, w)
+    product : (c, w)
+    scale : (c, w) standard deviations of the change, in which information and product are
+    """
+
+    places: IntArray
+    information: FloatArray
+    product: FloatArray
+    scale: FloatArray
+
+
+class ChangeInformation(NamedTuple):
     """What the newest seconds show of a change of the n states of law and calibration.
 
     Attributes
     ----------
-    information : (n, n) matrix J of :meth:`LimbEvidence.balance`
+    information : (n, n) matrix J of :meth:`LimbNormalEquations.change_information`
     product : (n,) vector d
     square : sum Q of the squared residuals, each over its variance
     numbers : how many residuals N are in that sum
@@ -112,7 +147,7 @@ def _add_to_normal_equations(
     law: int,
     sums: FloatArray,
 ) -> int:
-    """Add a window to its block, and a block that is complete to ``sums`` of :class:`LimbEvidence`; all in place.
+    """Add a window to its block, and a complete block to ``sums`` of :class:`LimbNormalEquations`; all in place.
 
     Parameters
     ----------
@@ -144,13 +179,13 @@ def _add_to_normal_equations(
                 R[a, b] += block.columns[a, c] * model_error_variance[c - model_error] * block.columns[b, c]
     _begin_block(block, window)
     solve_lower(cholesky(R)[0], rows)
-    if not bounded(rows):
+    if not is_bounded(rows):
         return 0
     sums += rows.T @ rows
     return m
 
 
-class LimbEvidence:
+class LimbNormalEquations:
     """Normal equations ``sum [G y]^T R^-1 [G y]`` of the balance of momentum over blocks of windows.
 
     With ``y = G x + noise`` x are the states of law and calibration. A block is as long as errors of the motion last.
@@ -170,12 +205,12 @@ class LimbEvidence:
         self.interrupt()
 
     def begin_second(self) -> None:
-        """Another second begins."""
+        """Begin the sums of another second."""
         self._sums.append(np.zeros((self._states.stop - self._states.start + 1,) * 2))
         self._counts.append(0)
 
     def interrupt(self) -> None:
-        """The next window does not follow the one before."""
+        """Note that the next window does not follow the one before."""
         self._block.duration[0] = -1.0
 
     def add(self, window: LimbWindow | FloatArray, model_error_variance: FloatArray) -> None:
@@ -185,7 +220,7 @@ class LimbEvidence:
             buffer_of(window), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
         )
 
-    def balance(self, state: FloatArray, covariance: FloatArray, seconds: int) -> Balance:
+    def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:
         """Integrate the states out, which were known before: (size,), (size, size), over the newest seconds.
 
         With L and b, the sums of ``G^T R^-1 G`` and ``G^T R^-1 y``, and x ~ N(x0, P0), changes of the states have the
@@ -203,7 +238,7 @@ class LimbEvidence:
         J[:, late] -= J[:, wrenches].sum(axis=1, keepdims=True)
         J[late] -= J[wrenches].sum(axis=0)
         d[late] -= d[wrenches].sum()
-        return Balance(J, d, square, sum(list(self._counts)[-seconds - 1 :]))
+        return ChangeInformation(J, d, square, sum(list(self._counts)[-seconds - 1 :]))
 
 
 class ChangeComparison:
@@ -232,29 +267,34 @@ class ChangeComparison:
         self.found: StateChange | None = None
 
     def step(self, time: float) -> None:
-        """All limbs have had the window with this end [s]."""
+        """Do a part of the work, after all limbs have used the window with this end [s]."""
         next(self._work, None)
         if not 0.0 <= time - self._second < 1.0:
             self._second, self._work = time, self._compare()
-            for one in self._filters:
-                one.evidence.begin_second()
+            for limb_filter in self._filters:
+                limb_filter.normal_equations.begin_second()
 
     def _compare(self) -> Iterator[None]:
-        """Balances limb by limb, then the odds; what was learned before stays the same while a change is likely."""
-        settled = [memory for one in self._filters if (memory := one.memory_before(_SECONDS)) is not None]
+        """Compute the information limb by limb, then the odds; the prior stays the same while a change is likely."""
+        settled = [
+            memory for limb_filter in self._filters if (memory := limb_filter.memory_before(_SECONDS)) is not None
+        ]
         if len(settled) < len(self._filters):
             self._start_anew()
             return
-        before, found = self._before or [(memory.state, memory.covariance) for memory in settled], list[_Odds]()
+        learned_before, found = (
+            self._before or [(memory.state, memory.covariance) for memory in settled],
+            list[_Hypothesis](),
+        )
         for seconds in _SPANS_IN_SECONDS:
-            balances = []
-            for one, learned in zip(self._filters, before, strict=True):
-                balances.append(one.evidence.balance(*learned, seconds))
+            informations = []
+            for limb_filter, learned in zip(self._filters, learned_before, strict=True):
+                informations.append(limb_filter.normal_equations.change_information(*learned, seconds))
                 yield
-            found += self._odds(balances)
+            found += self._odds(informations)
         ranked = sorted(found, reverse=True)
         log_odds, cause, kind, place, size = ranked[0]
-        newest = next(one[0] for one in found if one[1] == cause)  # of the shortest span
+        newest = next(one.log_odds for one in found if one.cause == cause)  # of the shortest span
         of_sensor = kind in _SENSOR_CAUSES
         too_long = not of_sensor and self._compared >= _MAX_COMPARISONS
         if not log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
@@ -262,20 +302,20 @@ class ChangeComparison:
             return
         second = ""
         if of_sensor and cause == self._likely:
-            rival = next(one for one in ranked if one[1] != cause)
-            second = f"by a factor of {math.exp(rival[0] - log_odds):.1g}: {rival[1]}"
+            rival = next(one for one in ranked if one.cause != cause)
+            second = f"by a factor of {math.exp(rival.log_odds - log_odds):.1g}: {rival.cause}"
         self.found = StateChange(kind, place, size, second)
-        self._before, self._likely, self._compared = before, cause, self._compared + 1
+        self._before, self._likely, self._compared = learned_before, cause, self._compared + 1
 
-    def _odds(self, balances: Sequence[Balance]) -> Iterator[_Odds]:
+    def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:
         """All changes with their log odds against none."""
-        numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in balances)
-        square = _DEGREES_OF_FREEDOM + sum(one.square for one in balances)
+        numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in informations)
+        square = _DEGREES_OF_FREEDOM + sum(one.square for one in informations)
         for kind, (scope, std, multiple, words) in _CAUSES.items():
-            limbs = zip(self._filters, balances, strict=True)
+            limbs = zip(self._filters, informations, strict=True)
             shares = [
-                _share(one, balance, kind, scope, std, multiple)
-                for one, balance in limbs
+                _changed_states(one, information, kind, scope, std, multiple)
+                for one, information in limbs
                 if scope != "foot" or one.limb.feet.size
             ]
             if not shares:
@@ -290,17 +330,17 @@ class ChangeComparison:
             size = mean * scale[: len(mean)]
             sizes = size[:, 0] if size.shape[1] == 1 else np.linalg.norm(size, axis=1)
             for place, odds, value in zip(places.tolist(), log_odds.tolist(), sizes.tolist(), strict=True):
-                yield odds, words.format(self._names[scope][place]), kind, place, value
+                yield _Hypothesis(odds, words.format(self._names[scope][place]), kind, place, value)
 
 
-def _share(
-    one: LimbFilter, balance: Balance, kind: str, scope: str, std: float, multiple: float
-) -> tuple[FloatArray, ...]:
-    """Joints or feet (c,), information (c, w, w) and product (c, w) of changes of a kind, and their scale (c, w)."""
-    places = {"joint": one.limb.joints, "foot": one.limb.feet, "robot": np.full(1, -1)}[scope]
-    block = one.layout[kind]
+def _changed_states(
+    limb_filter: LimbFilter, change_information: ChangeInformation, kind: str, scope: str, std: float, multiple: float
+) -> _ChangedStates:
+    """States of a limb that a change of this kind changes."""
+    places = {"joint": limb_filter.limb.joints, "foot": limb_filter.limb.feet, "robot": np.full(1, -1)}[scope]
+    block = limb_filter.layout[kind]
     states = np.arange(block.start, block.stop).reshape(places.size, -1)
-    scale = std + multiple * one.layout.prior_std[states]
-    states = states - one.layout.first.law
-    J = balance.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
-    return places, J, balance.product[states] * scale, scale
+    scale = std + multiple * limb_filter.layout.prior_std[states]
+    states = states - limb_filter.layout.first.law
+    J = change_information.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
+    return _ChangedStates(places, J, change_information.product[states] * scale, scale)

@@ -22,7 +22,7 @@ _MAX_FRICTION_RATIO, _GATE_SIGMAS = 1.5, 3.0
 deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
 _REVERSING_SPEED = 0.05
 """Filtered velocity up to which a joint may be reversing [rad/s]."""
-_LAG_PARTS = 0.3, 0.1
+_LAG_SHARES = 0.3, 0.1
 """Part of the variance by the uncertain velocity that the slow and the fast low-pass of the momentum observer miss: a
 joint may begin to move as fast as the observer follows. With it, sigma is right for 14-bit encoders."""
 CORRECTION_THRESHOLD = 0.2
@@ -31,47 +31,55 @@ CORRECTION_THRESHOLD = 0.2
 
 @kernel
 def _correct_by_fbse(
-    now: FrameFriction, joint: int, unsure: float, torque: float, variance: float, largest: float, velocity: float
+    result: FrameFriction,
+    joint: int,
+    prior_variance: float,
+    torque: float,
+    variance: float,
+    max_friction: float,
+    velocity: float,
 ) -> tuple[float, float]:
-    """Friction of a joint, and what is left of its variance ``unsure`` from the velocity, by a measurement.
+    """Friction of a joint and its variance from the velocity, after a measurement by foot-base sensor estimation.
 
     A slow joint that dry friction holds back may reverse from one reading to the next: an estimate far outside of the
     measurement then has the wrong sign, however sure the filtered velocity is, and the measurement holds.
 
     Parameters
     ----------
+    prior_variance : from the uncertain velocity, before the measurement [(N m)^2]
     torque, variance : measured [N m], [(N m)^2]
-    largest : torque that may be friction [N m]
+    max_friction : torque that may be friction [N m]
     velocity : of the joint by the filter [rad/s]
     """
-    friction = now.friction[joint]
-    if not abs(torque) < largest + _GATE_SIGMAS * math.sqrt(variance):
-        return friction, unsure
+    friction = result.friction[joint]
+    if not abs(torque) < max_friction + _GATE_SIGMAS * math.sqrt(variance):
+        return friction, prior_variance
     square, slow = (torque - friction) ** 2, 1.0 / (1.0 + (velocity / _REVERSING_SPEED) ** 4)
-    if unsure > 0.0 and square > _GATE_SIGMAS**2 * (unsure + now.variance[joint] + variance):
-        unsure = max(unsure, slow * square)
-    gain = unsure / (unsure + variance)
-    return friction + gain * (torque - friction), unsure * (1.0 - gain)
+    if prior_variance > 0.0 and square > _GATE_SIGMAS**2 * (prior_variance + result.variance[joint] + variance):
+        prior_variance = max(prior_variance, slow * square)
+    gain = prior_variance / (prior_variance + variance)
+    return friction + gain * (torque - friction), prior_variance * (1.0 - gain)
 
 
 @kernel
 def _correct_by_momentum(
-    now: FrameFriction, joint: int, unsure: float, unmodelled: float, largest: float
+    result: FrameFriction, joint: int, prior_variance: float, unmodelled: float, max_friction: float
 ) -> tuple[float, float]:
-    """The same by the torque that the momentum observer does not explain with the estimate.
+    """Friction of a joint and its variance from the velocity, after the residual of the momentum observer.
 
-    The better one of its low-passes counts, by the noise of the readings and what the low-pass misses.
+    The residual is the torque that the estimate does not explain. Of its two low-passes that with the smaller variance
+    counts: noise of the readings, and lag.
     """
-    friction = now.friction[joint]
-    slow = now.slow_noise[joint] + unmodelled + _LAG_PARTS[0] * unsure
-    fast = now.fast_noise[joint] + unmodelled + _LAG_PARTS[1] * unsure
-    variance, unexplained = (fast, now.fast[joint]) if fast < slow else (slow, now.slow[joint])
-    unexplained += now.model_error[joint]
-    is_friction = abs(friction - unexplained) < largest + _GATE_SIGMAS * math.sqrt(variance)
+    friction = result.friction[joint]
+    slow = result.slow_noise[joint] + unmodelled + _LAG_SHARES[0] * prior_variance
+    fast = result.fast_noise[joint] + unmodelled + _LAG_SHARES[1] * prior_variance
+    variance, unexplained = (fast, result.fast[joint]) if fast < slow else (slow, result.slow[joint])
+    unexplained += result.model_error[joint]
+    is_friction = abs(friction - unexplained) < max_friction + _GATE_SIGMAS * math.sqrt(variance)
     if not (math.isfinite(variance * unexplained) and is_friction):
-        return friction, unsure
-    gain = unsure / (unsure + variance)
-    return friction - gain * unexplained, unsure * (1.0 - gain)
+        return friction, prior_variance
+    gain = prior_variance / (prior_variance + variance)
+    return friction - gain * unexplained, prior_variance * (1.0 - gain)
 
 
 @kernel("M [LimbEstimates] V (MeasuredFriction) B V V")
@@ -97,17 +105,22 @@ def correct_by_measurements(
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     velocity : (n,) of the joints by the filter [rad/s]
     """
-    now = frame_friction(rows)
+    result = frame_friction(rows)
     for joint in range(velocity.size):
-        friction, left, unsure = now.friction[joint], now.correctable[joint], now.correctable[joint]
-        largest = _MAX_FRICTION_RATIO * max(abs(friction), dry_friction[joint])
+        friction, prior_variance = result.friction[joint], result.correctable[joint]
+        posterior_variance = prior_variance
+        max_friction = _MAX_FRICTION_RATIO * max(abs(friction), dry_friction[joint])
         if measured.available[joint] and not transition[joint]:
             if math.isfinite(measured.friction[joint] * measured.sigma[joint]):
                 variance = measured.sigma[joint] ** 2 + estimates.calibration_variance[joint]
-                calibration = estimates.calibration_without_wrenches[joint] - estimates.one_sided[joint]
+                calibration = estimates.calibration_without_wrenches[joint] - estimates.asymmetric_friction[joint]
                 torque = measured.friction[joint] - calibration
-                friction, left = _correct_by_fbse(now, joint, unsure, torque, variance, largest, velocity[joint])
-        elif unsure > CORRECTION_THRESHOLD**2:
-            friction, left = _correct_by_momentum(now, joint, unsure, unmodelled[joint], largest)
-        by_velocity = left if unsure > 0.0 else now.velocity_variance[joint]
-        now.friction[joint], now.sigma[joint] = friction, math.sqrt(now.variance[joint] + by_velocity)
+                friction, posterior_variance = _correct_by_fbse(
+                    result, joint, prior_variance, torque, variance, max_friction, velocity[joint]
+                )
+        elif prior_variance > CORRECTION_THRESHOLD**2:
+            friction, posterior_variance = _correct_by_momentum(
+                result, joint, prior_variance, unmodelled[joint], max_friction
+            )
+        by_velocity = posterior_variance if prior_variance > 0.0 else result.velocity_variance[joint]
+        result.friction[joint], result.sigma[joint] = friction, math.sqrt(result.variance[joint] + by_velocity)

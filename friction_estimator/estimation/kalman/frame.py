@@ -38,7 +38,7 @@ from friction_estimator.estimation.observers.momentum import (
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import LARGEST
-from friction_estimator.records import Blank, pack, packed, record
+from friction_estimator.records import RecordTemplate, pack, packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -68,23 +68,24 @@ _DIFFERENTIATED_PART = 0.2
 
 @record
 class DisturbanceMemory(NamedTuple):
-    """State of the observer, and of the watch on pushes.
+    """State of the momentum observer and of the detection of pushes.
 
     Attributes
     ----------
     residual : (5, n) of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
     variance : (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
-    expected, newest : (n,) expected torque behind the slow low-pass, NaN before the first sample, and unfiltered [N m]
-    passed : (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
+    filtered_expected, last_expected : (n,) expected torque behind the slow low-pass, NaN before the first sample, and
+        that of the frame before, unfiltered [N m]
+    filtered : (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
     since_push, disturbed_for, since_release : (l,) limb by limb: time since the last large torque, how long something
         has pushed the limb, and time since that has lasted too long to be a push [s]
     """
 
     residual: Matrix
     variance: Matrix
-    expected: Vector
-    newest: Vector
-    passed: Matrix
+    filtered_expected: Vector
+    last_expected: Vector
+    filtered: Matrix
     since_push: Vector
     disturbed_for: Vector
     since_release: Vector
@@ -146,7 +147,7 @@ def step_disturbance(
     (n,) True for joints where the torque is beyond its noise and beyond the friction
     """
     n, torque, H, dt = inputs.effort.size, out.slow, dynamics.mass_matrix, inputs.dt
-    filtered, last, slow, fast = memory.expected, memory.newest, memory.passed[0], memory.passed[1]
+    filtered, last, slow, fast = memory.filtered_expected, memory.last_expected, memory.filtered[0], memory.filtered[1]
     step_residual(_with_joint_velocity(dynamics, velocity), inputs, table, memory.residual, torque)
     decay, fast_decay, large = (
         math.exp(-OBSERVER_BANDWIDTHS[0] * dt),
@@ -181,9 +182,9 @@ def step_disturbance(
 def detect_pushes(
     large: BoolArray, limb_of_joint: IntArray, dt: float, memory: DisturbanceMemory, disturbed: BoolArray
 ) -> int:
-    """Follow the pushes limb by limb; return the limbs whose push has lasted too long to be one, as bits.
+    """Detect pushes limb by limb; return the limbs whose push has lasted for ``MAX_PUSH_DURATION``, as bits.
 
-    Nothing is a push for as long again after that.
+    Such a torque is an error of the law. For as long again after that, no torque counts as a push.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def detect_pushes(
     limb_of_joint : (n,) number of each joint's limb
     disturbed : (n,) output: True while the limb of a joint is pushed, and a little longer
     """
-    lasting = 0
+    expired = 0
     for limb in range(memory.since_push.size):
         any_large = False
         for joint in range(large.size):
@@ -205,15 +206,15 @@ def detect_pushes(
             memory.disturbed_for[limb] += dt
             if memory.disturbed_for[limb] >= MAX_PUSH_DURATION:
                 memory.since_push[limb], memory.since_release[limb] = math.inf, 0.0
-                lasting |= 1 << limb
+                expired |= 1 << limb
     for joint in range(large.size):
         disturbed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING_TIME
-    return lasting
+    return expired
 
 
 @record
 class FrameMemory(NamedTuple):
-    """What one frame leaves to the next: besides laws and disturbances, the torque (n,) of collisions of feet [N m]."""
+    """State carried from one frame to the next; ``collisions``: low-passed torque (n,) of hits on the feet [N m]."""
 
     law: LawMemory
     disturbance: DisturbanceMemory
@@ -238,7 +239,7 @@ class RobotTable(NamedTuple):
 
 @record
 class FrameSettings(NamedTuple):
-    """What holds for one frame, or for longer, apart from its readings.
+    """Inputs of the evaluation of a frame besides readings and state.
 
     Attributes
     ----------
@@ -246,7 +247,7 @@ class FrameSettings(NamedTuple):
     ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     angular_acceleration : (3,) of the base, base axes [rad/s^2]
-    oldest : a model error that was found before has no meaning any more [s]
+    oldest : time before which a window is too old for its model error to be used [s]
     """
 
     contact: Flags
@@ -299,26 +300,28 @@ def evaluate_frame(
     Largest variance that the friction of the instant may correct [(N m)^2], NaN where a result is not finite; and the
     limbs whose push has lasted too long to be one, as bits
     """
-    now = frame_friction(out.rows)
+    result = frame_friction(out.rows)
     wave = ripple_wave(robot.motors, dynamics.position, settings.ripples)
-    law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, out.regressor, now)
+    law_at_motion(
+        laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, out.regressor, result
+    )
     _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     velocity = motion.velocity
-    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, now)
-    lasting = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
+    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, result)
+    expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
-    largest = combine_law_and_model_error(velocity, settings.unmodelled, out.measured, out.disturbed, now)
+    largest = combine_law_and_model_error(velocity, settings.unmodelled, out.measured, out.disturbed, result)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, now.regressor_variance,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, result.regressor_variance,
         out.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
         dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-OBSERVER_BANDWIDTHS[1] * inputs.dt),
-        memory.collisions, now.external_torque, now.external_sigma,
+        memory.collisions, result.external_torque, result.external_sigma,
     )  # fmt: skip
-    return largest, lasting
+    return largest, expired
 
 
 class FrameEvaluation:
@@ -355,7 +358,7 @@ class FrameEvaluation:
         self._variances.retune(noise)
 
     def reset(self, distances: int) -> None:
-        """Begin anew, with this number of presliding distances."""
+        """Restart, with this number of presliding distances."""
         count, n = self._shape
         unknown, pairs, pushes = np.full(n, np.nan), np.full((2, n), np.nan), np.zeros(count)
         disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
@@ -364,14 +367,14 @@ class FrameEvaluation:
         self.reset_pushes()
 
     def reset_pushes(self) -> None:
-        """Nothing has pushed, but limbs with unmeasured contacts are pushed all the time."""
+        """Reset the detection of pushes; limbs with unmeasured contacts count as pushed at all times."""
         memory, limbs = self.memory.disturbance, self._limbs_in_contact
         memory.since_push[:] = memory.since_release[:] = math.inf
         memory.disturbed_for[:] = 0.0
         memory.since_push[limbs] = memory.since_release[limbs] = memory.disturbed_for[limbs] = -math.inf
 
     def drop_presliding(self) -> None:
-        """Forget the strains."""
+        """Drop the strains of presliding."""
         velocity = self.memory.law.velocity
         none = np.zeros((velocity.size, 0))
         self._buffer, self.memory = pack(self.memory._replace(law=LawMemory(velocity, none, none)))
@@ -401,8 +404,10 @@ class FrameEvaluation:
             self._laws = laws
             n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)
             rows, regressor = np.zeros((len(FrameFriction._fields), n)), np.zeros((n, laws.parameter_count))
-            self._blank = Blank(FrameOutput(rows, regressor, np.zeros_like(frame.wrenches), nothing, nothing))
-        self.newest = out = self._blank.new()
+            self._template = RecordTemplate(
+                FrameOutput(rows, regressor, np.zeros_like(frame.wrenches), nothing, nothing)
+            )
+        self.newest = out = self._template.new()
         result: tuple[float, int] = evaluate_frame(
             self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,

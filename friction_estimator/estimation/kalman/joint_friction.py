@@ -15,21 +15,21 @@ from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
-from friction_estimator.linear_algebra import LARGEST, bounded
+from friction_estimator.linear_algebra import LARGEST, is_bounded
 from friction_estimator.records import record
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 
 EXTERNAL_TORQUE_GATE = 5.0
 """External torques within this many standard deviations of zero are noise."""
-_SAMPLING_ERROR = 0.3e-3
+_SAMPLING_SKEW = 0.3e-3
 """Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
 around when it stops hard."""
 
 
 @record
 class LawMemory(NamedTuple):
-    """What the laws of one frame leave to the next.
+    """State of the presliding model, carried from one frame to the next.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class FrameFriction(NamedTuple):
     torque : of the law [N m]
     regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
     law_variance, velocity_variance : of the torque, from its parameters and from the uncertain velocity [(N m)^2]
-    one_sided, one_sided_variance : what the friction of one direction has more [N m], [(N m)^2]
+    asymmetric_friction, asymmetric_friction_variance : friction of this direction beyond the mean of both directions
+        [N m], [(N m)^2]
     model_error : of the law, at last as far as it is in the external torque [N m]
     friction_variance : of torque plus model error, from both estimates [(N m)^2]
     model_error_variance : of the model error while nothing is measured [(N m)^2]
@@ -83,8 +84,8 @@ class FrameFriction(NamedTuple):
     regressor_variance: Vector
     law_variance: Vector
     velocity_variance: Vector
-    one_sided: Vector
-    one_sided_variance: Vector
+    asymmetric_friction: Vector
+    asymmetric_friction_variance: Vector
     model_error: Vector
     friction_variance: Vector
     model_error_variance: Vector
@@ -110,22 +111,32 @@ def frame_friction(rows: FloatArray) -> FrameFriction:
 
 @record
 class _MotorSide(NamedTuple):
-    """Motion and friction of n motors: every field (n,)."""
+    """Motion and friction on the motor side of the transmission; every field (n,).
+
+    Attributes
+    ----------
+    velocity, velocity_std, load : of the motors [rad/s], [rad/s], [N m]
+    torque, variance : friction of the law, and its variance from the uncertain velocity [N m], [(N m)^2]
+    model_error_decay : part of the model error of the newest window that is left, as a motor leaves its standstill
+    added_variance : of the model error of a motor that has come to a standstill since that window [(N m)^2]
+    model_error_variance : of the model error now [(N m)^2]
+    stick_friction : largest friction that may hold the motor now; next to zero for one that moves [N m]
+    """
 
     velocity: Vector
     velocity_std: Vector
     load: Vector
     torque: Vector
     variance: Vector
-    model_error_part: Vector
-    more_variance: Vector
+    model_error_decay: Vector
+    added_variance: Vector
     model_error_variance: Vector
-    holding: Vector
+    stick_friction: Vector
 
 
 @kernel
 def _uncertain_velocity(
-    motion: JointMotion, estimates: LimbEstimates, dt: float, before: FloatArray, std: FloatArray
+    motion: JointMotion, estimates: LimbEstimates, dt: float, previous_velocity: FloatArray, std: FloatArray
 ) -> None:
     """Write the standard deviation of the velocities (n,), whose values of the frame before are replaced.
 
@@ -134,10 +145,10 @@ def _uncertain_velocity(
     """
     for joint in range(std.size):
         std[joint] = motion.velocity_std[joint]
-        if dt > 0.0 and estimates.stick_part[joint] > 0.0:
-            change = (motion.velocity[joint] - before[joint]) * (_SAMPLING_ERROR / dt)
+        if dt > 0.0 and estimates.stick_variance_ratio[joint] > 0.0:
+            change = (motion.velocity[joint] - previous_velocity[joint]) * (_SAMPLING_SKEW / dt)
             std[joint] = math.sqrt(std[joint] ** 2 + change * change)
-        before[joint] = motion.velocity[joint]
+        previous_velocity[joint] = motion.velocity[joint]
 
 
 @kernel
@@ -148,7 +159,7 @@ def _motion_of_motors(
     effort: FloatArray,
     dt: float,
     memory: LawMemory,
-    at: _MotorSide,
+    motor_side: _MotorSide,
 ) -> None:
     """Write velocity, its standard deviation and load of the motors, and advance their strains."""
     n, g = motors.group.shape
@@ -157,11 +168,11 @@ def _motion_of_motors(
             joint = motors.group[motor, a]
             if a > 0 and joint == motor:  # the group has fewer motors
                 break
-            at.velocity[motor] += velocity[joint] * motors.to_joints[joint, motor]
-            at.load[motor] += effort[joint] * motors.matrix[joint, motor]
-            at.velocity_std[motor] += (std[joint] * motors.to_joints[joint, motor]) ** 2
-        at.velocity_std[motor] = math.sqrt(at.velocity_std[motor])
-        advance_strain(memory.strain[motor], memory.initial_strain_weight[motor], at.velocity[motor] * dt)
+            motor_side.velocity[motor] += velocity[joint] * motors.to_joints[joint, motor]
+            motor_side.load[motor] += effort[joint] * motors.matrix[joint, motor]
+            motor_side.velocity_std[motor] += (std[joint] * motors.to_joints[joint, motor]) ** 2
+        motor_side.velocity_std[motor] = math.sqrt(motor_side.velocity_std[motor])
+        advance_strain(memory.strain[motor], memory.initial_strain_weight[motor], motor_side.velocity[motor] * dt)
 
 
 @kernel
@@ -179,46 +190,49 @@ def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -
 
 
 @kernel
-def _rest_of_motors(estimates: LimbEstimates, at: _MotorSide) -> None:
+def _friction_at_standstill(estimates: LimbEstimates, motor_side: _MotorSide) -> None:
     """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
-    for motor in range(at.velocity.size):
-        before = estimates.model_error_variance[motor]
-        at.holding[motor] = estimates.dry_friction[motor] * stick_probability(
-            at.velocity[motor], at.velocity_std[motor]
+    for motor in range(motor_side.velocity.size):
+        window_variance = estimates.model_error_variance[motor]
+        motor_side.stick_friction[motor] = estimates.dry_friction[motor] * stick_probability(
+            motor_side.velocity[motor], motor_side.velocity_std[motor]
         )
-        present = estimates.sliding_variance[motor] + estimates.stick_part[motor] * at.holding[motor] ** 2
-        at.model_error_variance[motor] = present
-        if present < before:  # the motor has left its rest
-            at.model_error_part[motor] = math.sqrt(present / before)
+        present = (
+            estimates.sliding_variance[motor]
+            + estimates.stick_variance_ratio[motor] * motor_side.stick_friction[motor] ** 2
+        )
+        motor_side.model_error_variance[motor] = present
+        if present < window_variance:  # the motor has left its rest
+            motor_side.model_error_decay[motor] = math.sqrt(present / window_variance)
         else:
-            at.model_error_part[motor] = 1.0
-            at.more_variance[motor] = present - before
+            motor_side.model_error_decay[motor] = 1.0
+            motor_side.added_variance[motor] = present - window_variance
 
 
 @kernel
-def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, at: _MotorSide, out: FrameFriction) -> None:
+def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _MotorSide, out: FrameFriction) -> None:
     """Write torques and variances of the joints from those of their motors, but for the uncertainty of the law."""
     n, g = motors.group.shape
     for joint in range(n):
         for a in range(g):
             motor, share = motors.group[joint, a], motors.weights[joint, a]
-            square, present = share * share, at.model_error_variance[motor]
-            out.torque[joint] += share * at.torque[motor]
-            out.model_error[joint] += share * at.model_error_part[motor] * estimates.model_error[motor]
-            out.velocity_variance[joint] += square * at.variance[motor]
+            square, present = share * share, motor_side.model_error_variance[motor]
+            out.torque[joint] += share * motor_side.torque[motor]
+            out.model_error[joint] += share * motor_side.model_error_decay[motor] * estimates.model_error[motor]
+            out.velocity_variance[joint] += square * motor_side.variance[motor]
             out.model_error_variance[joint] += square * present
             out.rest_variance[joint] += square * (present - estimates.sliding_variance[motor])
-            out.rest_friction[joint] += abs(share) * at.holding[motor]
-            out.friction_variance[joint] += square * at.more_variance[motor]
+            out.rest_friction[joint] += abs(share) * motor_side.stick_friction[motor]
+            out.friction_variance[joint] += square * motor_side.added_variance[motor]
 
 
 @kernel
 def _law_variance(
-    motors: MotorTable, covariance: FloatArray, phi: FloatArray, at: _MotorSide, out: FrameFriction
+    motors: MotorTable, covariance: FloatArray, phi: FloatArray, motor_side: _MotorSide, out: FrameFriction
 ) -> None:
     """Write the variance of the law's torque by its regressor (n, p), and add that of law and model error together."""
     n, g = motors.group.shape
-    p, part = phi.shape[1], at.model_error_part
+    p, part = phi.shape[1], motor_side.model_error_decay
     for joint in range(n):
         P = covariance[joint]
         for a in range(g):
@@ -247,15 +261,15 @@ def _law_variance(
 
 
 @kernel
-def _one_sided_friction(motors: MotorTable, estimates: LimbEstimates, out: FrameFriction) -> None:
-    """Write what the friction of one direction has more, in proportion to a torque beyond the dry friction."""
+def _asymmetric_friction(motors: MotorTable, estimates: LimbEstimates, out: FrameFriction) -> None:
+    """Write the difference of the friction between the directions, in proportion to torques beyond dry friction."""
     for joint in range(out.torque.size):
-        dry, size = 0.0, abs(out.torque[joint])
+        dry_friction, size = 0.0, abs(out.torque[joint])
         for a in range(motors.group.shape[1]):
-            dry += abs(motors.weights[joint, a]) * estimates.dry_friction[motors.group[joint, a]]
-        grown = size / dry if size > dry > 0.0 else 1.0
-        out.one_sided[joint] = grown * estimates.one_sided[joint]
-        out.one_sided_variance[joint] = grown * grown * estimates.one_sided_variance[joint]
+            dry_friction += abs(motors.weights[joint, a]) * estimates.dry_friction[motors.group[joint, a]]
+        growth = size / dry_friction if size > dry_friction > 0.0 else 1.0
+        out.asymmetric_friction[joint] = growth * estimates.asymmetric_friction[joint]
+        out.asymmetric_friction_variance[joint] = growth * growth * estimates.asymmetric_friction_variance[joint]
 
 
 @kernel
@@ -282,23 +296,26 @@ def law_at_motion(
     out : with zeros
     """
     work = np.zeros((9, effort.size))
-    at = _MotorSide(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
+    motor_side = _MotorSide(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
     _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
-    _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, at)
-    mean = MeanFriction(regressor, at.torque, at.variance)
-    expected_friction(laws, estimates.parameters, at.velocity, at.load, at.velocity_std, memory.strain, wave, mean)
+    _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, motor_side)
+    mean = MeanFriction(regressor, motor_side.torque, motor_side.variance)
+    expected_friction(
+        laws, estimates.parameters, motor_side.velocity, motor_side.load, motor_side.velocity_std, memory.strain, wave,
+        mean,
+    )  # fmt: skip
     unknown = memory.initial_strain_weight
     first = regressor.shape[1] - unknown.shape[1]
     for motor in range(effort.size):
         error = 0.0
         for k in range(unknown.shape[1]):
             error += unknown[motor, k] * estimates.parameters[motor, first + k]
-        at.variance[motor] += UNIFORM_VARIANCE * error * error
-        out.regressor_variance[motor] = at.variance[motor]
-    _rest_of_motors(estimates, at)
-    _map_to_joints(motors, estimates, at, out)
-    _law_variance(motors, estimates.covariance, regressor, at, out)
-    _one_sided_friction(motors, estimates, out)
+        motor_side.variance[motor] += UNIFORM_VARIANCE * error * error
+        out.regressor_variance[motor] = motor_side.variance[motor]
+    _friction_at_standstill(estimates, motor_side)
+    _map_to_joints(motors, estimates, motor_side, out)
+    _law_variance(motors, estimates.covariance, regressor, motor_side, out)
+    _asymmetric_friction(motors, estimates, out)
 
 
 @kernel
@@ -343,10 +360,11 @@ def combine_law_and_model_error(
     """
     largest = 0.0
     for i in range(unmodelled.size):
-        torque, missing = out.torque[i] + out.one_sided[i], unmodelled[i] + out.one_sided_variance[i]
+        torque = out.torque[i] + out.asymmetric_friction[i]
+        extra_variance = unmodelled[i] + out.asymmetric_friction_variance[i]
         model_error, velocity_variance = out.model_error[i] if measured[i] else 0.0, out.velocity_variance[i]
-        alone = out.law_variance[i] + out.model_error_variance[i] + missing
-        variance = out.friction_variance[i] + missing if measured[i] else alone
+        law_only_variance = out.law_variance[i] + out.model_error_variance[i] + extra_variance
+        variance = out.friction_variance[i] + extra_variance if measured[i] else law_only_variance
         external = out.external_torque[i] = out.slow[i] + model_error
         out.model_error[i] = external - out.slow[i]
         noise = 0.0 if disturbed[i] else EXTERNAL_TORQUE_GATE * out.external_sigma[i]
@@ -355,13 +373,13 @@ def combine_law_and_model_error(
             variance += max(possible**2 - noise**2, 0.0)
         out.model[i], out.friction[i] = torque, torque + model_error
         out.sigma[i] = math.sqrt(variance + velocity_variance)
-        out.model_sigma[i] = math.sqrt(alone + velocity_variance)
-        taken = model_error * model_error - out.model_error_variance[i]
-        if taken > 0.0:  # a model error beyond its size may have taken up what pushes
-            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + taken)
-        lag = (out.fast[i] - out.slow[i]) ** 2 - out.fast_noise[i]
-        if lag > 0.0:
-            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag)
+        out.model_sigma[i] = math.sqrt(law_only_variance + velocity_variance)
+        absorbed_variance = model_error * model_error - out.model_error_variance[i]
+        if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
+            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + absorbed_variance)
+        lag_variance = (out.fast[i] - out.slow[i]) ** 2 - out.fast_noise[i]
+        if lag_variance > 0.0:
+            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag_variance)
         out.correctable[i] = 0.0
         if measured[i]:
             at_rest = min(out.rest_variance[i], out.friction_variance[i])
@@ -369,4 +387,4 @@ def combine_law_and_model_error(
             out.correctable[i] = velocity_variance + at_rest
             largest = max(largest, out.correctable[i])
         out.variance[i] = variance
-    return largest if bounded(out.friction) and bounded(out.sigma) and bounded(out.model_sigma) else math.nan
+    return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan

@@ -132,7 +132,7 @@ class LimbBank:
         self.refresh_estimates()
 
     def fix_presliding_at_zero(self) -> None:
-        """Use that the torques of presliding are zero, from now on."""
+        """Correct all filters with torques of presliding that are zero."""
         for limb_filter in self.filters:
             limb_filter.fix_presliding_at_zero()
         self.refresh_estimates()
@@ -143,7 +143,7 @@ class LimbBank:
         self._unloaded_feet.retune(noise.force_std)
 
     def begin_window(self, window: Window, usable: bool) -> None:
-        """A window is complete; every :meth:`step` from now on does a part of its work.
+        """Take a complete window; every :meth:`step` from now on does a part of the work on it.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class LimbBank:
         self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
 
     def step(self, frozen: bool) -> bool:
-        """Do the next part of the work, if any is left; True when the estimates are new.
+        """Do the next part of the work on a window, if any is left; True when the estimates are new.
 
         Parameters
         ----------
@@ -170,14 +170,14 @@ class LimbBank:
         return False
 
     def finish(self, frozen: bool) -> bool:
-        """Do all the work that is left; True when the estimates are new."""
+        """Do all work on a window that is left; True when the estimates are new."""
         new = False
         while self._work is not None:
             new = self.step(frozen)
         return new
 
     def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
-        """Work of a window in its parts, to be ended by the publication of the estimates."""
+        """Parts of the work on a window; after the last one the estimates are published."""
         self._begin_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
@@ -206,7 +206,7 @@ class LimbBank:
         disturbed = window.disturbed[limb.joints[0]]
         if not known or not usable or disturbed:
             limb_filter.skip(window.duration)
-            if disturbed and window.duration > 0.0:  # what model and sensors add goes on
+            if disturbed and window.duration > 0.0:  # the torque of the calibration is still published
                 self._evaluate_limb(index)
         elif limb_filter.running and window.duration > 0.0:
             if not self._step_filter(index, window, frozen):
@@ -240,7 +240,7 @@ class LimbBank:
             raise FloatingPointError("; ".join(texts))
 
     def _split_offset(self) -> None:
-        """Which part of the constant torques is friction, by all joints together."""
+        """Split the constant torques of all joints into offsets and friction."""
         dry = self._motors.coulomb_at_joints(self._next.dry_friction)
         split_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
@@ -313,17 +313,17 @@ class LimbBank:
         self.visited.restore(identified, here, there)
 
     def mark_checkpoint(self, age: float) -> None:
-        """Keep what each limb had learned at least this time ago [s], as far back as there are checkpoints."""
+        """Note the checkpoint of each limb that is at least this old [s], or the oldest one."""
         self._checkpoints = [limb_filter.checkpoint_before(age) for limb_filter in self.filters]
 
     def rollback_to_mark(self) -> None:
-        """Drop what the limbs have learned since the time that :meth:`mark_checkpoint` has marked."""
+        """Go back to what the limbs had learned at the checkpoint of :meth:`mark_checkpoint`."""
         for limb_filter, checkpoint in zip(self.filters, self._checkpoints, strict=True):
             limb_filter.rollback(checkpoint)
         self.refresh_estimates()
 
     def take_over(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
-        """Use what the filters of another bank have identified, and the velocities of its motors.
+        """Copy what the filters of another bank have identified, and the velocities of its motors.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class LimbBank:
         self.refresh_estimates()
 
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
-        """Go on in the place of another bank, in the midst of its windows; ``columns`` of :meth:`take_over`."""
+        """Replace another bank in mid-run, in the middle of a window; ``columns`` of :meth:`take_over`."""
         self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
         for name, value in other.estimates._asdict().items():
             if (now := getattr(self._next, name)).shape == value.shape:
@@ -356,12 +356,12 @@ class LimbBank:
         return delay
 
     def _publish_estimates(self) -> None:
-        """Let frames use the newest estimates of all limbs."""
+        """Publish the newest estimates of all limbs to the frames."""
         self.estimates = self._next
         self.buffer: FloatArray = self._next_buffer
 
     def refresh_estimates(self) -> None:
-        """Take over what has been changed in the filters from outside."""
+        """Publish the estimates anew, after filters have been changed by anything but a window."""
         self._begin_estimates(self._next_buffer.copy())
         for index in range(len(self.filters)):
             self._update_estimates(index)
@@ -369,12 +369,12 @@ class LimbBank:
         self._publish_estimates()
 
     def _begin_estimates(self, buffer: FloatArray) -> None:
-        """Estimates that nobody uses yet, and that may be changed."""
+        """Begin the next estimates in this buffer; they may be written until they are published."""
         self._next_buffer: FloatArray = buffer
         self._next = view(LimbEstimates, buffer)
 
     def _evaluate_limb(self, index: int) -> FloatArray:
-        """Balance of momentum of a limb over the newest window: buffer of its filter."""
+        """Write the momentum balance of a limb over the newest window into the buffer of its filter, and return it."""
         one = self.filters[index]
         memory, _, table, limb_window = one.buffers
         self.dynamics.balance_of_limb(one.limb_buffer, table, memory, limb_window)
@@ -400,7 +400,7 @@ class LimbBank:
                     noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
                     one.correct_foot_bias(place, self._readings[foot], noise)
         self._next.dry_friction[limb.joints] = one.window.dry_friction
-        self.unexplained[:, limb.joints] = one.now.unexplained
+        self.unexplained[:, limb.joints] = one.fit.unexplained
         return True
 
     def _update_estimates(self, index: int, measured_at: float = math.nan) -> str:
@@ -416,7 +416,7 @@ class LimbBank:
         return mended
 
     def inflate_law_covariance(self, limbs: int) -> None:
-        """Inflate the covariance of limbs, given as bits: a push has lasted too long to be one."""
+        """Inflate the covariance of limbs, given as bits, whose push has lasted too long to be one."""
         for index, one in enumerate(self.filters):
             if limbs >> index & 1:
                 one.inflate_law_covariance()

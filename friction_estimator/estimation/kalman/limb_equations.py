@@ -21,9 +21,9 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets, LimbWindow
-from friction_estimator.linear_algebra import bounded, cholesky, solve_lower, solve_positive
+from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive
 from friction_estimator.records import record
-from friction_estimator.types import Block, FloatArray, Matrix, Vector
+from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 _MIN_MOMENTUM_STD = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
@@ -34,10 +34,10 @@ MODEL_ERROR_TIME = 0.2
 _MIN_STD_OVER_PRIOR = 0.1
 """Lower bound on the adapted model-error standard deviation, over ``KalmanConfig.model_error_std``: no law is exact."""
 _MIN_STD_OVER_LAW = 0.02
-"""Another lower bound, over the root mean square of the law's torque, up to ``KalmanConfig.model_error_std``."""
+"""Lower bound on that standard deviation over the RMS of the law's torque, at most ``KalmanConfig.model_error_std``."""
 _MIN_STD_OVER_PRESLIDING, _MIN_PRESLIDING_SIGMAS = 0.08, 2.0
-"""And one over what is clearly a torque of presliding, by this many sigma: two presliding distances represent others to
-this part."""
+"""Lower bound on that standard deviation over the torque of presliding less this many sigma: the given presliding
+distances represent others with an error of this part."""
 _MIN_OBSERVED_SHARE = 0.2
 """Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
 _MAX_DECREASE = 0.5
@@ -55,18 +55,18 @@ class LimbMemory(NamedTuple):
     state, covariance : (size,), (size, size)
     model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     law_power : (m,) mean square of the law's torque [(N m)^2]
-    rest_evidence : (m,) log-likelihood ratio of friction that is free at rest
+    stick_log_ratio : (m,) log-likelihood ratio of friction that is free at rest
     """
 
     state: Vector
     covariance: Matrix
     model_error_variance: Vector
     law_power: Vector
-    rest_evidence: Vector
+    stick_log_ratio: Vector
 
 
 @record
-class LimbNow(NamedTuple):
+class WindowFit(NamedTuple):
     """What the newest window of a limb shows.
 
     Attributes
@@ -102,64 +102,72 @@ class FilterTable(NamedTuple):
     """
 
     first: BlockOffsets
-    bounds: Block
+    bounds: Tensor
     coulomb: Matrix
     presliding: Matrix
     random_walk: Vector
     gain_noise: float
 
 
-@kernel("[LimbMemory] [LimbNow] V f8")
-def decay_model_error(memory: LimbMemory, now: LimbNow, before: FloatArray, duration: float) -> None:
-    """Age the model error, states m to 2 m, whose stationary variance (m,) was ``before``, over a window [s].
+@kernel("[LimbMemory] [WindowFit] V f8")
+def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: FloatArray, duration: float) -> None:
+    """Predict the model error, states m to 2 m, over a window [s]: a first-order Gauss-Markov process.
 
-    ``x = f x``, ``P = f P f + variance - f^2 before`` with the variance of motors that move and what motors that rest
-    have more. The model error of a motor that leaves its rest shrinks with its standard deviation,
-    ``f = d min(1, sqrt(variance / before))``; that of one that comes to rest gets its larger variance at once.
+    ``x = f x``, ``P = f P f + v - f^2 v_0`` with its stationary variance v, and that of before, v_0: the variance of a
+    sliding motor, plus ``stick_variance`` of one at standstill. The model error of a motor that begins to slide shrinks
+    with its standard deviation, ``f = d min(1, sqrt(v / v_0))``; that of one that stops gets its larger variance at
+    once.
+
+    Parameters
+    ----------
+    previous_variance : (m,) v_0 [(N m)^2]
+    duration : of the window [s]
     """
-    x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, now.stick_variance
+    x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, fit.stick_variance
     m = sliding.size
     decay = math.exp(-duration / MODEL_ERROR_TIME)
     for a in range(m):
         i, variance = m + a, sliding[a] + at_rest[a]
-        f = decay * math.sqrt(min(variance / before[a], 1.0)) if before[a] > 0.0 else decay
+        f = decay * math.sqrt(min(variance / previous_variance[a], 1.0)) if previous_variance[a] > 0.0 else decay
         x[i] *= f
         for j in range(x.size):
             P[i, j] *= f
         for j in range(x.size):
             P[j, i] *= f
-        P[i, i] += variance - f * f * before[a]
+        P[i, i] += variance - f * f * previous_variance[a]
 
 
 @kernel
-def _update_rest_evidence(memory: LimbMemory, now: LimbNow, window: LimbWindow) -> None:
+def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, window: LimbWindow) -> None:
     """Add to the log-likelihood ratio of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
     that of noise and model error, and at rest that of the friction in addition. The ratio of a motor stays as it is
     until its dry friction is known.
     """
-    x, P, S, T, G = memory.state, memory.covariance, now.innovation_covariance, window.duration, window.force_columns
-    m, rest = now.innovation.size, window.rest_variance
+    x, P, S, T, G = memory.state, memory.covariance, fit.innovation_covariance, window.duration, window.force_columns
+    m, rest = fit.innovation.size, window.stick_friction_squared
     for c in range(m):
         along, square, noise = 0.0, 0.0, 0.0
         for a in range(m):
             g = T * G[a, m + c]
-            along -= g * now.innovation[a]
+            along -= g * fit.innovation[a]
             square += g * g
             for b in range(m):
                 noise += g * S[a, b] * T * G[b, m + c]
         if square == 0.0:
             continue
         unexplained, variance = x[m + c] + along / square, noise / square**2
-        now.unexplained[0, c], now.unexplained[1, c] = unexplained, variance
-        if rest[c] <= 0.0 or not window.dry_is_known[c]:
+        fit.unexplained[0, c], fit.unexplained[1, c] = unexplained, variance
+        if rest[c] <= 0.0 or not window.dry_friction_known[c]:
             continue
-        law = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
-        free = law + UNIFORM_VARIANCE * rest[c]
-        more = 0.5 * (unexplained**2 * (1.0 / law - 1.0 / free) - math.log(free / law))
-        more = min(max(more, -_MAX_LOG_RATIO_STEP), _MAX_LOG_RATIO_STEP)
-        memory.rest_evidence[c] = min(max(memory.rest_evidence[c] + more, MIN_LOG_RATIO), _MAX_LOG_RATIO)
+        law_variance = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
+        free_variance = law_variance + UNIFORM_VARIANCE * rest[c]
+        log_ratio = 0.5 * (
+            unexplained**2 * (1.0 / law_variance - 1.0 / free_variance) - math.log(free_variance / law_variance)
+        )
+        log_ratio = min(max(log_ratio, -_MAX_LOG_RATIO_STEP), _MAX_LOG_RATIO_STEP)
+        memory.stick_log_ratio[c] = min(max(memory.stick_log_ratio[c] + log_ratio, MIN_LOG_RATIO), _MAX_LOG_RATIO)
 
 
 @kernel
@@ -186,23 +194,23 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
 
 
 @kernel
-def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, frozen: bool) -> float:
+def predict_limb(memory: LimbMemory, fit: WindowFit, window: LimbWindow, table: FilterTable, frozen: bool) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
     A window that is not finite changes nothing, and its distance is NaN.
     """
     x, P = memory.state, memory.covariance
     m, T, gains = window.force.size, window.duration, table.first.effort_gain
-    forces = bounded(window.force) and bounded(window.force_columns) and bounded(window.force_variance)
-    momentum = bounded(window.momentum) and bounded(window.momentum_covariance)
-    if not (forces and momentum and bounded(window.rest_variance)):
+    forces = is_bounded(window.force) and is_bounded(window.force_columns) and is_bounded(window.force_variance)
+    momentum = is_bounded(window.momentum) and is_bounded(window.momentum_covariance)
+    if not (forces and momentum and is_bounded(window.stick_friction_squared)):
         return math.nan
-    before = memory.model_error_variance + now.stick_variance
+    previous_variance = memory.model_error_variance + fit.stick_variance
     for a in range(m):
-        now.free_at_rest[a] = memory.rest_evidence[a] > 0.0 or not window.dry_is_known[a]
-        now.stick_variance[a] = UNIFORM_VARIANCE * window.rest_variance[a] * now.free_at_rest[a]
+        fit.free_at_rest[a] = memory.stick_log_ratio[a] > 0.0 or not window.dry_friction_known[a]
+        fit.stick_variance[a] = UNIFORM_VARIANCE * window.stick_friction_squared[a] * fit.free_at_rest[a]
     _predict_momentum(x, P, window)
-    decay_model_error(memory, now, before, T)
+    decay_model_error(memory, fit, previous_variance, T)
     if not frozen:
         for i in range(x.size):
             P[i, i] += T * table.random_walk[i]
@@ -210,18 +218,18 @@ def predict_limb(memory: LimbMemory, now: LimbNow, window: LimbWindow, table: Fi
             for j in range(gains, gains + m):
                 P[i, j] -= T * table.gain_noise
     for a in range(m):
-        now.innovation[a] = window.momentum[a] - x[a]
+        fit.innovation[a] = window.momentum[a] - x[a]
         for b in range(m):
-            now.innovation_covariance[a, b] = P[a, b] + window.momentum_covariance[a, b]
-    _update_rest_evidence(memory, now, window)
-    normalised = solve_positive(now.innovation_covariance, now.innovation.reshape((m, 1)))[0]
+            fit.innovation_covariance[a, b] = P[a, b] + window.momentum_covariance[a, b]
+    _update_stick_log_ratio(memory, fit, window)
+    normalised = solve_positive(fit.innovation_covariance, fit.innovation.reshape((m, 1)))[0]
     distance = 0.0
     for a in range(m):
-        distance += now.innovation[a] * normalised[a, 0]
-        variance = now.innovation_covariance[a, a]
+        distance += fit.innovation[a] * normalised[a, 0]
+        variance = fit.innovation_covariance[a, a]
         noise = T * T * window.force_variance[a, a] + window.momentum_covariance[a, a]
-        lasting = (1.0 - 1.0 / window.lasting_factor[a]) * noise  # errors that last do not average out over windows
-        now.nis[a] = now.innovation[a] ** 2 / (variance - lasting)
+        correlated = (1.0 - 1.0 / window.correlation_factor[a]) * noise  # does not average out over windows
+        fit.nis[a] = fit.innovation[a] ** 2 / (variance - correlated)
     return distance
 
 
@@ -235,21 +243,21 @@ def correct_states(
     on do not learn from it (Schmidt's consider filter): neither they nor their own covariance change.
     """
     m, size = innovation.size, x.size
-    L, whole = cholesky(S)[0], np.empty((m, size + 1))
-    whole[:, :size], whole[:, size] = P[start : start + m], innovation
-    solve_lower(L, whole)
-    W, threes = whole[:, :size].copy(), m - m % 3
+    L, augmented = cholesky(S)[0], np.empty((m, size + 1))
+    augmented[:, :size], augmented[:, size] = P[start : start + m], innovation
+    solve_lower(L, augmented)
+    W, unrolled = augmented[:, :size].copy(), m - m % 3
     for a in range(m):
         for j in range(considered):
-            x[j] += W[a, j] * whole[a, size]
+            x[j] += W[a, j] * augmented[a, size]
     for i in range(size):
         row = P[i] if i < considered else P[i, :considered]
-        for a in range(0, threes, 3):  # three at a time: the row is read and written less often
+        for a in range(0, unrolled, 3):  # three at a time: the row is read and written less often
             w1, w2, w3 = W[a, i], W[a + 1, i], W[a + 2, i]
             first, second, third = W[a], W[a + 1], W[a + 2]
             for j in range(row.size):
                 row[j] -= w1 * first[j] + w2 * second[j] + w3 * third[j]
-        for a in range(threes, m):
+        for a in range(unrolled, m):
             w, only = W[a, i], W[a]
             for j in range(row.size):
                 row[j] -= w * only[j]
@@ -278,24 +286,29 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> N
     for joint in range(m):
         start = table.first.law + joint * p
         for row in range(count):
-            b, spread, value = table.bounds[joint, row], 0.0, 0.0
+            b, bound_variance, value = table.bounds[joint, row], 0.0, 0.0
             for i in range(p):
                 if b[i] != 0.0:
                     value += b[i] * x[start + i]
                     for j in range(p):
-                        spread += b[i] * P[start + i, start + j] * b[j]
-            missing = -math.sqrt(max(spread, 0.0)) - value
-            if missing > 0.0 and spread > 0.0:
+                        bound_variance += b[i] * P[start + i, start + j] * b[j]
+            violation = -math.sqrt(max(bound_variance, 0.0)) - value
+            if violation > 0.0 and bound_variance > 0.0:
                 for j in range(x.size):
                     shift = 0.0
                     for i in range(p):
                         shift += b[i] * P[start + i, j]
-                    x[j] += missing / spread * shift
+                    x[j] += violation / bound_variance * shift
 
 
 @kernel
 def adapt_model_error_variance(
-    memory: LimbMemory, now: LimbNow, window: LimbWindow, table: FilterTable, part: float, initial: float
+    memory: LimbMemory,
+    fit: WindowFit,
+    window: LimbWindow,
+    table: FilterTable,
+    adaptation_gain: float,
+    initial_variance: float,
 ) -> None:
     """Match the variance of the model error to the mean square of its estimate, in place.
 
@@ -305,32 +318,36 @@ def adapt_model_error_variance(
 
     Parameters
     ----------
-    part : window length over the memory
-    initial : variance before any data [(N m)^2]
+    adaptation_gain : window length over the memory
+    initial_variance : variance before any data [(N m)^2]
     """
     x, P, G, variance = memory.state, memory.covariance, window.force_columns, memory.model_error_variance
     m, p = table.presliding.shape
     for i in range(m):
-        torque, own, first, built_up, spread = 0.0, G[i, m + i], table.first.law + i * p, 0.0, 0.0
-        plateau = 0.0
+        own_column, first = G[i, m + i], table.first.law + i * p
+        torque, plateau, presliding_torque, presliding_variance = 0.0, 0.0, 0.0, 0.0
         for j in range(p):
             torque += G[i, first + j] * x[first + j]
             plateau += table.coulomb[i, j] * x[first + j]
             if table.presliding[i, j] > 0.0:
-                built_up += x[first + j]
+                presliding_torque += x[first + j]
                 for k in range(p):
-                    spread += P[first + j, first + k] * table.presliding[i, k]
-        if own != 0.0:
-            memory.law_power[i] += part * ((torque / own) ** 2 - memory.law_power[i])
-        shown = variance[i] - P[m + i, m + i]
-        if shown > _MIN_OBSERVED_SHARE * variance[i] and now.stick_variance[i] < variance[i]:
-            variance[i] *= 1.0 + max(part * (x[m + i] ** 2 / shown - 1.0), -_MAX_DECREASE)
-        least = max(_MIN_STD_OVER_PRIOR**2 * initial, min(_MIN_STD_OVER_LAW**2 * memory.law_power[i], initial))
-        built_up = max(built_up - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(spread, 0.0)), 0.0)
-        if built_up > 0.0:
-            loaded = max(window.dry_friction[i] / max(plateau, built_up), 1.0)
-            least = max(least, (_MIN_STD_OVER_PRESLIDING * loaded * built_up) ** 2)
-        variance[i] = max(variance[i], least)
+                    presliding_variance += P[first + j, first + k] * table.presliding[i, k]
+        if own_column != 0.0:
+            memory.law_power[i] += adaptation_gain * ((torque / own_column) ** 2 - memory.law_power[i])
+        observed = variance[i] - P[m + i, m + i]
+        if observed > _MIN_OBSERVED_SHARE * variance[i] and fit.stick_variance[i] < variance[i]:
+            variance[i] *= 1.0 + max(adaptation_gain * (x[m + i] ** 2 / observed - 1.0), -_MAX_DECREASE)
+        min_variance = max(
+            _MIN_STD_OVER_PRIOR**2 * initial_variance, min(_MIN_STD_OVER_LAW**2 * memory.law_power[i], initial_variance)
+        )
+        presliding_torque = max(
+            presliding_torque - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(presliding_variance, 0.0)), 0.0
+        )
+        if presliding_torque > 0.0:
+            load_factor = max(window.dry_friction[i] / max(plateau, presliding_torque), 1.0)
+            min_variance = max(min_variance, (_MIN_STD_OVER_PRESLIDING * load_factor * presliding_torque) ** 2)
+        variance[i] = max(variance[i], min_variance)
 
 
 @kernel("[LimbMemory] V M [FilterTable] b1")
@@ -344,16 +361,16 @@ def correct_momentum(
         limit_bound_violation(x, P, table)
 
 
-@kernel("[LimbMemory] [LimbNow] [LimbWindow] [FilterTable] b1 f8 f8 f8")
+@kernel("[LimbMemory] [WindowFit] [LimbWindow] [FilterTable] b1 f8 f8 f8")
 def step_limb(
     memory: LimbMemory,
-    now: LimbNow,
+    fit: WindowFit,
     window: LimbWindow,
     table: FilterTable,
     frozen: bool,
     gate: float,
     memory_time: float,
-    initial: float,
+    initial_variance: float,
 ) -> float:
     """Use a window that fits, in place; return the squared distance of its momentum.
 
@@ -364,10 +381,10 @@ def step_limb(
     frozen : True keeps law and calibration as they are
     gate : largest squared distance of a window that fits
     memory_time : over which the model-error variance is adapted [s]
-    initial : model-error variance before any data [(N m)^2]
+    initial_variance : model-error variance before any data [(N m)^2]
     """
-    distance = predict_limb(memory, now, window, table, frozen)
+    distance = predict_limb(memory, fit, window, table, frozen)
     if distance <= gate:
-        correct_momentum(memory, now.innovation, now.innovation_covariance, table, frozen)
-        adapt_model_error_variance(memory, now, window, table, window.duration / memory_time, initial)
+        correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
+        adapt_model_error_variance(memory, fit, window, table, window.duration / memory_time, initial_variance)
     return distance

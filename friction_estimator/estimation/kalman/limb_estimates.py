@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbNow
+from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, project_onto_bounds
-from friction_estimator.linear_algebra import bilinear, bounded, is_covariance
+from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
 from friction_estimator.records import record
-from friction_estimator.types import Block, FloatArray, IntArray, Matrix, Vector
+from friction_estimator.types import FloatArray, IntArray, Matrix, Tensor, Vector
 
 _ASYMMETRIES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0
 _ASYMMETRY_WEIGHTS = 0.5, 0.113, 0.145, 0.12, 0.074, 0.048
@@ -23,6 +23,7 @@ _OFFSET_TAKEN_FOR_FRICTION = 0.15
 """Constant errors of model and sensors that are taken for friction, over the dry friction: what is found on random
 robots without any difference between the directions."""
 _MIN_LIKELIHOOD, _MIN_VARIANCE = 1e-300, 1e-12
+"""Lower bounds that keep logarithms and quotients finite."""
 _MIN_OFFSET_INFORMATION = 0.01
 """Part of the variance of an offset that data must have taken away before it counts."""
 
@@ -40,11 +41,12 @@ class LimbEstimates(NamedTuple):
     calibration_torque, calibration_variance : (n,) of all errors of model and sensors [N m], [(N m)^2]
     calibration_without_wrenches : (n,) the torque of all but the wrenches, which are calibrated apart [N m]
     offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
-    one_sided, one_sided_variance : (n,) its part that is dry friction, see :func:`split_offset` [N m], [(N m)^2]
+    asymmetric_friction, asymmetric_friction_variance : (n,) part of the offset that is dry friction which differs
+        between the directions, see :func:`split_offset` [N m], [(N m)^2]
     nis : (n,) normalised innovation squared: over its variance; NaN before the first window
     measured_at : (n,) since the restart, when a window was last used [s]
     sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
-    stick_part : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
+    stick_variance_ratio : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
     dry_friction : (n,) largest friction that may hold a motor at rest [N m]
     wrench_bias, wrench_gain : (k, 6)
     parameters_sigma : (n, p)
@@ -54,19 +56,19 @@ class LimbEstimates(NamedTuple):
 
     parameters: Matrix
     model_error: Vector
-    covariance: Block
+    covariance: Tensor
     model_error_variance: Vector
     calibration_torque: Vector
     calibration_variance: Vector
     calibration_without_wrenches: Vector
     offset: Vector
     offset_variance: Vector
-    one_sided: Vector
-    one_sided_variance: Vector
+    asymmetric_friction: Vector
+    asymmetric_friction_variance: Vector
     nis: Vector
     measured_at: Vector
     sliding_variance: Vector
-    stick_part: Vector
+    stick_variance_ratio: Vector
     dry_friction: Vector
     wrench_bias: Matrix
     wrench_gain: Matrix
@@ -100,7 +102,7 @@ def _weighted_row(rows: FloatArray, weights: FloatArray, group: IntArray, out: F
 
 
 @kernel
-def _gather_motors(limb: Limb, memory: LimbMemory, now: LimbNow, table: FilterTable, out: LimbEstimates) -> None:
+def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: FilterTable, out: LimbEstimates) -> None:
     """Write parameters within their bounds, model error, and their covariance joint by joint."""
     state, P, law, delta = memory.state, memory.covariance, table.first.law, table.first.model_error
     (m, g), p = limb.group.shape, out.parameters.shape[1]
@@ -119,15 +121,15 @@ def _gather_motors(limb: Limb, memory: LimbMemory, now: LimbNow, table: FilterTa
         project_onto_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
         sliding = memory.model_error_variance[a]
         out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
-        out.model_error_variance[joint] = sliding + now.stick_variance[a]
-        out.stick_part[joint] = UNIFORM_VARIANCE * now.free_at_rest[a]
+        out.model_error_variance[joint] = sliding + fit.stick_variance[a]
+        out.stick_variance_ratio[joint] = UNIFORM_VARIANCE * fit.free_at_rest[a]
 
 
 @kernel
 def _write_calibration(
     limb: Limb,
     memory: LimbMemory,
-    now: LimbNow,
+    fit: WindowFit,
     table: FilterTable,
     columns: FloatArray,
     time: float,
@@ -140,12 +142,12 @@ def _write_calibration(
     columns : (m, size) torque per unit of every state; nothing is written where they are not finite
     time : end of the window [s]
     """
-    if not bounded(columns):
+    if not is_bounded(columns):
         return
     x, P, first = memory.state, memory.covariance, table.first
     (m, size), calibration = columns.shape, table.first.links
     for a in range(m):
-        joint, spread = limb.joints[a], np.zeros(size - calibration)
+        joint, product = limb.joints[a], np.zeros(size - calibration)
         torque, variance, without_wrenches = 0.0, 0.0, 0.0
         for i in range(calibration, size):
             factor, row = columns[a, i], P[i, calibration:]
@@ -153,13 +155,13 @@ def _write_calibration(
                 torque += factor * x[i]
                 if i < first.foot_bias or i >= first.effort_gain:
                     without_wrenches += factor * x[i]
-                for j in range(spread.size):
-                    spread[j] += factor * row[j]
-        for j in range(spread.size):
-            variance += spread[j] * columns[a, calibration + j]
+                for j in range(product.size):
+                    product[j] += factor * row[j]
+        for j in range(product.size):
+            variance += product[j] * columns[a, calibration + j]
         out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
         out.calibration_without_wrenches[joint] = without_wrenches
-        out.nis[joint], out.measured_at[joint] = now.nis[a], time
+        out.nis[joint], out.measured_at[joint] = fit.nis[a], time
         own = first.effort_offset + a
         out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
     for number in range(limb.feet.size):
@@ -168,11 +170,11 @@ def _write_calibration(
             out.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
 
 
-@kernel("[Limb] [LimbMemory] [LimbNow] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
+@kernel("[Limb] [LimbMemory] [WindowFit] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
 def write_limb_estimates(
     limb: Limb,
     memory: LimbMemory,
-    now: LimbNow,
+    fit: WindowFit,
     table: FilterTable,
     window: LimbWindow,
     measured_at: float,
@@ -191,12 +193,12 @@ def write_limb_estimates(
     False, and only the calibration is written, where the state is not finite or has no covariance
     """
     if not math.isnan(measured_at):
-        _write_calibration(limb, memory, now, table, window.force_columns, measured_at, out)
+        _write_calibration(limb, memory, fit, table, window.force_columns, measured_at, out)
     (m, g), p = limb.group.shape, out.parameters.shape[1]
-    sound = bounded(memory.state) and is_covariance(memory.covariance) and bounded(memory.model_error_variance)
-    if not (sound and bounded(now.stick_variance)):
+    is_valid = is_bounded(memory.state) and is_covariance(memory.covariance) and is_bounded(memory.model_error_variance)
+    if not (is_valid and is_bounded(fit.stick_variance)):
         return False
-    _gather_motors(limb, memory, now, table, out)
+    _gather_motors(limb, memory, fit, table, out)
     limb_coulomb, limb_viscous = line[0][limb.joints], line[1][limb.joints]
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
@@ -235,27 +237,31 @@ def split_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
     asymmetry_std : prior of ``a``; zero: both directions have the same friction
     """
     n, shares, cases = dry.size, len(_OFFSET_SHARES), len(_ASYMMETRIES) * len(_OFFSET_SHARES)
-    means, squares, evidence, passed = np.zeros((cases, n)), np.zeros((cases, n)), np.zeros(cases), np.zeros(n)
+    means, squares = np.zeros((cases, n)), np.zeros((cases, n))
+    evidence, taken_for_friction = np.zeros(cases), np.zeros(n)
     for case in range(cases):
         scale, share = _ASYMMETRIES[case // shares] * asymmetry_std, _OFFSET_SHARES[case % shares]
         evidence[case] = math.log(_ASYMMETRY_WEIGHTS[case // shares])
         for joint in range(n):
-            difference, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
-            shown = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
-            if not shown > _MIN_OFFSET_INFORMATION:
-                squares[case, joint] = difference
+            asymmetry_variance, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
+            information = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
+            if not information > _MIN_OFFSET_INFORMATION:
+                squares[case, joint] = asymmetry_variance
                 continue
-            value, others = out.offset[joint] / shown, out.offset_variance[joint] / shown  # without the prior
-            passed[joint] = shown * (_OFFSET_TAKEN_FOR_FRICTION * dry[joint]) ** 2
-            others += passed[joint] + _MIN_VARIANCE
-            alone, both = others + difference, others + difference + prior
-            right = (1.0 - share) * math.exp(-0.5 * value * value / alone) / math.sqrt(alone)
-            wrong = max(share * math.exp(-0.5 * value * value / both) / math.sqrt(both), _MIN_LIKELIHOOD)
-            evidence[case] += math.log(right + wrong)
-            for part, variance in ((right / (right + wrong), alone), (wrong / (right + wrong), both)):
-                mean = difference / variance * value
-                means[case, joint] += part * mean
-                squares[case, joint] += part * (mean * mean + difference * (1.0 - difference / variance))
+            value = out.offset[joint] / information  # without the prior
+            error_variance = out.offset_variance[joint] / information
+            taken_for_friction[joint] = information * (_OFFSET_TAKEN_FOR_FRICTION * dry[joint]) ** 2
+            error_variance += taken_for_friction[joint] + _MIN_VARIANCE
+            v_0 = error_variance + asymmetry_variance  # of the constant torque without an offset of the sensor,
+            v_1 = error_variance + asymmetry_variance + prior  # and with one
+            p_0 = (1.0 - share) * math.exp(-0.5 * value * value / v_0) / math.sqrt(v_0)
+            p_1 = max(share * math.exp(-0.5 * value * value / v_1) / math.sqrt(v_1), _MIN_LIKELIHOOD)
+            evidence[case] += math.log(p_0 + p_1)
+            for probability, variance in ((p_0 / (p_0 + p_1), v_0), (p_1 / (p_0 + p_1), v_1)):
+                mean = asymmetry_variance / variance * value
+                means[case, joint] += probability * mean
+                square = mean * mean + asymmetry_variance * (1.0 - asymmetry_variance / variance)
+                squares[case, joint] += probability * square
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     for joint in range(n):
@@ -263,5 +269,6 @@ def split_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, as
         for case in range(cases):
             mean += weights[case] * means[case, joint]
             square += weights[case] * squares[case, joint]
-        more = passed[joint] if asymmetry_std > 0.0 else 0.0
-        out.one_sided[joint], out.one_sided_variance[joint] = mean, square - mean * mean + more
+        extra_variance = taken_for_friction[joint] if asymmetry_std > 0.0 else 0.0
+        out.asymmetric_friction[joint] = mean
+        out.asymmetric_friction_variance[joint] = square - mean * mean + extra_variance

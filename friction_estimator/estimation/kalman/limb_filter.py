@@ -8,12 +8,12 @@ from collections import deque
 import numpy as np
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.changes import LimbEvidence
+from friction_estimator.estimation.kalman.changes import LimbNormalEquations
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
     FilterTable,
     LimbMemory,
-    LimbNow,
+    WindowFit,
     correct_foot_bias,
     correct_momentum,
     correct_states,
@@ -48,7 +48,7 @@ which the impulses agree: one when all are the same."""
 
 
 class ImpactDetector:
-    """Windows in a row that do not fit: impacts of changing direction, or a force that stays after a change.
+    """Consecutive windows that do not fit: impacts of changing direction, or a force that stays after a change.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ class ImpactDetector:
         self.clear()
 
     def clear(self) -> None:
-        """Start a new row."""
+        """Forget the windows so far."""
         self._count = 0
         self._impulse = self._nothing
         self._distance = self._coherent = self._duration = 0.0
 
     def add(self, innovation: FloatArray, S: FloatArray, distance: float, duration: float) -> None:
-        """One more window: its innovation (m,) with covariance (m, m), normalised square, and length [s]."""
+        """Add a window: its innovation (m,) with covariance (m, m), normalised square, and length [s]."""
         self._count += 1
         self._impulse = self._impulse + innovation
         self._distance += distance
@@ -75,13 +75,13 @@ class ImpactDetector:
 
     @property
     def is_change(self) -> bool:
-        """True when the row is long, and its windows agree or it is very long."""
+        """True when windows have not fitted for long and agree in direction, or for very long."""
         agree = self._count >= _MIN_COHERENT_WINDOWS and self._coherent > _MIN_COHERENCE * self._distance
         return (agree and self._duration >= _MIN_CHANGE_DURATION) or self._duration > _MAX_IMPACT_DURATION
 
     @property
     def force(self) -> FloatArray:
-        """Mean unexplained torque of the row, (m,), of the sign of friction [N m]."""
+        """Mean unexplained torque of these windows, (m,), of the sign of friction [N m]."""
         return -self._impulse / self._duration
 
 
@@ -98,9 +98,9 @@ class LimbFilter:
     Attributes
     ----------
     limb, layout, table : joints and feet, layout of the state, and constants
-    memory, now, window : what was learned, what the newest window shows, and this window
+    memory, fit, window : what was learned, what the newest window shows, and this window
     limb_buffer, buffers : of the limb; of memory, now, table and window
-    evidence : what the newest seconds show of law and calibration
+    normal_equations : what the newest seconds show of law and calibration
     windows : number of windows used for identification
     running : False until :meth:`begin`
     """
@@ -121,35 +121,35 @@ class LimbFilter:
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = pack(table)
         self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
-        now_buffer, self.now = allocate(LimbNow, m, m, m, (m, m), m, (2, m))
+        fit_buffer, self.fit = allocate(WindowFit, m, m, m, (m, m), m, (2, m))
         self.state, self.covariance = self.memory.state, self.memory.covariance
         window_buffer, self.window = allocate(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
-        self.buffers = self._buffer, now_buffer, table_buffer, window_buffer
-        self.evidence = LimbEvidence(layout)
+        self.buffers = self._buffer, fit_buffer, table_buffer, window_buffer
+        self.normal_equations = LimbNormalEquations(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
         self._checkpoint_time = math.nan
         self.reset_to_prior()
 
     def reset_to_prior(self) -> None:
-        """Back to the prior."""
+        """Reset everything to the prior."""
         for part in self.memory:
             part[...] = 0.0
         self.covariance[:] = self.layout.prior_covariance()
         self.memory.model_error_variance[:] = self._model_error_variance
-        self.memory.rest_evidence[:] = MIN_LOG_RATIO
-        self.now.free_at_rest[:], self.now.unexplained[:] = 1.0, np.nan
+        self.memory.stick_log_ratio[:] = MIN_LOG_RATIO
+        self.fit.free_at_rest[:], self.fit.unexplained[:] = 1.0, np.nan
         self.windows = 0
         self.drop_checkpoints()
         self.reset()
 
     def checkpoint(self, time: float) -> None:
-        """Keep all that was learned, at a time [s] at which it is sound; once in ``_CHECKPOINT_PERIOD``."""
+        """Save a copy of all that was learned by a time [s] at which it is valid; one a ``_CHECKPOINT_PERIOD``."""
         if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
             self._checkpoint_time = time
             self._checkpoints.append((self._buffer.copy(), self.windows))
 
     def drop_checkpoints(self) -> None:
-        """Drop all checkpoints: their parameters have another meaning."""
+        """Drop all checkpoints, after the meaning of a parameter has changed."""
         self._checkpoints.clear()
         self._checkpoint_time = math.nan
 
@@ -161,15 +161,15 @@ class LimbFilter:
         return self._checkpoints[int(max(newest - age / _CHECKPOINT_PERIOD, 0.0))]
 
     def memory_before(self, age: float) -> LimbMemory | None:
-        """What was learned at least this time ago [s]; None for a filter that is not certain of its sensors yet.
+        """What was learned at least this time ago [s]; None before the filter has learned for that long.
 
-        That is one which has not learned for as long as its checkpoints reach.
+        All checkpoints must be taken: before, the filter is not certain of its sensors.
         """
         checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _CHECKPOINT_COUNT else None
         return None if checkpoint is None else view(LimbMemory, checkpoint[0])
 
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
-        """Go back to a checkpoint, or to the prior where there is no sound one; True for the checkpoint."""
+        """Go back to a checkpoint, or to the prior where it is not valid; True for the checkpoint."""
         self.reset_to_prior()
         if checkpoint is None or not positive_semidefinite(view(LimbMemory, checkpoint[0]).covariance):
             return False
@@ -178,48 +178,48 @@ class LimbFilter:
         return True
 
     def recover(self) -> str:
-        """Go back to the newest checkpoint, once, else to the prior; what was done, in words."""
+        """Go back to the newest checkpoint, or to the prior where it is not valid; returns a text for the log."""
         if self.rollback(self._checkpoints[-1] if self._checkpoints else None):
             return f"goes back to what it had learned up to {_CHECKPOINT_PERIOD:g} s before"
         return "starts anew from its prior"
 
     def reset(self) -> None:
-        """Momentum and model error are unknown again; law and calibration stay."""
+        """Reset momentum and model error to unknown; law and calibration stay."""
         self.running = False
-        self.evidence.interrupt()
+        self.normal_equations.interrupt()
         self._impacts = ImpactDetector(self._joints)
         self._is_first = True
-        self.now.nis[:], self.now.stick_variance[:] = np.nan, 0.0
+        self.fit.nis[:], self.fit.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)
         self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
     def take_over(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
-        """Use law and calibration of another filter of the limb, and what it has found of the model error.
+        """Copy law, calibration and model-error statistics from another filter of the limb.
 
         Parameters
         ----------
         columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
         """
         self._use_states(other, self.layout.learned(columns[0]), other.layout.learned(columns[1]))
-        self.now.free_at_rest[:] = other.now.free_at_rest
+        self.fit.free_at_rest[:] = other.fit.free_at_rest
 
     def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
-        """Go on in the place of another filter, in the midst of its windows; ``columns`` of :meth:`take_over`."""
+        """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`take_over`."""
         head = np.r_[self._head]
         here, there = self.layout.learned(columns[0]), other.layout.learned(columns[1])
         self._use_states(other, np.r_[head, here], np.r_[head, there])
-        for mine, known in zip(self.now, other.now, strict=True):
-            mine[:] = known
+        for own, known in zip(self.fit, other.fit, strict=True):
+            own[:] = known
         self.running, self._is_first, self._impacts = other.running, other._is_first, other._impacts
 
     def _use_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
-        """Use states of another filter, and what it has found of the model error."""
+        """Copy states (c,) and the model-error statistics of another filter."""
         learned = here >= self._head.stop
         all_known = learned.sum() == self.layout.size - self._head.stop
-        doubt = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
-        self.replace(here, other.state[there], np.outer(doubt, doubt) * other.covariance[np.ix_(there, there)])
-        for mine, known in zip(self.memory[2:], other.memory[2:], strict=True):
-            mine[:] = known
+        inflation = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
+        self.replace(here, other.state[there], np.outer(inflation, inflation) * other.covariance[np.ix_(there, there)])
+        for own, known in zip(self.memory[2:], other.memory[2:], strict=True):
+            own[:] = known
         self.windows = other.windows
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
@@ -231,11 +231,11 @@ class LimbFilter:
         self.running = True
 
     def skip(self, duration: float) -> None:
-        """Time passes without a measurement."""
-        before = self.memory.model_error_variance + self.now.stick_variance
+        """Predict over a window [s] without a measurement."""
+        before = self.memory.model_error_variance + self.fit.stick_variance
         decay_model_error(*self.buffers[:2], before, duration)
         self.running = False
-        self.evidence.interrupt()
+        self.normal_equations.interrupt()
 
     def step(self, window: LimbWindow | FloatArray, frozen: bool, contact_transition: bool) -> bool:
         """Use one window; False where it is not finite, and changes nothing.
@@ -246,25 +246,25 @@ class LimbFilter:
         frozen : True keeps law and calibration as they are
         contact_transition : True while a foot lands or lifts off: what does not fit then is an impact, not a change
         """
-        (memory, now, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
+        (memory, fit, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
         buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
         window = view(LimbWindow, buffer)
         if self._is_first:
-            variance = window.rest_variance
+            variance = window.stick_friction_squared
             if np.isfinite(variance).all():
-                self._is_first = False  # motors at rest have been so: their friction may be any already
-                self.now.stick_variance[:] = UNIFORM_VARIANCE * variance * self.now.free_at_rest
-                self._diagonal(self.layout["model_error"])[:] += self.now.stick_variance
-        distance = step_limb(memory, now, buffer, table, frozen, gate, *adapting)
+                self._is_first = False  # motors that stick have done so before: their friction may be any already
+                self.fit.stick_variance[:] = UNIFORM_VARIANCE * variance * self.fit.free_at_rest
+                self._diagonal(self.layout["model_error"])[:] += self.fit.stick_variance
+        distance = step_limb(memory, fit, buffer, table, frozen, gate, *adapting)
         if math.isnan(distance):
-            self.evidence.interrupt()
+            self.normal_equations.interrupt()
             return False
-        self.evidence.add(buffer, self.memory.model_error_variance + self.now.stick_variance)
+        self.normal_equations.add(buffer, self.memory.model_error_variance + self.fit.stick_variance)
         if distance <= gate:
             self._impacts.clear()
         else:
-            innovation = self.now.innovation
-            self._impacts.add(innovation, self.now.innovation_covariance, distance, window.duration)
+            innovation = self.fit.innovation
+            self._impacts.add(innovation, self.fit.innovation_covariance, distance, window.duration)
             if not contact_transition and self._impacts.is_change:
                 self._inflate_covariance(window, self._impacts.force, frozen)
                 self._impacts.clear()
@@ -276,13 +276,13 @@ class LimbFilter:
         return True
 
     def correct_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
-        """An unloaded sensor reads its bias: (6,) mean reading, (6,) its variance."""
+        """Correct with the mean reading (6,) of an unloaded foot, which is its bias; its variance (6,)."""
         rows = self.layout.foot_bias(foot)
         if self.layout.prior_std[rows].any():
             correct_foot_bias(self.state, self.covariance, rows.start, reading, variance)
 
     def fix_presliding_at_zero(self) -> None:
-        """Use that the torques of presliding are zero: a measurement without noise."""
+        """Correct with the measurement, without noise, that all torques of presliding are zero."""
         m, p = self.table.presliding.shape
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
@@ -303,7 +303,7 @@ class LimbFilter:
         self.covariance[np.ix_(columns, columns)] = covariance
 
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
-        """Inflate the covariance of the momentum after an impact, at landing for instance; the rest stays as it is."""
+        """Inflate the covariance of the momentum after an impact, for instance at landing, and nothing else."""
         rows = self._momentum
         unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
@@ -325,7 +325,7 @@ class LimbFilter:
             self._inflate_calibration()
 
     def _inflate_calibration(self) -> None:
-        """Forget what was known of the errors of sensors and links: they may have changed as well as friction."""
+        """Reset the covariance of the calibration: sensors and links may have changed as well as friction."""
         if self.memory_before(0.0) is not None:
             rows = self.layout.calibration
             self.covariance[rows] = self.covariance[:, rows] = 0.0

@@ -15,7 +15,7 @@ from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Flags, FloatArray, IndexTable, Indices, IntArray, Matrix, Vector
+from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Vector
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -64,7 +64,7 @@ class Limb(NamedTuple):
     joints: Indices
     feet: Indices
     to_joints: Matrix
-    group: IndexTable
+    group: IndexMatrix
     weights: Matrix
 
 
@@ -281,9 +281,9 @@ class LimbWindow(NamedTuple):
     momentum : (m,) at the end of the window
     momentum_covariance : (m, m)
     dry_friction : (m,) largest friction that may hold a motor at rest [N m]
-    rest_variance : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
-    dry_is_known : (m,) True for motors whose law shows it
-    lasting_factor : (m,) factor on the variances of force and momentum for errors that last longer than the window
+    stick_friction_squared : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
+    dry_friction_known : (m,) True for motors whose law shows it
+    correlation_factor : (m,) factor on the variances of force and momentum for errors that last longer than the window
     """
 
     duration: float
@@ -293,9 +293,9 @@ class LimbWindow(NamedTuple):
     momentum: Vector
     momentum_covariance: Matrix
     dry_friction: Vector
-    rest_variance: Vector
-    dry_is_known: Flags
-    lasting_factor: Vector
+    stick_friction_squared: Vector
+    dry_friction_known: Flags
+    correlation_factor: Vector
 
 
 @kernel

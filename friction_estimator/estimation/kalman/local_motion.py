@@ -16,6 +16,7 @@ from friction_estimator.types import FloatArray, Vector
 SIGNIFICANT_RATIO = 4.0
 """Variances that are this many times those of the noise are no noise."""
 _MIN_STD = 1e-9
+"""Lower bound on standard deviations and lengths of time that are divided by, in their unit."""
 
 
 @record
@@ -41,10 +42,10 @@ class LocalMotion(NamedTuple):
 def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
     """Deviation of one column of readings from a straight line where it is clearly more than noise, else zero.
 
-    What bends or shakes within a fit is missing from it, and by about as much.
+    Motion that is no straight line is missing from the fit, by about as much as it deviates.
     """
     N = len(rows)
-    middle, square, mean, slope, rest = 0.0, 0.0, 0.0, 0.0, 0.0
+    middle, square, mean, slope, residual_sum = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(N):
         middle += rows[k, 0] / N
         mean += rows[k, column] / N
@@ -52,8 +53,8 @@ def _unresolved_std(rows: FloatArray, column: int, std: float) -> float:
         square += (rows[k, 0] - middle) ** 2
         slope += (rows[k, 0] - middle) * (rows[k, column] - mean)
     for k in range(N):
-        rest += (rows[k, column] - mean - (rows[k, 0] - middle) * slope / square) ** 2
-    variance = rest / max(N - 2, 1)
+        residual_sum += (rows[k, column] - mean - (rows[k, 0] - middle) * slope / square) ** 2
+    variance = residual_sum / max(N - 2, 1)
     return math.sqrt(variance) if variance > SIGNIFICANT_RATIO * std * std else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Whether the friction of the motors changes periodically with their positions, and how often in a turn.
+"""Periodogram: whether the friction of the motors changes periodically with their positions, and how often a turn.
 
 Gears with teeth have a ripple: friction times ``1 + a sin(k q) + b cos(k q)``, with a whole number k of ripples a
 turn. The torque y of a window that the law does not explain then follows the law's torque F, for one k,
@@ -16,11 +16,11 @@ import math
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.laws.linear import MAX_RIPPLES as MOST
+from friction_estimator.laws.linear import MAX_RIPPLES
 from friction_estimator.types import FloatArray
 
 RIPPLE_PERIOD = 1.0
-"""Interval between two looks at the sums [s]."""
+"""Interval between two evaluations of the sums [s]."""
 _BLOCK = 20
 """Windows of a motor that are added together: its sums then stay in the cache of the processor."""
 _MAX_WINDOWS = 6000.0
@@ -35,17 +35,16 @@ _MIN_LOG_RATIO = 80.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
 log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
 _MIN_AMPLITUDE = 0.03
-"""And when it is at least this part of the friction. Other errors of the law explain less."""
+"""Smallest amplitude of a ripple, as a part of the friction. Other errors of the law explain less."""
 _MIN_QUARTILE, _MAX_SPREAD = 0.7, 0.7
-"""And when motors are alike: in three quarters of them its part of the friction is at least this many times that of all
-together, and the standard deviation of the parts is at most this many times their mean. A law that is wrong at some
-positions looks like a ripple, too, but of a few motors; coarse encoders do, but of all sizes (0.77 and more of the
-mean with 14 bits, 0.4 to 0.5 with a ripple of 30 %)."""
+"""A ripple is similar in all motors: in three quarters of them its part of the friction is at least this many times the
+part of all together, and the standard deviation of the parts is at most this many times their mean. A law that is wrong
+at some positions looks like a ripple of a few motors, and coarse encoders like one of all sizes (0.77 and more of the
+mean with 14 bits; a ripple of 30 % has 0.4 to 0.5)."""
 _MIN_MOTORS = 4
-"""And when at least this number of motors have moved through :data:`_MIN_PERIODS`: with fewer, an error of the law may
-look the same."""
+"""Number of motors that must have moved through :data:`_MIN_PERIODS`: in fewer, an error of the law looks the same."""
 _MAX_DIFFERENCE = 2
-"""And when the look before showed the same, up to this difference: the first seconds of motion show what goes again."""
+"""Largest difference from the number at the previous evaluation: what the first seconds show may vanish again."""
 _MAX_CORRECTION, _MIN_GAIN, _MIN_RATIO = 8, 10.0, 1.01
 """Another number replaces the one in use if it is at most this far from it, and its log-likelihood exceeds this many
 times that of the other by this."""
@@ -62,7 +61,7 @@ def _add_to_periodogram(
     stop: int,
     block: FloatArray,
     sums: FloatArray,
-    seen: FloatArray,
+    statistics: FloatArray,
 ) -> None:
     """Add a window to ``block`` (n, _BLOCK, 3), and what is full to the sums of :class:`RippleSearch`, in place.
 
@@ -71,7 +70,7 @@ def _add_to_periodogram(
     position, speed, regressor, parameters, unexplained : of :meth:`RippleSearch.add`
     first, stop : columns of the terms of a ripple in use
     sums : (n, 2 MOST) of ``F y sin(k q)`` and of ``F y cos(k q)``, in variances of y
-    seen : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
+    statistics : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
     """
     for motor in range(position.size):
         torque, variance, F = unexplained[0, motor], unexplained[1, motor], 0.0
@@ -83,24 +82,24 @@ def _add_to_periodogram(
                 F += part
         if not (abs(speed[motor]) > _MIN_SPEED and torque * torque < math.inf and variance > 0.0):
             continue
-        sigma, now = math.sqrt(variance), seen[motor]
-        count = int(now[0]) if 0.0 <= now[0] < _BLOCK else 0  # a broken state must not become a place in memory
+        sigma, totals = math.sqrt(variance), statistics[motor]
+        count = int(totals[0]) if 0.0 <= totals[0] < _BLOCK else 0  # a broken state must not become a place in memory
         y = min(max(torque / sigma, -_MAX_SIGMAS), _MAX_SIGMAS)
         F /= sigma
         block[motor, count, 0], block[motor, count, 1] = math.sin(position[motor]), math.cos(position[motor])
         block[motor, count, 2] = F * y
-        now[1] += y * y
-        now[2] += F * F
-        now[3], now[4] = min(now[3], position[motor]), max(now[4], position[motor])
-        now[0] = (count + 1) % _BLOCK
-        now[5] += 1.0
-        if now[0] > 0.0:
+        totals[1] += y * y
+        totals[2] += F * F
+        totals[3], totals[4] = min(totals[3], position[motor]), max(totals[4], position[motor])
+        totals[0] = (count + 1) % _BLOCK
+        totals[5] += 1.0
+        if totals[0] > 0.0:
             continue
-        sines, cosines = sums[motor, :MOST], sums[motor, MOST:]
+        sines, cosines = sums[motor, :MAX_RIPPLES], sums[motor, MAX_RIPPLES:]
         for w in range(_BLOCK):
             one_sine, one_cosine = block[motor, w, 0], block[motor, w, 1]
             sine, cosine = 0.0, block[motor, w, 2]
-            for k in range(MOST):
+            for k in range(MAX_RIPPLES):
                 sine, cosine = sine * one_cosine + cosine * one_sine, cosine * one_cosine - sine * one_sine
                 sines[k] += sine
                 cosines[k] += cosine
@@ -115,15 +114,15 @@ class RippleSearch:
     """
 
     def __init__(self, motors: int) -> None:
-        self._block, self._sums = np.empty((motors, _BLOCK, 3)), np.zeros((motors, 2 * MOST))
-        self._seen = np.zeros((motors, 6))
-        self._seen[:, 3:5] = math.inf, -math.inf
-        self._seen_before = -math.inf
+        self._block, self._sums = np.empty((motors, _BLOCK, 3)), np.zeros((motors, 2 * MAX_RIPPLES))
+        self._statistics = np.zeros((motors, 6))
+        self._statistics[:, 3:5] = math.inf, -math.inf
+        self._previous_best = -math.inf
 
     @property
     def is_over(self) -> bool:
         """True when a ripple would have been found by now."""
-        return bool(self._seen[:, 5].max() > _MAX_WINDOWS)
+        return bool(self._statistics[:, 5].max() > _MAX_WINDOWS)
 
     def add(
         self,
@@ -144,41 +143,41 @@ class RippleSearch:
         ripple : columns of the terms of a ripple in use: what they explain counts as not explained
         """
         of_law = position, speed, regressor, parameters, unexplained
-        _add_to_periodogram(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._seen)
+        _add_to_periodogram(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._statistics)
 
     def visited(self) -> tuple[FloatArray, FloatArray]:
         """Middle and width (n,), (n,) of the positions of the motors [rad]."""
-        low, high = np.where(self._seen[:, 5] > 0.0, self._seen[:, 3:5].T, 0.0)
+        low, high = np.where(self._statistics[:, 5] > 0.0, self._statistics[:, 3:5].T, 0.0)
         return 0.5 * (low + high), high - low
 
-    def found(self, known: int = 0) -> int:
-        """Number of ripples a turn, zero while there is no clear one; to be asked every :data:`RIPPLE_PERIOD`.
+    def detect(self, known: int = 0) -> int:
+        """Number of ripples a turn, zero while there is no clear one; to be called every :data:`RIPPLE_PERIOD`.
 
         Parameters
         ----------
         known : number in use, which another one near it replaces when it is clearly better; 0: none
         """
-        _, unexplained, friction, _, _, count = self._seen.T
+        _, unexplained, friction, _, _, count = self._statistics.T
         turns = self.visited()[1][:, None] / (2.0 * np.pi)
-        shown = (np.arange(1, MOST + 1) * turns > _MIN_PERIODS) & (unexplained * friction > 0.0)[:, None]
-        squares = (self._sums[:, :MOST] ** 2 + self._sums[:, MOST:] ** 2) * shown
+        shown = (np.arange(1, MAX_RIPPLES + 1) * turns > _MIN_PERIODS) & (unexplained * friction > 0.0)[:, None]
+        squares = (self._sums[:, :MAX_RIPPLES] ** 2 + self._sums[:, MAX_RIPPLES:] ** 2) * shown
         explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
-        rest = (
+        noise_variance = (
             np.maximum(unexplained[:, None] - explained, 1e-3 * unexplained[:, None]) / np.maximum(count, 1.0)[:, None]
         )
-        ratios = 0.5 * explained / np.where(shown, rest, 1.0)
+        ratios = 0.5 * explained / np.where(shown, noise_variance, 1.0)
         ratio = ratios.sum(axis=0)
-        first, last = (max(known - _MAX_CORRECTION - 1, 0), known + _MAX_CORRECTION) if known else (0, MOST)
+        first, last = (max(known - _MAX_CORRECTION - 1, 0), known + _MAX_CORRECTION) if known else (0, MAX_RIPPLES)
         best = first + int(ratio[first:last].argmax())
         if known:
             return best + 1 if ratio[best] > max(_MIN_LOG_RATIO, _MIN_RATIO * ratio[known - 1] + _MIN_GAIN) else known
-        here = shown[:, best]
-        clear = ratio[best] > _MIN_LOG_RATIO and here.sum() >= _MIN_MOTORS
+        shown_motors = shown[:, best]
+        clear = ratio[best] > _MIN_LOG_RATIO and shown_motors.sum() >= _MIN_MOTORS
         if clear:
-            squares, all_squares = explained[here, best], 0.5 * friction[here]
+            squares, all_squares = explained[shown_motors, best], 0.5 * friction[shown_motors]
             part = math.sqrt(squares.sum() / all_squares.sum())
             parts = np.sqrt(squares / all_squares)
             alike = np.quantile(parts, 0.25) > _MIN_QUARTILE * part and parts.std() < _MAX_SPREAD * parts.mean()
             clear = part > _MIN_AMPLITUDE and alike
-        before, self._seen_before = self._seen_before, best if clear else -math.inf
+        before, self._previous_best = self._previous_best, best if clear else -math.inf
         return best + 1 if clear and abs(best - before) <= _MAX_DIFFERENCE else 0

@@ -52,7 +52,7 @@ _RIPPLE_FOUND = (
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
 _VELOCITY_STD = FrameFriction._fields.index("velocity_std")
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
-"""Windows without a measurement after which the model error is not known any more."""
+"""Windows without a measurement after which the model error is unknown."""
 
 
 class KalmanFriction:
@@ -142,11 +142,11 @@ class KalmanFriction:
         settings = FrameSettings(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        largest, lasting = self._frames.step(
+        largest, expired = self._frames.step(
             frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
         )
-        if lasting and not self.frozen:
-            self.bank.inflate_law_covariance(lasting)
+        if expired and not self.frozen:
+            self.bank.inflate_law_covariance(expired)
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         if math.isnan(largest):
@@ -168,9 +168,9 @@ class KalmanFriction:
         )  # fmt: skip
 
     def _select_terms(self, stamp_ns: int) -> None:
-        """Go on with other terms as soon as the data show them.
+        """Add or drop terms of the laws as soon as the data show it.
 
-        What was learned without terms of a ripple has taken it for errors of links and sensors: the covariance grows.
+        Filters without terms of a ripple take it for errors of links and sensors, so the covariance grows.
         """
         before = self.terms.ripples
         if found := self.terms.find_ripple(self.time, self.bank):
@@ -185,11 +185,11 @@ class KalmanFriction:
                 self._continue_filters(laws)
                 text = _RIPPLE_FOUND.format(found)
             self._health.add_event("ripple", stamp_ns, text)
-        if self.terms.shows_no_presliding(self.time, self.bank):
+        if self.terms.rejects_presliding(self.time, self.bank):
             self._drop_presliding()
 
     def _drop_presliding(self) -> None:
-        """Use that no motor has presliding, from now on."""
+        """Go on without the terms of presliding, whose torques are zero."""
         laws = self.terms.laws
         self.bank.fix_presliding_at_zero()
         self.terms.drop_presliding()
@@ -198,14 +198,14 @@ class KalmanFriction:
         self.unmodelled_variance = np.zeros_like(self.unmodelled_variance)
 
     def _continue_filters(self, laws: JointLaws) -> None:
-        """Go on with new filters, which know what those of these laws have found of the terms that both have."""
+        """Replace the filters, which have these laws, by those of the present terms; common terms are copied."""
         before = self.bank
         self._start_filters()
         columns = here, there = self.terms.laws.common_columns(laws)
         self.bank.continue_from(before, columns)
         if here.size == self.terms.laws.parameter_count:
             self._buffer.keep_terms(there)
-        else:  # what the new terms were in the samples of the window is not known
+        else:  # the samples of the window lack the regressor of the new terms
             self._buffer.restart()
 
     def _retune(self, noise: SensorNoise) -> None:
@@ -215,29 +215,29 @@ class KalmanFriction:
             part.retune(noise)
 
     def _identify(self, window: Window, motion: JointMotion) -> None:
-        """Let the limbs use a window that has become complete with the newest frame, of this motion."""
-        self._note_unmodelled_torque(window)
+        """Hand a window that the newest frame has completed to the limbs; ``motion`` is that of the frame."""
+        self._update_unmodelled_variance(window)
         motors, newest = self._motors, self._frames.newest
         speed, std = motors.velocity(motion.velocity), motors.velocity_std(newest.rows[_VELOCITY_STD])
-        self.bank.visited.visit(newest.regressor, speed, std, self._window)
+        self.bank.visited.add_velocities(newest.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
         self.bank.begin_window(window, self._noise.ready)
 
-    def _note_unmodelled_torque(self, window: Window) -> None:
-        """Variance of what the terms of presliding miss, from the motor torques of a window."""
+    def _update_unmodelled_variance(self, window: Window) -> None:
+        """Update the variance of the torque that the terms of presliding lack, from the motor torques of a window."""
         if self.terms.distances:
             load = self._motors.torque(window.effort)
             unexplained = load_presliding_variance(self.terms.laws, self.bank.estimates.parameters, load)
             self.unmodelled_variance = self._motors.variance_at_joints(unexplained)
 
     def finish_pending_updates(self) -> None:
-        """Let all limbs use the newest window that is complete."""
+        """Finish the work on the newest complete window."""
         if self.bank.finish(self.frozen):
             self._publish_law()
 
     def _publish_law(self) -> None:
-        """Rebuild what is published of the law after it has changed."""
+        """Rebuild the published law after it has changed."""
         estimates, p = self.bank.estimates, self.laws.parameter_count
         self._has_learned = bool(estimates.dry_friction.any())
         self._law = LawEstimate(
@@ -309,7 +309,7 @@ class KalmanFriction:
             self._publish_law()
 
     def take_over(self, other: KalmanFriction) -> None:
-        """Use law and calibration that another stage of the same robot has identified so far."""
+        """Copy law and calibration from another stage of the same robot."""
         other.finish_pending_updates()
         mine, theirs = self.terms, other.terms
         if mine.distances != theirs.distances or not np.array_equal(mine.ripples, theirs.ripples):

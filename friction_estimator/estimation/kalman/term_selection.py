@@ -1,4 +1,4 @@
-"""Which terms the laws of the motors have besides their own: those of presliding, and those of a ripple.
+"""Model selection: which of the terms of presliding and ripple are added to the laws of the motors.
 
 Terms of presliding are there until the data show that there is none, terms of a ripple once the data show one. Motors
 of a robot are alike, and some hardly move, so all of them decide together.
@@ -20,9 +20,9 @@ from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
 _PRESLIDING_PERIOD = 0.5
-"""Interval between two looks for presliding [s]."""
+"""Interval between two tests for presliding [s]."""
 _MAX_SPREAD_OF_KNOWN_PRESLIDING = 0.5
-"""Data show something of presliding when the standard deviation of its torque is below this part of the prior."""
+"""Presliding of a motor is observable when the standard deviation of its torque is below this part of the prior."""
 _MAX_Z_WITHOUT_PRESLIDING, _MIN_SQUARES_WITHOUT_PRESLIDING = 0.65, 2.0
 """No motor has presliding when no z is above the first, and the squares of the negative ones exceed those of the
 positive ones by the second. Sigma of z holds errors that last over many windows, so z is small: with LuGre friction of
@@ -33,7 +33,7 @@ sign, friction that lags behind the velocity passes for a gain of the motor torq
 
 
 def presliding_score(limb_filter: LimbFilter) -> FloatArray:
-    """Whether the friction of each motor of a limb builds up over a distance, (m,); zero where the data show nothing.
+    """Score z (m,) of presliding, whether the friction of each motor builds up over a distance; 0: not observable.
 
     ``z = c / sigma_c`` of ``c = sum_k m_k - F_c / 2`` with the torques m of presliding: the sum is near F_c with
     presliding and near zero without, also where the law misses something else.
@@ -64,7 +64,7 @@ def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: Floa
 
 
 class TermSelection:
-    """Terms that the filters identify now, and the looks for others.
+    """Terms that the filters identify now, and the tests for others.
 
     Parameters
     ----------
@@ -93,41 +93,41 @@ class TermSelection:
         self.laws = JointLaws(self._law_names, False, bool(self.ripples.size))
 
     def reset(self) -> None:
-        """The time begins anew."""
-        self._looked_for_presliding = self._looked_for_ripple = 0.0
+        """Restart at time zero."""
+        self._presliding_tested_at = self._ripple_tested_at = 0.0
 
     @property
     def distances(self) -> int:
         """Number of presliding distances among the terms."""
         return int(self.laws.presliding[0].sum())
 
-    def shows_no_presliding(self, time: float, bank: LimbBank) -> bool:
-        """Whether the data show that no motor has presliding, although there are terms of it; looks now and then."""
-        if not self.distances or time - self._looked_for_presliding < _PRESLIDING_PERIOD:
+    def rejects_presliding(self, time: float, bank: LimbBank) -> bool:
+        """Whether the data show that no motor has presliding, although there are terms of it; tested now and then."""
+        if not self.distances or time - self._presliding_tested_at < _PRESLIDING_PERIOD:
             return False
-        self._looked_for_presliding = time
+        self._presliding_tested_at = time
         z = np.concatenate([presliding_score(limb_filter) for limb_filter in bank.filters])
         return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
 
     def find_ripple(self, time: float, bank: LimbBank) -> int:
         """Search the newest window; a number of ripples a turn that is not that of now, once data show it, else 0."""
-        search, newest, waits = self._search, bank.newest, time < self._looked_for_ripple
+        search, newest, waits = self._search, bank.newest, time < self._ripple_tested_at
         if search is None or newest is None or not newest[0].duration > 0.0 or waits:
             return 0
         window, speed = newest
         middle = self._motors.velocity(window.end.position) - 0.5 * window.duration * speed
         law = window.regressor, bank.estimates.parameters
         search.add(middle, speed, *law, bank.unexplained, self.laws.added["ripple"])
-        if time - self._looked_for_ripple < RIPPLE_PERIOD:
+        if time - self._ripple_tested_at < RIPPLE_PERIOD:
             return 0
-        self._looked_for_ripple = time
+        self._ripple_tested_at = time
         known = int(self.ripples[0]) if self.ripples.size else 0
-        found = search.found(known)
+        found = search.detect(known)
         if found == known:
             if search.is_over:
                 self._search = None
             return 0
-        self._looked_for_ripple += RIPPLE_PERIOD  # the law must be known first
+        self._ripple_tested_at += RIPPLE_PERIOD  # the law must be known first
         return found
 
     def correct_ripple(self, ripples: FloatArray, bank: LimbBank) -> None:

@@ -48,14 +48,14 @@ class UnloadedFeet:
         self._small = min(4.0 * force_std + 3.0 * self._bias_std, self._firm_force)
 
     def reset(self) -> None:
-        """Nothing is known."""
+        """Forget the windows so far."""
         self._last: deque[FloatArray] = deque(maxlen=_MIN_WINDOWS)
         self._small_windows = [0] * self._count
         self.unloaded = [False] * self._count
         self.contact_transition = [True] * self._count
 
     def step(self, window: Window) -> FloatArray:
-        """Judge a window; return the mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
+        """Classify the feet by a window; return mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
         self._last.append(window.wrenches)
         lowest, highest = window.normal_force.tolist()
         for foot, fresh in enumerate(window.wrench_fresh.tolist()):

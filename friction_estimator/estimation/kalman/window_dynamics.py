@@ -18,15 +18,17 @@ from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import LARGEST
 from friction_estimator.records import allocate, packed, record, set_scalars, view
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Block, Dynamics, FloatArray, Matrix, Vector
+from friction_estimator.types import Dynamics, FloatArray, Matrix, Tensor, Vector
 
 _MIN_MOMENTUM_STD = 1e-5
+"""Lower bound on the standard deviation of the momentum [kg m^2/s]."""
 _MIN_DURATION = 1e-9
+"""Lower bound on the length of a window that is divided by [s]."""
 DRY_FRICTION_SPEED = 0.02
 """Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _POWER_MEMORY = 1.0
 """Time over which the square difference of the accelerations by filters and readings is averaged [s]."""
-_MAX_SPREAD_OF_KNOWN_FRICTION = 0.5
+_MAX_KNOWN_FRICTION_STD = 0.5
 """Standard deviation of a dry friction that is known, at most, over the friction."""
 CORRELATION_TIME = 0.1
 """Time for which errors of readings and model last while a joint moves [s]: velocities that lag, torques that are
@@ -52,7 +54,7 @@ class WindowEnd(NamedTuple):
     effort, wrenches : (n,), (k, 6) means
     speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
     dry_regressor : (n, p) of the laws at a slow motion under the load of the window
-    lasting : (n,) factor on the variance of the window, for errors that last longer than it
+    correlation_factor : (n,) factor on the variance of the window, for errors that last longer than it
     """
 
     momentum: Vector
@@ -60,12 +62,12 @@ class WindowEnd(NamedTuple):
     gyro_lever: Matrix
     accelerometer_lever: Matrix
     bias: Vector
-    foot_jacobian: Block
+    foot_jacobian: Tensor
     effort: Vector
     wrenches: Matrix
     speed: Vector
     dry_regressor: Matrix
-    lasting: Vector
+    correlation_factor: Vector
 
 
 @record
@@ -80,7 +82,7 @@ class LinkColumns(NamedTuple):
     position : (n, n) torque of each joint per error of the position of each joint, at the end [N m/rad]
     """
 
-    torque: Block
+    torque: Tensor
     acceleration: Vector
     position: Matrix
 
@@ -89,10 +91,10 @@ class LinkColumns(NamedTuple):
 def correlated_error_factor(speed: float, duration: float) -> float:
     """Factor on the variance of a window of this length [s], at a mean velocity of a motor [rad/s].
 
-    A joint at rest has a friction that may be anything, and no errors of motion that would last.
+    A joint at rest has a friction that may be anything, and no errors of motion that are correlated over time.
     """
-    lasting = max(CORRELATION_TIME / max(duration, _MIN_DURATION), 1.0)
-    return 1.0 + (lasting - 1.0) * (1.0 - stick_probability(speed, 0.0))
+    correlation_factor = max(CORRELATION_TIME / max(duration, _MIN_DURATION), 1.0)
+    return 1.0 + (correlation_factor - 1.0) * (1.0 - stick_probability(speed, 0.0))
 
 
 @kernel("[Dynamics] [Window] M V M [WindowEnd]")
@@ -125,7 +127,8 @@ def end_window(
                 out.bias[i] += H[row, axis] * force[axis]
                 for other in range(3):
                     out.gyro_lever[i, axis] += H[row, other] * lever[other, axis]
-        out.effort[i], out.lasting[i] = window.effort[i], correlated_error_factor(out.speed[i], window.duration)
+        out.effort[i] = window.effort[i]
+        out.correlation_factor[i] = correlated_error_factor(out.speed[i], window.duration)
     for foot in range(len(dynamics.foot_jacobian)):
         for axis in range(6):
             out.wrenches[foot, axis] = window.wrenches[foot, axis]
@@ -136,7 +139,7 @@ def end_window(
 @kernel("[Limb] [Window] [WindowEnd] V M")
 def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
-    rows, motion, lasting = limb.joints, window.end, end.lasting
+    rows, motion, correlation_factor = limb.joints, window.end, end.correlation_factor
     m = rows.size
     for a in range(m):
         p[a] = end.momentum[rows[a]]
@@ -151,7 +154,7 @@ def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArr
             for axis in range(3):
                 std = motion.angular_velocity_std[axis]
                 value += end.gyro_lever[rows[a], axis] * std**2 * end.gyro_lever[rows[b], axis]
-            value *= math.sqrt(lasting[rows[a]] * lasting[rows[b]])
+            value *= math.sqrt(correlation_factor[rows[a]] * correlation_factor[rows[b]])
             covariance[a, b] = covariance[b, a] = value
         covariance[a, a] += _MIN_MOMENTUM_STD**2
 
@@ -268,9 +271,9 @@ def limb_balance(
     _joint_terms(limb, first, window, start, end, links, noise, out)
     _foot_terms(limb, first, window, start, end, state, noise, out)
     for a in range(m):
-        out.lasting_factor[a] = end.lasting[rows[a]]
+        out.correlation_factor[a] = end.correlation_factor[rows[a]]
         for b in range(m):
-            variance[a, b] *= math.sqrt(end.lasting[rows[a]] * end.lasting[rows[b]])
+            variance[a, b] *= math.sqrt(end.correlation_factor[rows[a]] * end.correlation_factor[rows[b]])
     for c in range(m):
         of_law = window.regressor_variance[rows[c]] * (CORRELATION_TIME / window.duration)
         for a in range(m):
@@ -296,14 +299,14 @@ def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: Flo
             for j in range(p):
                 variance += phi[i] * P[first + i, first + j] * phi[j]
         mean, variance = max(mean, 0.0), max(variance, 0.0)
-        out.dry_is_known[a] = variance < _MAX_SPREAD_OF_KNOWN_FRICTION**2 * mean * mean
+        out.dry_friction_known[a] = variance < _MAX_KNOWN_FRICTION_STD**2 * mean * mean
         out.dry_friction[a] = math.sqrt(mean * mean + variance)
-        out.rest_variance[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
+        out.stick_friction_squared[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
 
 
 @kernel("V V V V V f8")
 def acceleration_correction(
-    readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, part: float
+    readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, gain: float
 ) -> FloatArray:
     """What the filters' mean acceleration (c,) of both ends of a window lacks.
 
@@ -318,17 +321,17 @@ def acceleration_correction(
     ----------
     readings, std : (c,) by the readings, and standard deviation
     first, last : (c,) of the filters at both ends
-    power, part : (c,) mean square difference, in place, and the part of it that is replaced
+    power, gain : (c,) mean square difference, in place, and the part of it that is replaced
     """
-    more = np.empty(power.size)
+    correction = np.empty(power.size)
     for i in range(power.size):
         difference = readings[i] - 0.5 * (first[i] + last[i])
-        power[i] += part * (difference * difference - power[i])
+        power[i] += gain * (difference * difference - power[i])
         if not power[i] <= LARGEST:
             power[i] = 0.0
         noise = SIGNIFICANT_RATIO * std[i] ** 2
-        more[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
-    return more
+        correction[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
+    return correction
 
 
 class WindowDynamics:
@@ -361,16 +364,16 @@ class WindowDynamics:
         self.wrench_variance: FloatArray = self._noise[2:]
 
     def reset(self) -> None:
-        """Forget the window before, and how far the accelerations differ."""
+        """Forget the previous window, and the mean square difference of the accelerations."""
         self._window: Window | None = None
         self._start: FloatArray = np.zeros(0)
         self._end = self._start
-        self._before: tuple[Dynamics, FloatArray] | None = None
+        self._previous: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
 
     def continue_from(self, other: WindowDynamics) -> None:
-        """Go on after the windows of another one, of the same robot with other laws."""
-        self._before, self._power, self._window = other._before, other._power, other._window
+        """Continue after the windows of another instance, of the same robot with other laws."""
+        self._previous, self._power, self._window = other._previous, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
             self._end = packed(view(WindowEnd, other._end)._replace(dry_regressor=dry))
@@ -404,16 +407,16 @@ class WindowDynamics:
         return speed
 
     def evaluate_positions(self) -> None:
-        """Find the torques of wrong positions at the end of the window of :meth:`evaluate`."""
+        """Write the columns of position errors at the end of the window of :meth:`evaluate`."""
         assert self._window is not None
         at = self._dynamics, self._acceleration, self._window.wrenches
         self.links.position[:] = self._robot.position_error_columns(*at)
 
     def evaluate_links(self) -> None:
-        """Find the torques of wrong links over that window; to be called once for each."""
+        """Write the columns of link errors over that window; call it once a window."""
         assert self._window is not None
-        window, links, before, columns_at = self._window, self.links, self._before, self._robot.link_error_columns
-        self._before = dynamics, acceleration = self._dynamics, self._acceleration
+        window, links, before, columns_at = self._window, self.links, self._previous, self._robot.link_error_columns
+        self._previous = dynamics, acceleration = self._dynamics, self._acceleration
         if before is None or window.duration <= 0.0:
             links.torque[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return

@@ -33,6 +33,7 @@ _MIN_GAP = 2.5
 _MAX_LENGTHS = 10.0
 """A window that lasts for more of its lengths had a shorter period than the samples have now."""
 _MIN_DURATION = 1e-9
+"""Lower bound on durations and periods that are divided by [s]."""
 
 
 @record

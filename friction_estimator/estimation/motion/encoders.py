@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.linear_algebra import bounded
+from friction_estimator.linear_algebra import is_bounded
 from friction_estimator.records import record
-from friction_estimator.types import Block, FloatArray, Matrix, Vector
+from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 COARSE_STEP = 8e-5
 """Encoder steps above this [rad], those of 16 bits or less, bound the position; finer ones are crossed so often that
@@ -41,6 +41,7 @@ _IRRELEVANT_BOUND = 5.5
 _MIN_VARIANCE = 1e-6
 """Smallest part of its variance that a truncated density keeps."""
 _SQRT_HALF, _NORMAL_PEAK = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
+"""Factor of the error function's argument, and peak of the standard normal density."""
 
 
 @kernel("M i8")
@@ -61,19 +62,19 @@ def encoder_step(block: FloatArray, column: int) -> float:
         return math.nan
     step = smallest
     while step >= _MIN_STEP:
-        rest = math.inf
+        remainder = math.inf
         for i in range(count):
             off = abs(gaps[i] - step * round(gaps[i] / step))
             if off > _ROUNDING:
-                rest = min(rest, off)
-        if rest == math.inf:
+                remainder = min(remainder, off)
+        if remainder == math.inf:
             break
-        step = rest
+        step = remainder
     if step < _MIN_STEP:
         return 0.0
     step = (last - values[0]) / round((last - values[0]) / step)
-    sure = (count - 1) * math.log(2.0 * _ROUNDING / step) < math.log(_FALSE_GRID_PROBABILITY)
-    return step if sure or 2 * (count + 1) <= values.size else math.nan
+    is_grid = (count - 1) * math.log(2.0 * _ROUNDING / step) < math.log(_FALSE_GRID_PROBABILITY)
+    return step if is_grid or 2 * (count + 1) <= values.size else math.nan
 
 
 @kernel("M i8 i8 V")
@@ -96,7 +97,7 @@ def add_roughness(block: FloatArray, joints: int, joint: int, sums: FloatArray) 
 
 @kernel
 def _mix_models(
-    state: FloatArray, P: FloatArray, probability: FloatArray, jerk: int, changed: float, joint: int
+    state: FloatArray, P: FloatArray, probability: FloatArray, jerk: int, switch_probability: float, joint: int
 ) -> None:
     """Begin a period with the interacting models of one joint: states, covariances, probabilities in place."""
     m = len(state)
@@ -112,8 +113,8 @@ def _mix_models(
                 spread[at] += probability[model, joint] * (P[model, at, joint] + product)
                 at += 1
     for model in range(m):
-        same = (1.0 - changed) * probability[model, joint]
-        probability[model, joint] = same + changed / m
+        same = (1.0 - switch_probability) * probability[model, joint]
+        probability[model, joint] = same + switch_probability / m
         keep = same / probability[model, joint]
         size, at = 3 if model < jerk else 2, 0
         for row in range(3):
@@ -158,8 +159,8 @@ class RoundedState(NamedTuple):
     jerk : number of models with white jerk
     """
 
-    state: Block
-    covariance: Block
+    state: Tensor
+    covariance: Tensor
     probability: Matrix
     step: Vector
     densities: Vector
@@ -196,7 +197,7 @@ def step_rounded_motion(
     position_std: float,
     velocity_std: float,
     dt: float,
-    changed: float,
+    switch_probability: float,
     out: FloatArray,
 ) -> bool:
     """One period of the interacting models with readings (n,) of coarse encoders, in place.
@@ -204,7 +205,7 @@ def step_rounded_motion(
     Parameters
     ----------
     position_std, velocity_std : of white noise [rad, rad/s]; infinite: the velocity is not used
-    dt, changed : period [s]; probability that the motion of a joint has changed its model
+    dt, switch_probability : period [s]; probability that the motion of a joint has changed its model
     out : (4, n) output: position, velocity, acceleration, standard deviation of the velocity
 
     Returns
@@ -216,7 +217,7 @@ def step_rounded_motion(
     likelihood, d2, d3, d4, d5 = np.empty(m), dt * dt, dt**3, dt**4, dt**5
     out[:] = 0.0
     for joint in range(n):
-        _mix_models(state, covariance, probability, jerk, changed, joint)
+        _mix_models(state, covariance, probability, jerk, switch_probability, joint)
         largest = -math.inf
         for model in range(m):
             x, P, density = state[model, :, joint], covariance[model, :, joint], densities[model]
@@ -232,10 +233,10 @@ def step_rounded_motion(
                 p00, p01, p11 = p00 + density * d3 / 3.0, p01 + density * d2 / 2.0, p11 + density * dt
             std = math.sqrt(p00)
             mean, variance, logarithm = _read_position(position[joint] - q, p00, step[joint], position_std)
-            g0, g1, g2, lost = std, p01 / std, p02 / std, 1.0 - variance
+            g0, g1, g2, reduction = std, p01 / std, p02 / std, 1.0 - variance
             q, v, a = q + g0 * mean, v + g1 * mean, a + g2 * mean
-            p00, p01, p02 = p00 - g0 * g0 * lost, p01 - g0 * g1 * lost, p02 - g0 * g2 * lost
-            p11, p12, p22 = p11 - g1 * g1 * lost, p12 - g1 * g2 * lost, p22 - g2 * g2 * lost
+            p00, p01, p02 = p00 - g0 * g0 * reduction, p01 - g0 * g1 * reduction, p02 - g0 * g2 * reduction
+            p11, p12, p22 = p11 - g1 * g1 * reduction, p12 - g1 * g2 * reduction, p22 - g2 * g2 * reduction
             if velocity_std < math.inf:
                 total, error = p11 + velocity_std * velocity_std, velocity[joint] - v
                 k0, k1, k2 = p01 / total, p11 / total, p12 / total
@@ -260,7 +261,7 @@ def step_rounded_motion(
             spread = state[model, 1, joint] - out[1, joint]
             variance += probability[model, joint] * (covariance[model, 3, joint] + spread * spread)
         out[3, joint] = math.sqrt(max(variance, 0.0))
-    return bounded(out)
+    return is_bounded(out)
 
 
 def initial_rounded_state(

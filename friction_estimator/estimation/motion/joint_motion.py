@@ -21,9 +21,9 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, initial_rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
-from friction_estimator.linear_algebra import bounded, unbounded
-from friction_estimator.records import Blank, Record, pack, packed, record
-from friction_estimator.types import Block, FloatArray, Matrix, Vector
+from friction_estimator.linear_algebra import is_bounded, unbounded_columns
+from friction_estimator.records import Record, RecordTemplate, pack, packed, record
+from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 _FINEST_POSITION = 1e-7
 """Lower bound on the noise of an encoder, or of a simulator's integrator [rad]."""
@@ -56,15 +56,15 @@ class JointMotion(NamedTuple):
 
 
 @functools.cache
-def _blank(joints: int) -> Blank[JointMotion]:
-    return Blank(JointMotion(*np.zeros((4, joints))))
+def _template(joints: int) -> RecordTemplate[JointMotion]:
+    return RecordTemplate(JointMotion(*np.zeros((4, joints))))
 
 
 def empty_motion(joints: int) -> tuple[FloatArray, Any]:
     """A motion of n joints to be filled: its fields are the rows of one array (4, n)."""
-    blank = _blank(joints)
-    buffer = blank.buffer.copy()
-    return buffer[-4 * joints :].reshape(4, joints), Record(buffer, blank)
+    template = _template(joints)
+    buffer = template.buffer.copy()
+    return buffer[-4 * joints :].reshape(4, joints), Record(buffer, template)
 
 
 _COARSE_MODELS = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
@@ -140,7 +140,7 @@ class BankState(NamedTuple):
     distance : (m, n) squared Mahalanobis distance of the newest reading
     """
 
-    state: Block
+    state: Tensor
     probability: Matrix
     distance: Matrix
 
@@ -151,7 +151,7 @@ def step_motion(
     position: FloatArray,
     velocity: FloatArray,
     dt: float,
-    changed: float,
+    switch_probability: float,
     filters: StationaryFilters,
     out: FloatArray,
 ) -> bool:
@@ -159,7 +159,7 @@ def step_motion(
 
     Parameters
     ----------
-    changed : probability that the motion of a joint has changed its model
+    switch_probability : probability that the motion of a joint has changed its model
 
     Returns
     -------
@@ -170,8 +170,8 @@ def step_motion(
     _mean_state(state, probability, out)
     for model in range(m):
         for joint in range(n):
-            same = (1.0 - changed) * probability[model, joint]
-            probability[model, joint] = same + changed / m
+            same = (1.0 - switch_probability) * probability[model, joint]
+            probability[model, joint] = same + switch_probability / m
             distance[model, joint] = same / probability[model, joint]  # part that keeps its state
         for row in range(3):
             for joint in range(n):
@@ -191,7 +191,7 @@ def step_motion(
         for model in range(m):
             probability[model, joint] /= total
     combine_models(state, probability, filters.velocity_variance / dt**2, out)
-    return bounded(out)
+    return is_bounded(out)
 
 
 @kernel("V V f8 V V M")
@@ -352,22 +352,23 @@ class JointMotionFilter:
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)
-        blank = _blank(position.size)
-        buffer = blank.buffer.copy()
+        template = _template(position.size)
+        buffer = template.buffer.copy()
         out = buffer[-4 * position.size :].reshape(4, position.size)
         if self._rounded is not None:
-            noise, changed = (self._bank.position_std, self._bank.velocity_std), -math.expm1(-dt / _COARSE_SOJOURN_TIME)
-            sound = step_rounded_motion(self._rounded, position, velocity, *noise, dt, changed, out)
+            noise = self._bank.position_std, self._bank.velocity_std
+            switch_probability = -math.expm1(-dt / _COARSE_SOJOURN_TIME)
+            is_valid = step_rounded_motion(self._rounded, position, velocity, *noise, dt, switch_probability, out)
         else:
-            changed = -math.expm1(-dt / _SOJOURN_TIME)
+            switch_probability = -math.expm1(-dt / _SOJOURN_TIME)
             newest = self._bank.newest
             filters = newest[1] if dt == newest[0] else self._bank.filters(dt)
-            sound = step_motion(self._state, position, velocity, dt, changed, filters[0], out)
-        if not sound:
-            failed = unbounded(self._names, out)
+            is_valid = step_motion(self._state, position, velocity, dt, switch_probability, filters[0], out)
+        if not is_valid:
+            failed = unbounded_columns(self._names, out)
             raise FloatingPointError(f"the filtered motion of {failed} was not finite: check its position and velocity")
         if self._fine.size:
             bound_velocity_by_repeats(position, self._fine, dt, self._last, self._held, out)
-        motion: Any = Record(buffer, blank)
+        motion: Any = Record(buffer, template)
         result: JointMotion = motion
         return result

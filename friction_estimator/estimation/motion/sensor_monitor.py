@@ -29,6 +29,7 @@ from friction_estimator.types import FloatArray, IntArray, SensorFrame
 BLOCK_LENGTH, _SENSOR_BLOCK_LENGTH = 200, 100
 """Readings of the joints in a block, and of each other sensor."""
 _KEPT_BLOCKS = 16
+"""Number of newest blocks of which the smallest noise counts."""
 _MAX_WAIT_BLOCKS = 5
 """Blocks of the joints after which no sensor is waited for."""
 _TO_STD = 1.0 / (0.6745 * math.sqrt(20.0))
@@ -44,6 +45,7 @@ _MIN_FILTER_DELAY = 0.6
 _MIN_DELAY_SIGMAS = 6.0
 """A delay counts only if it is at least this many times its standard deviation."""
 STRIDE = 5
+"""Half of the samples over which an acceleration is differentiated."""
 _FIELDS = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
 _GYROSCOPE, _FORCE, _MOMENT, _UNUSED = 2, 3, 4, 5
 """Kinds of the columns of other sensors: places in the fields; vibration is no noise of the accelerometer."""

@@ -17,14 +17,15 @@ _EVEN_SAMPLING, _MIN_INFORMATION = 0.5, 100.0
 """Part of the stamps' unevenness that the positions show, below which the sampling is even; and the least inverse
 variance of this part with which it is judged."""
 _FORGETTING_FACTOR = 0.8
-"""Part of the regression that is kept when a block of readings is added."""
+"""Weight of the earlier blocks in the regression when a block is added."""
 _SPAN = 10
 """Number of intervals over which the period of noisy stamps is measured: only the stamps at both ends add noise."""
 _TWO_PERIODS = 1.7
-"""An interval counts as two periods only beyond this many: a late stamp is likelier than a missing sample."""
+"""Number of periods above which an interval counts as two: a late stamp is likelier than a missing sample."""
 _PHASE_GAIN = 0.03
-"""Part of its distance to the stamps that the clock makes good in a sample."""
+"""Part of the phase error to the stamps that the clock corrects in a sample."""
 _PERIOD_GAIN = 0.2
+"""Weight of the newest block in the period."""
 
 
 class StampClock:

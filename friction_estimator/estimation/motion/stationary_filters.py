@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.linear_algebra import product
+from friction_estimator.linear_algebra import matmul_3x3
 from friction_estimator.records import record
-from friction_estimator.types import Block, FloatArray, Vector
+from friction_estimator.types import FloatArray, Tensor, Vector
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
 WHITE_ACCELERATION = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
+"""Transition of ``[q, dq dt, ddq dt^2]`` over a period dt, and process noise of a unit density."""
 _NO_READING_STD = 1e6
 """Standard deviation of a reading that carries nothing, in units of that of the position."""
 _MIN_VELOCITY_STD = 1e-8
@@ -58,9 +59,9 @@ class StationaryFilters(NamedTuple):
     velocity_variance : (m,) of ``dq dt``, after the correction
     """
 
-    transition: Block
-    gain: Block
-    information: Block
+    transition: Tensor
+    gain: Tensor
+    information: Tensor
     log_determinant: Vector
     velocity_variance: Vector
 
@@ -109,14 +110,14 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
     F, G, H, both = A.T.copy(), np.zeros((3, 3)), Q.copy(), np.empty((3, 6))
     G[0, 0], G[1, 1] = 1.0 / R[0], 1.0 / R[1]
     for _ in range(_MAX_DOUBLINGS):
-        W = product(G, H)
+        W = matmul_3x3(G, H)
         for i in range(3):
             W[i, i] += 1.0
             for j in range(3):
                 both[i, j], both[i, 3 + j] = F[i, j], G[i, j]
         _solve_3x3(W, both)
-        change, more = product(F.T, product(H, both[:, :3])), product(F, product(both[:, 3:], F.T))
-        F = product(F, both[:, :3])
+        change, more = matmul_3x3(F.T, matmul_3x3(H, both[:, :3])), matmul_3x3(F, matmul_3x3(both[:, 3:], F.T))
+        F = matmul_3x3(F, both[:, :3])
         converged = True
         for i in range(3):
             for j in range(3):

@@ -19,12 +19,11 @@ from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.records import Blank, pack, record
+from friction_estimator.records import RecordTemplate, pack, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
     Attitude,
-    Block,
     BoolArray,
     ContactPhase,
     Dynamics,
@@ -35,6 +34,7 @@ from friction_estimator.types import (
     Matrix,
     MeasuredFriction,
     SensorFrame,
+    Tensor,
     Vector,
 )
 
@@ -91,8 +91,8 @@ class FrictionSensitivities(NamedTuple):
 
     torque_q: Matrix
     torque_v: Matrix
-    foot_q: Block
-    foot_v: Block
+    foot_q: Tensor
+    foot_v: Tensor
     inverse: Matrix
     free: Matrix
 
@@ -228,7 +228,7 @@ def _friction_variances(
     effort: FloatArray,
     lever: FloatArray,
     linear: FloatArray,
-    paths: FrictionSensitivities,
+    sensitivities: FrictionSensitivities,
     white: FloatArray,
     constant: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
@@ -251,24 +251,28 @@ def _friction_variances(
         for j in range(3):
             for i in range(3):
                 columns_of_mass[a, j] += H[6 + joints[a], i] * lever[i, j]
-    through = -(columns_of_mass @ paths.inverse)
-    by_acceleration = through @ linear
-    by_alpha = columns_of_mass @ paths.free
+    transfer = -(columns_of_mass @ sensitivities.inverse)
+    by_acceleration = transfer @ linear
+    by_alpha = columns_of_mass @ sensitivities.free
     # gravity turns with the tilt: R^T skew([0, 0, -g])
     gravity_by_angle = np.empty((3, 3))
     for i in range(3):
         gravity_by_angle[i, 0], gravity_by_angle[i, 1] = -GRAVITY * R[1, i], GRAVITY * R[0, i]
         gravity_by_angle[i, 2] = 0.0
     by_angle = by_acceleration @ gravity_by_angle
-    noise, lasting = np.empty(m), np.empty(m)
+    noise, systematic = np.empty(m), np.empty(m)
     for a in range(m):
         row = 6 + joints[a]
         white_sum, constant_sum = white[1], constant[0] * effort[joints[a]] ** 2
         for j in range(n):
-            derivative = paths.torque_q[row, j] + _weighted_column_sum(through[a], support.rows, paths.foot_q, j)
+            derivative = sensitivities.torque_q[row, j] + _weighted_column_sum(
+                transfer[a], support.rows, sensitivities.foot_q, j
+            )
             white_sum += derivative**2 * white[0]
         for j in range(3, nv):
-            derivative = paths.torque_v[row, j] + _weighted_column_sum(through[a], support.rows, paths.foot_v, j)
+            derivative = sensitivities.torque_v[row, j] + _weighted_column_sum(
+                transfer[a], support.rows, sensitivities.foot_v, j
+            )
             white_sum += derivative**2 * (white[6] if j < 6 else white[5])
             constant_sum += derivative**2 * constant[5] if j < 6 else 0.0
         for i in range(3):
@@ -282,16 +286,16 @@ def _friction_variances(
                 square, kind = dynamics.foot_jacobian[foot, axis, row] ** 2, 3 if axis < 3 else 4
                 white_sum += square * white[kind]
                 constant_sum += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
-        noise[a], lasting[a] = white_sum, constant_sum
-    return noise, lasting
+        noise[a], systematic[a] = white_sum, constant_sum
+    return noise, systematic
 
 
 @kernel
-def _weighted_column_sum(through: FloatArray, rows: IntArray, derivatives: FloatArray, column: int) -> float:
+def _weighted_column_sum(transfer: FloatArray, rows: IntArray, derivatives: FloatArray, column: int) -> float:
     """Sum of one column of the soles' derivatives (k, 6, ...) over the constraint's rows, weighted."""
     total = 0.0
     for k in range(rows.size):
-        total += through[k] * derivatives[rows[k] // 6, rows[k] % 6, column]
+        total += transfer[k] * derivatives[rows[k] // 6, rows[k] % 6, column]
     return total
 
 
@@ -308,11 +312,11 @@ class FootBaseSensorEstimation:
         self._gyro = config.fbse.base_angular_acceleration == "gyro"
         self._robot = robot
         self._row_mask = np.array([foot.held_axes for foot in config.feet], dtype=bool).reshape(-1, 6)
-        self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, Blank[Constraint]]] = {}
+        self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, RecordTemplate[Constraint]]] = {}
         self._sigma_period_ns = round(1e9 / SIGMA_RATE)
         self._lever = robot.imu_lever
         self._unknown: FloatArray = np.full(len(robot.joint_names), np.nan)
-        self._nowhere: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
+        self._unavailable: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
         self.retune(config.sensors)
         self.reset()
 
@@ -342,10 +346,10 @@ class FootBaseSensorEstimation:
         key = standing.tobytes()
         if key not in self._support_sets:
             self._support_sets[key] = self._support_set(standing)
-        support_buffer, support, blank = self._support_sets[key]
+        support_buffer, support, template = self._support_sets[key]
         if not frame.imu_fresh or not support.joints.size:
-            return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._nowhere)
-        constraint, dynamics_buffer = blank.new(), dynamics.buffer
+            return MeasuredFriction(self._unknown, self._unknown, self._unknown, self._unavailable)
+        constraint, dynamics_buffer = template.new(), dynamics.buffer
         friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
         regular = _stance_friction(
             support_buffer, attitude.buffer, dynamics_buffer, wrenches, effort, self._gyro, self._lever,
@@ -359,14 +363,14 @@ class FootBaseSensorEstimation:
         # by stamps: the correction of the Kalman observer does not call at every frame
         if key != self._sigma_key or frame.stamp_ns - self._sigma_stamp_ns >= self._sigma_period_ns:
             self._sigma_key, self._sigma_stamp_ns = key, frame.stamp_ns
-            white, lasting = self._variances(
+            white, systematic = self._variances(
                 support_buffer, constraint, frame, wrenches, attitude, dynamics, acceleration
             )
             self._sigma, self._noise_sigma = self._unknown.copy(), self._unknown.copy()
-            self._sigma[support.joints], self._noise_sigma[support.joints] = np.sqrt(white + lasting), np.sqrt(white)
+            self._sigma[support.joints], self._noise_sigma[support.joints] = np.sqrt(white + systematic), np.sqrt(white)
         return MeasuredFriction(friction, self._sigma, self._noise_sigma, support.available)
 
-    def _support_set(self, standing: BoolArray) -> tuple[FloatArray, SupportSet, Blank[Constraint]]:
+    def _support_set(self, standing: BoolArray) -> tuple[FloatArray, SupportSet, RecordTemplate[Constraint]]:
         robot, feet = self._robot, np.flatnonzero(standing)
         solved = robot.limb[feet].any(axis=0) & bool(robot.base_dofs)
         complete = solved & ~(robot.coupled & ~solved).any(axis=1)
@@ -377,7 +381,7 @@ class FootBaseSensorEstimation:
             available=np.asarray(complete),
         )
         r, c = support.rows.size, support.columns.size
-        return *pack(support), Blank(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
+        return *pack(support), RecordTemplate(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
 
     def _solution(self, constraint: Constraint, attitude: Attitude) -> FloatArray:
         """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""
@@ -402,13 +406,13 @@ class FootBaseSensorEstimation:
         joint_inverse = _pseudo_inverse(J[:, 3:].copy())
         free = np.vstack((np.eye(3), -joint_inverse @ J[:, :3]))
         inverse = np.vstack((np.zeros((3, J.shape[0])), joint_inverse)) if self._gyro else _pseudo_inverse(J)
-        paths = FrictionSensitivities(
+        sensitivities = FrictionSensitivities(
             *self._robot.inverse_dynamics_derivatives(dynamics, acceleration, wrenches),
             *self._robot.foot_acceleration_derivatives(dynamics, acceleration),
             inverse,
             free,
         )
         return _friction_variances(
-            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, self._lever, linear, *paths,
+            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, self._lever, linear, *sensitivities,
             self._white, self._constant,
         )  # fmt: skip

@@ -13,10 +13,10 @@ from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
-from friction_estimator.linear_algebra import LARGEST, bilinear, bounded, dot, is_covariance
+from friction_estimator.linear_algebra import LARGEST, bilinear, dot, is_bounded, is_covariance
 from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
-from friction_estimator.types import Block, BoolArray, FloatArray, LawEstimate, Matrix, Vector
+from friction_estimator.types import BoolArray, FloatArray, LawEstimate, Matrix, Tensor, Vector
 
 _OUTLIER_GATE = 10.0
 """Errors of more than this many standard deviations are cut to that: a glitch then cannot spoil the law."""
@@ -42,7 +42,7 @@ class IdentifierState(NamedTuple):
     """
 
     parameters: Matrix
-    covariance: Block
+    covariance: Tensor
     samples: Vector
     weight: Vector
     squared_error: Vector
@@ -123,6 +123,7 @@ def _update_statistics(state: IdentifierState) -> None:
 
 
 _UPDATED, _NO_MOTOR_UPDATED = -1, -2
+"""Results of :func:`_update_laws` besides the number of a motor."""
 
 
 @kernel("[IdentifierState] [IdentifierTable] M V V B")
@@ -170,7 +171,7 @@ def _update_laws(
         error = recursive_least_squares(theta, P, table.initial_variance[motor], phi, torque, table.forgetting)
         squared_error = keep * state.squared_error[motor] + error * error
         squared_noise = keep * state.squared_noise[motor] + noise_variance
-        if not (bounded(theta) and is_covariance(P) and squared_error <= LARGEST and squared_noise <= LARGEST):
+        if not (is_bounded(theta) and is_covariance(P) and squared_error <= LARGEST and squared_noise <= LARGEST):
             theta[:], P[:] = old_theta, old_P
             return motor
         state.samples[motor] = table.forgetting * state.samples[motor] + 1.0
@@ -310,12 +311,12 @@ class FrictionIdentifier:
         if outcome == _UPDATED:
             self._publish()
         elif outcome != _NO_MOTOR_UPDATED:
-            if mended := self.mend():
-                raise FloatingPointError(f"the friction law of {mended} was not finite, and begins anew")
+            if failed_names := self.reset_failed_laws():
+                raise FloatingPointError(f"the friction law of {failed_names} was not finite, and begins anew")
             raise FloatingPointError(f"the measured friction of {self._motors.names[outcome]} was not finite")
 
-    def mend(self) -> str:
-        """Let every law begin anew that is not finite; the names of their motors, empty where there is none."""
+    def reset_failed_laws(self) -> str:
+        """Reset every law that is not finite to its prior; returns the names of their motors."""
         state = self.state
         failed = [
             motor

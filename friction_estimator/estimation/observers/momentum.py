@@ -27,8 +27,8 @@ from friction_estimator.types import (
     Attitude,
     ContactPhase,
     Dynamics,
+    FlagMatrix,
     Flags,
-    FlagTable,
     FloatArray,
     Matrix,
     MeasuredFriction,
@@ -67,7 +67,7 @@ class ResidualTable(NamedTuple):
     base : degrees of freedom of the base
     """
 
-    limb: FlagTable
+    limb: FlagMatrix
     gain: float
     held: bool
     base: int
@@ -145,29 +145,29 @@ def _residual_variances(
     gains : (g,) bandwidths K_0 [rad/s]
     """
     n = effort.size
-    noise, lasting = np.empty((gains.size, n)), np.empty(n)
+    noise, systematic = np.empty((gains.size, n)), np.empty(n)
     for i in range(n):
         row = base + i
-        momentum, force, steady = 0.0, white[1], constant[0] * effort[i] ** 2
+        momentum, force, systematic_sum = 0.0, white[1], constant[0] * effort[i] ** 2
         for j in range(n):
             momentum += H[row, base + j] ** 2 * white[5]
         if base:
             for axis in range(3):
                 momentum += H[row, 3 + axis] ** 2 * white[6]
                 force += H[row, axis] ** 2 * white[2] / readings_per_sample[0]
-                steady += H[row, axis] ** 2 * constant[1]
+                systematic_sum += H[row, axis] ** 2 * constant[1]
         for foot in range(J.shape[0]):
             for axis in range(6):
                 square, kind = J[foot, axis, row] ** 2, 3 if axis < 3 else 4
                 force += square * white[kind] / readings_per_sample[1 + foot]
-                steady += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
-        lasting[i] = steady
+                systematic_sum += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
+        systematic[i] = systematic_sum
         for number in range(gains.size):
             decay = math.exp(-gains[number] * dt)
             high_pass = ((1.0 - decay) / dt) ** 2 * 2.0 / (1.0 + decay)
             low_pass = (1.0 - decay) / (1.0 + decay)
             noise[number, i] = high_pass * momentum + low_pass * force
-    return noise, lasting
+    return noise, systematic
 
 
 @kernel("V V V f8")
@@ -196,7 +196,8 @@ class ResidualVariances:
 
     Attributes
     ----------
-    white, lasting : (g, n), (n,) from white noise, and from biases and gain errors [(N m)^2]; NaN before the first time
+    white, systematic : (g, n), (n,) from white noise, and from biases and gain errors [(N m)^2]; NaN before the first
+        call of :meth:`compute`
     """
 
     def __init__(self, noise: SensorNoise, gains: Sequence[float], robot: RobotModel) -> None:
@@ -213,7 +214,7 @@ class ResidualVariances:
         """Compute them at the next sample."""
         self._age = math.inf
         self.white: FloatArray = np.full((self._gains.size, self._joints), np.nan)
-        self.lasting: FloatArray = self.white[0]
+        self.systematic: FloatArray = self.white[0]
 
     def due(self, dt: float) -> bool:
         """Whether they have become too old with this step of time [s]; call :meth:`compute` then."""
@@ -226,7 +227,7 @@ class ResidualVariances:
         white, constant = self._sensors
         if velocity_variance is not None:
             white[5] = velocity_variance
-        self.white, self.lasting = _residual_variances(
+        self.white, self.systematic = _residual_variances(
             dynamics.mass_matrix, dynamics.foot_jacobian, frame.effort, frame.wrenches, frame.readings_per_sample,
             white, constant, frame.dt, self._gains, self._base_dofs,
         )  # fmt: skip
@@ -265,7 +266,7 @@ class MomentumObserver:
         if variances.due(frame.dt):
             variances.compute(frame, dynamics)
             white = variances.white[0]
-            self._sigma, self._noise_sigma = np.sqrt(white + variances.lasting), np.sqrt(white)
+            self._sigma, self._noise_sigma = np.sqrt(white + variances.systematic), np.sqrt(white)
         if available.all():
             return MeasuredFriction(friction, self._sigma, self._noise_sigma, available)
         sigma, noise_sigma = (np.where(available, values, np.nan) for values in (self._sigma, self._noise_sigma))

@@ -21,7 +21,7 @@ from friction_estimator.estimation.observers.identifier import FrictionIdentifie
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
 from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.linear_algebra import bounded, unbounded
+from friction_estimator.linear_algebra import is_bounded, unbounded_columns
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -80,7 +80,7 @@ def fuse(
             friction[i], sigma[i] = model[i], model_sigma[i]
         external[i] -= residual.friction[i]
         external_sigma[i] = math.hypot(external_sigma[i], residual.sigma[i])
-    return bounded(friction) and bounded(sigma) and bounded(model) and bounded(model_sigma)
+    return is_bounded(friction) and is_bounded(sigma) and is_bounded(model) and is_bounded(model_sigma)
 
 
 class ObservedFriction:
@@ -121,7 +121,7 @@ class ObservedFriction:
         """Restart the observers; identified parameters stay."""
         self.observer.reset()
         self.momentum.reset()
-        self.identifier.mend()
+        self.identifier.reset_failed_laws()
         self._foot_collision_torque = np.full(self._never_disturbed.size, np.nan)
 
     def reset_to_prior(self) -> None:
@@ -161,12 +161,12 @@ class ObservedFriction:
         self._visit(frame, regressor, learning)
         late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
         rows = np.empty((6, frame.effort.size))
-        sound = fuse(
+        is_valid = fuse(
             identifier.buffer, self._motors.to_joints, regressor, delayed, late, delayed is not regressor, *measured,
             *residual, rows,
         )  # fmt: skip
-        if not sound:
-            failed = unbounded(self._names, rows[:4])
+        if not is_valid:
+            failed = unbounded_columns(self._names, rows[:4])
             raise FloatingPointError(
                 f"the measured friction of {failed} was not finite: check its position, velocity and effort"
             )
@@ -186,7 +186,7 @@ class ObservedFriction:
         if self._not_visited >= VISIT_PERIOD:
             motors = self._motors
             std = np.where(learning[motors.group].all(axis=1), motors.velocity_std(self._velocity_std), np.inf)
-            self.identifier.visited.visit(regressor, motors.velocity(frame.velocity), std, VISIT_PERIOD)
+            self.identifier.visited.add_velocities(regressor, motors.velocity(frame.velocity), std, VISIT_PERIOD)
             self._not_visited = 0.0
 
     def _may_learn(self, phase: ContactPhase) -> BoolArray:

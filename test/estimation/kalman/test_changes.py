@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbEvidence
+from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbNormalEquations
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import law_bounds, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
@@ -113,15 +113,15 @@ def test_limbs_with_and_without_feet_are_compared_together():
 
 def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     layout = layout_of(KalmanConfig(), priors=motors(JOINTS))
-    rng, evidence = np.random.default_rng(3), LimbEvidence(layout)
+    rng, normal_equations = np.random.default_rng(3), LimbNormalEquations(layout)
     variance, part = np.full(JOINTS, 0.01), slice(layout.first.law, layout.size)
     windows = random_windows(layout, rng, count=11)
     for window in windows:
-        evidence.add(window, variance)
-    evidence.begin_second()
+        normal_equations.add(window, variance)
+    normal_equations.begin_second()
     state, root = rng.normal(size=layout.size), rng.normal(size=(layout.size, layout.size))
     covariance = root @ root.T / layout.size
-    found = evidence.balance(state, covariance, 1)
+    found = normal_equations.change_information(state, covariance, 1)
 
     first, block = windows[0], windows[1:]
     A = WINDOW * sum(window.force_columns for window in block)

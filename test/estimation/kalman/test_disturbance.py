@@ -37,7 +37,7 @@ def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
     n = joints
     _, memory = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
     memory.residual[:] = initial_residual(n)
-    memory.expected[:] = np.nan
+    memory.filtered_expected[:] = np.nan
     memory.since_push[:] = memory.since_release[:] = np.inf
     return memory
 

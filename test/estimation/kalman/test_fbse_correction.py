@@ -137,13 +137,13 @@ def test_an_arm_without_feet_is_corrected_by_the_momentum_observer():
 
 
 def test_a_momentum_observer_that_lags_corrects_a_part_and_no_more_than_friction_can_be():
-    unsure, knows = 0.5, np.arange(6) == 2
-    variance = np.array([unsure, unsure, unsure, unsure, 0.03, unsure])
+    prior_variance, knows = 0.5, np.arange(6) == 2
+    variance = np.array([prior_variance, prior_variance, prior_variance, prior_variance, 0.03, prior_variance])
     external, noise = np.array([0.5, 0.5, 0.5, np.nan, 0.5, 8.0]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     measured = MeasuredFriction(*np.full((3, 6), np.nan), knows)
     friction, left = correct(1.0, variance, 1.0, (np.stack([external] * 2), np.stack([noise] * 2)), measured)
-    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * unsure < left[0] < 0.2 * unsure
-    assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < unsure
+    assert 1.0 - 0.5 < friction[0] < 1.0 - 0.4 and 0.05 * prior_variance < left[0] < 0.2 * prior_variance
+    assert friction[0] < friction[1] < 1.0 and left[0] < left[1] < prior_variance
     np.testing.assert_array_equal(friction[2:], 1.0)
     np.testing.assert_allclose(left[2:], variance[2:], rtol=1e-12)
 
@@ -161,6 +161,6 @@ def test_a_slow_joint_far_from_the_measured_friction_has_reversed_and_a_fast_one
         MeasuredFriction(np.array([-3.0, -3.0, 2.9]), std, std, everywhere),
         np.array([2e-3, 1.0, 2e-3]),
     )
-    friction, unsure = correct(3.0, 0.0025, 3.0, np.full((2, 2, 3), np.nan), measured, velocity=velocity)
+    friction, prior_variance = correct(3.0, 0.0025, 3.0, np.full((2, 2, 3), np.nan), measured, velocity=velocity)
     np.testing.assert_allclose(friction, [-3.0, 3.0, 3.0], atol=0.2)
-    assert unsure[0] == pytest.approx(0.3**2, rel=0.01) and (unsure[1:] < 0.0026).all()
+    assert prior_variance[0] == pytest.approx(0.3**2, rel=0.01) and (prior_variance[1:] < 0.0026).all()

@@ -60,7 +60,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
         limb.begin(limb_filter)
         for _ in range(150):
             limb_filter.step(limb.window(), frozen=False, contact_transition=False)
-            innovations.append(limb_filter.now.nis.copy())
+            innovations.append(limb_filter.fit.nis.copy())
         error, P = limb_filter.state - limb.state, limb_filter.covariance
         values, vectors = np.linalg.eigh(P)
         known = values > 1e-12 * values.max()
@@ -90,7 +90,7 @@ def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_i
         """Variance after a window with this estimate and this part of the variance left unknown."""
         limb_filter.reset_to_prior()
         memory.state[first], memory.covariance[first, first] = error, left * initial
-        adapt_model_error_variance(memory, limb_filter.now, window, limb_filter.table, 0.01, initial)
+        adapt_model_error_variance(memory, limb_filter.fit, window, limb_filter.table, 0.01, initial)
         return float(memory.model_error_variance[0])
 
     assert adapted(0.0, 0.9) == pytest.approx(initial, rel=1e-12)
@@ -288,7 +288,7 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
     for window in range(80):
         resting = window % 40 >= 20
         limb.state[limb.layout.first.model_error] = torque if resting and sticks else 0.0
-        read = limb.window()._replace(rest_variance=rests if resting else np.zeros(2))
+        read = limb.window()._replace(stick_friction_squared=rests if resting else np.zeros(2))
         limb_filter.step(read, frozen=False, contact_transition=False)
         held.append(limb_filter.state[limb.layout.first.model_error])
     return limb_filter, np.array(held)
@@ -296,18 +296,20 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
 
 def test_a_joint_that_sticks_has_a_free_friction_at_rest_and_the_law_as_soon_as_it_moves():
     limb_filter, held = stuck_at(4.0, sticks=True)
-    assert limb_filter.memory.rest_evidence[0] > 0.0 > limb_filter.memory.rest_evidence[1]
-    np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
+    assert limb_filter.memory.stick_log_ratio[0] > 0.0 > limb_filter.memory.stick_log_ratio[1]
+    np.testing.assert_array_equal(limb_filter.fit.free_at_rest, [True, False])
     np.testing.assert_allclose(held[61:80], 3.8, atol=0.6)
     assert np.abs(held[41:60]).max() < 0.3  # it moves between both rests
 
 
 def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     limb, limb_filter = learned(KalmanConfig(), 4, 300, force_std=0.2, momentum_std=1e-3)
-    at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.array([False, True]))
+    at_rest = limb.window()._replace(
+        stick_friction_squared=np.full(2, 25.0), dry_friction_known=np.array([False, True])
+    )
     limb_filter.step(at_rest, frozen=False, contact_transition=False)
-    np.testing.assert_array_equal(limb_filter.now.free_at_rest, [True, False])
-    np.testing.assert_allclose(limb_filter.now.stick_variance, [25.0 / 3.0, 0.0])
+    np.testing.assert_array_equal(limb_filter.fit.free_at_rest, [True, False])
+    np.testing.assert_allclose(limb_filter.fit.stick_variance, [25.0 / 3.0, 0.0])
 
 
 @pytest.mark.parametrize("torque", [-4.0, 4.0])
@@ -319,7 +321,9 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
     limb.begin(limb_filter)
     for _ in range(20):
         limb.state[layout["model_error"]] = [torque, 0.0]
-        at_rest = limb.window()._replace(rest_variance=np.full(2, 25.0), dry_is_known=np.zeros(2, dtype=bool))
+        at_rest = limb.window()._replace(
+            stick_friction_squared=np.full(2, 25.0), dry_friction_known=np.zeros(2, dtype=bool)
+        )
         limb_filter.step(at_rest, frozen=False, contact_transition=False)
     offset, sigma = limb_filter.state[layout["effort_offset"]], np.sqrt(limb_filter.covariance.diagonal())
     assert (np.abs(offset) < sigma[layout["effort_offset"]]).all()
@@ -329,5 +333,5 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():
     limb_filter, held = stuck_at(4.0, sticks=False)
-    assert (limb_filter.memory.rest_evidence < 0.0).all()
+    assert (limb_filter.memory.stick_log_ratio < 0.0).all()
     assert np.abs(held).max() < 0.3

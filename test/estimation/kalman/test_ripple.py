@@ -52,9 +52,9 @@ def searched(
             np.stack((missed, np.full(MOTORS, noise**2))),
             slice(1, 1),
         )
-    first = search.found(known)
+    first = search.detect(known)
     assert known or first == 0  # one look alone finds no ripple
-    return search.found(known)
+    return search.detect(known)
 
 
 @pytest.mark.parametrize("ripples", [40, 60, 200])
@@ -71,7 +71,7 @@ def test_more_windows_correct_a_number_that_was_found_before(known):
 def test_no_ripple_is_found_where_there_is_none_or_only_a_little():
     assert searched(60, 0.0) == 0
     assert searched(60, 0.02, windows=3000) == 0
-    assert RippleSearch(MOTORS).found() == 0
+    assert RippleSearch(MOTORS).detect() == 0
 
 
 def test_a_ripple_is_in_most_motors_or_it_is_something_else():

@@ -18,7 +18,7 @@ def shared(offset: FloatArray, std: FloatArray, asymmetry_std: float = 0.2) -> t
     buffer, out = pack(empty_estimates(12, 1, 0, 1))
     out.offset[:], out.offset_variance[:] = offset, std**2
     split_offset(buffer, DRY, SENSOR, asymmetry_std)
-    return out.one_sided / DRY, np.sqrt(out.one_sided_variance) / DRY
+    return out.asymmetric_friction / DRY, np.sqrt(out.asymmetric_friction_variance) / DRY
 
 
 def test_constant_torques_of_all_joints_in_proportion_to_their_friction_are_friction():
@@ -49,4 +49,4 @@ def test_without_asymmetry_nothing_is_friction():
 def test_joints_without_friction_and_without_any_window_stay_finite():
     buffer, out = pack(empty_estimates(3, 1, 0, 1))
     split_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
-    assert np.isfinite(out.one_sided).all() and np.isfinite(out.one_sided_variance).all()
+    assert np.isfinite(out.asymmetric_friction).all() and np.isfinite(out.asymmetric_friction_variance).all()

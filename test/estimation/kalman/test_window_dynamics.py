@@ -112,8 +112,8 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     dynamics.evaluate(still._replace(end=moved))
     found = balance(dynamics, leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
-    np.testing.assert_allclose(found.rest_variance[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
-    np.testing.assert_array_equal(found.dry_is_known[:3], [True, True, False])
+    np.testing.assert_allclose(found.stick_friction_squared[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
+    np.testing.assert_array_equal(found.dry_friction_known[:3], [True, True, False])
 
 
 def test_a_gear_that_deflects_or_an_encoder_that_slips_adds_the_torque_of_another_position(urdf_xml):

@@ -24,36 +24,36 @@ from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, S
 
 LOADED, _UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
-_LEAST_SPEED = 0.05
+_MIN_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
-_SMOOTH = 0.7
+_MIN_AUTOCORRELATION = 0.7
 """Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
 them may have it by chance, so that a joint must go farther in a shorter time."""
 READING_PERIOD = 0.05
 """Time between the frames that are checked [s]."""
-_ENOUGH = 10
+_MIN_FRAMES = 10
 """Checked frames from which means are made at least: half a second."""
-_ALONG, _ACROSS = math.radians(30.0), math.radians(50.0)
+_ALIGNED_ANGLE, _MISALIGNED_ANGLE = math.radians(30.0), math.radians(50.0)
 """Directions within the first angle agree: slopes and tilted feet are less steep. Beyond the second one they do not."""
-_EQUAL = 1.4
+_MAX_EQUAL_RATIO = 1.4
 """Two forces or torques agree within this factor: payload, gains and friction change them by less."""
-SCALED = 2.0
+MIN_UNIT_RATIO = 2.0
 """Beyond this factor a torque or velocity has another unit or gear ratio."""
-_SURE = 0.8
+_MIN_CORRELATION = 0.8
 """Correlation (without removing means) above which one quantity is a multiple of another."""
-_LEAST_ERRORS = 4.0
+_MIN_TORQUE_SIGMAS = 4.0
 """Root mean square of the torque that a joint needs, above which sign and unit of the measured one show, in standard
 deviations of the centres of mass of the robot's weight: an error of two of them is half of that torque."""
-_LEAST_SWAY = 0.1
+_MIN_SWAY = 0.1
 """Root mean square of horizontal accelerations from which the heading of the IMU shows [m/s^2]."""
 
-_FORCES, _FELT = slice(0, 3), slice(3, 6)
+_FORCES, _SPECIFIC_FORCE = slice(0, 3), slice(3, 6)
 """Rows of ``moments``: sum of the foot forces over the mass, and specific force."""
-_ROUNDING, _LEAST = 1e-12, 1e-9
+_RELATIVE_TOLERANCE, _ABSOLUTE_TOLERANCE = 1e-12, 1e-9
 """Differences of equal readings: relative, because interpolation rounds, and absolute, which no sensor resolves."""
 
 
-class Evidence:
+class SensorStatistics:
     """What the frames of a block show, about one second of them.
 
     Quantities are compared by three sums of products: their product, the square of the first, the square of the second.
@@ -97,7 +97,7 @@ class Evidence:
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
 
-    def include(self, others: Sequence[Evidence]) -> Evidence:
+    def include(self, others: Sequence[SensorStatistics]) -> SensorStatistics:
         """Become what all these blocks show together."""
         self.first = others[-1].first
         for out, name, join in (
@@ -108,7 +108,7 @@ class Evidence:
         return self
 
 
-class EvidenceCollector:
+class StatisticsCollector:
     """Adds frames to the evidence of the present block.
 
     Parameters
@@ -130,7 +130,7 @@ class EvidenceCollector:
 
     def begin(self) -> None:
         """Begin a block."""
-        self.frames, self.block = 0, Evidence(self._robot)
+        self.frames, self.block = 0, SensorStatistics(self._robot)
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         """Use a frame."""
@@ -141,7 +141,7 @@ class EvidenceCollector:
         elif not self._robot.base_dofs:
             forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
             needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
-            self._add_torques(needed, effort, np.abs(frame.velocity) > _LEAST_SPEED)
+            self._add_torques(needed, effort, np.abs(frame.velocity) > _MIN_SPEED)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
 
@@ -162,7 +162,7 @@ class EvidenceCollector:
         row = np.concatenate((frame.position, frame.velocity, effort, *sensors))
         if not self.frames:
             block.first = row
-        same = np.abs(row - block.first) <= np.maximum(_ROUNDING * np.abs(block.first), _LEAST)
+        same = np.abs(row - block.first) <= np.maximum(_RELATIVE_TOLERANCE * np.abs(block.first), _ABSOLUTE_TOLERANCE)
         starts = np.concatenate((np.arange(3 * n), [3 * n, 3 * n + 3], np.arange(3 * n + 6, row.size, 6)))
         fresh = np.concatenate((np.ones(3 * n), [frame.imu_fresh] * 2, frame.wrench_fresh))
         block.unchanged *= np.logical_and.reduceat(same, starts) * fresh
@@ -195,7 +195,7 @@ class EvidenceCollector:
             block.share += parts @ f
             block.newton += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
-            moving = (np.abs(velocity) > _LEAST_SPEED) & robot.limb.any(axis=0)
+            moving = (np.abs(velocity) > _MIN_SPEED) & robot.limb.any(axis=0)
             self._add_torques(gravity + contact.sum(axis=0), effort, moving)
 
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
@@ -210,7 +210,7 @@ def _products(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.stack(((first * second).sum(axis=1), (first**2).sum(axis=1), (second**2).sum(axis=1)), axis=1)
 
 
-class EvidenceChecks:
+class PlausibilityChecks:
     """What the evidence shows of units, signs and axes: joint velocities, IMU, foot sensors and motor torques.
 
     Parameters
@@ -223,156 +223,165 @@ class EvidenceChecks:
         self._config, self._robot = config, robot
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
-    def speeds(self, sums: Evidence) -> Iterator[Check]:
+    def speeds(self, sums: SensorStatistics) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
         product, expected, step, count = sums.speed[:4]
-        moves = (count >= _ENOUGH) & (np.maximum(expected, step) > count * (_LEAST_SPEED * READING_PERIOD) ** 2)
-        correlation, slope = _compare(product, expected, step)
-        flipped = moves & (correlation < -_SURE)
-        slope /= np.where(correlation > _SURE, correlation, 1.0)  # noise of the velocities makes it smaller
-        scaled = moves & (correlation > _SURE) & ((slope > SCALED) | (slope < 1.0 / SCALED))
+        moves = (count >= _MIN_FRAMES) & (np.maximum(expected, step) > count * (_MIN_SPEED * READING_PERIOD) ** 2)
+        correlation, slope = _correlation_and_ratio(product, expected, step)
+        flipped = moves & (correlation < -_MIN_CORRELATION)
+        slope /= np.where(correlation > _MIN_CORRELATION, correlation, 1.0)  # noise of the velocities makes it smaller
+        scaled = moves & (correlation > _MIN_CORRELATION) & ((slope > MIN_UNIT_RATIO) | (slope < 1.0 / MIN_UNIT_RATIO))
         if not moves.any():
             return
         what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
         text = f"{what} its position: correct one of them in the driver"
         yield Check(SensorFault.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
-        what = f"{self._joints}: the position of joint {JOINTS} changes {_middle(slope[scaled])} times as"
+        what = f"{self._joints}: the position of joint {JOINTS} changes {_median_text(slope[scaled])} times as"
         text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
         yield Check(SensorFault.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
 
-    def gravity(self, sums: Evidence) -> Iterator[Check]:
+    def gravity(self, sums: SensorStatistics) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
         count = float(sums.imu[0])
-        if count < _ENOUGH:
+        if count < _MIN_FRAMES:
             return
         size, mean = float(sums.imu[1]) / count, float(np.linalg.norm(sums.force)) / count
         remedy = ""
-        if 1.0 / _EQUAL < size < _EQUAL:
+        if 1.0 / _MAX_EQUAL_RATIO < size < _MAX_EQUAL_RATIO:
             remedy = "is it in g? Publish it in m/s^2"
-        elif size < GRAVITY / SCALED:
+        elif size < GRAVITY / MIN_UNIT_RATIO:
             remedy = "is gravity removed? Publish what the accelerometer reads, in m/s^2"
-        elif mean > GRAVITY * SCALED:
+        elif mean > GRAVITY * MIN_UNIT_RATIO:
             remedy = "publish it in m/s^2"
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
         yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
-    def directions(self, sums: Evidence) -> Iterator[Check]:
+    def directions(self, sums: SensorStatistics) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
         tilts = []
         for foot, config in enumerate(self._feet):
-            if sums.loaded[foot] < _ENOUGH or not all(config.held_axes):
+            if sums.loaded[foot] < _MIN_FRAMES or not all(config.held_axes):
                 continue
             load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
             what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
-            if load > math.pi - _ALONG:
+            if load > math.pi - _ALIGNED_ANGLE:
                 text = f"{what} points down: set feet.{config.name}.flip"
-            elif load > _ACROSS:
+            elif load > _MISALIGNED_ANGLE:
                 text = (
                     f"{what} is turned by {math.degrees(load):.0f} degrees against the sole: publish it in the axes of "
                     f"feet.{config.name}.frame"
                 )
-            if gravity < _ALONG and (text or load < _ALONG):
+            if gravity < _ALIGNED_ANGLE and (text or load < _ALIGNED_ANGLE):
                 yield Check(SensorFault.WRENCH_DIRECTION, config.wrench_topic, text)
-            if load < _ALONG:
+            if load < _ALIGNED_ANGLE:
                 tilts.append(gravity)
-        tilt = min(tilts, default=_ALONG)
-        if not _ALONG <= tilt <= _ACROSS:
+        tilt = min(tilts, default=_ALIGNED_ANGLE)
+        if not _ALIGNED_ANGLE <= tilt <= _MISALIGNED_ANGLE:
             text = (
                 f"{self._imu}: the specific force is turned by {math.degrees(tilt):.0f} degrees against the soles on "
                 "the ground: set imu.frame to a frame with the axes of the IMU"
             )
-            if tilt > math.pi - _ALONG:
+            if tilt > math.pi - _ALIGNED_ANGLE:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
-            yield Check(SensorFault.IMU_DIRECTION, self._imu, text if tilt > _ACROSS else "")
+            yield Check(SensorFault.IMU_DIRECTION, self._imu, text if tilt > _MISALIGNED_ANGLE else "")
 
-    def turning(self, sums: Evidence) -> Iterator[Check]:
+    def turning(self, sums: SensorStatistics) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
         product, legs, rate, count = sums.turning
-        correlation, slope = (float(value) for value in _compare(product, legs, rate))
-        if count < _ENOUGH or abs(correlation) < _SURE:
+        correlation, slope = (float(value) for value in _correlation_and_ratio(product, legs, rate))
+        if count < _MIN_FRAMES or abs(correlation) < _MIN_CORRELATION:
             return
         text, what = "", f"{self._imu}: the angular velocity is"
         if correlation < 0.0:
             text = f"{what} opposite to that of the standing legs: change its sign, or set imu.frame"
-        elif slope > SCALED:
+        elif slope > MIN_UNIT_RATIO:
             unit = "is it in degrees per second? Publish it in" if 40.0 < slope < 80.0 else "publish it in"
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
         yield Check(SensorFault.GYROSCOPE_UNIT, self._imu, text)
 
-    def feet_and_weight(self, sums: Evidence, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
+    def feet_and_weight(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
         """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
-        correlation, slope = _compare(*sums.limb.T)
-        sure = correlation > _SURE
+        correlation, slope = _correlation_and_ratio(*sums.limb.T)
+        significant = correlation > _MIN_CORRELATION
         *idle, idle_count = sums.idle.T
-        idle_correlation, carried = _compare(*idle)
-        weight = float(np.trace(sums.moments[_FELT, _FELT]))
-        if sums.newton[0] < _ENOUGH:
+        idle_correlation, carried = _correlation_and_ratio(*idle)
+        weight = float(np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE]))
+        if sums.newton[0] < _MIN_FRAMES:
             return
         share = float(sums.share.sum()) / weight
-        corrected = float((sums.share * np.where(sure, slope, 1.0)).sum()) / weight
-        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_EQUAL))
+        corrected = float((sums.share * np.where(significant, slope, 1.0)).sum()) / weight
+        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_MAX_EQUAL_RATIO))
         for foot, config in enumerate(self._feet):
             faults = SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION
             if any((kind, config.wrench_topic) in known for kind in faults):
                 continue
             what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
-            scaled = sure[foot] and not 1.0 / _EQUAL < slope[foot] < _EQUAL
-            if sure[foot] and (explains or not scaled):
+            scaled = significant[foot] and not 1.0 / _MAX_EQUAL_RATIO < slope[foot] < _MAX_EQUAL_RATIO
+            if significant[foot] and (explains or not scaled):
                 is_kilo = 500.0 < slope[foot] < 2000.0
                 remedy = "is it in kN? Publish it in N" if is_kilo else "check unit and calibration"
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
                 text = f"{what} {factor}: {remedy}" if scaled else ""
                 yield Check(SensorFault.WRENCH_UNIT, config.wrench_topic, text)
-            empty = idle_correlation[foot] > _SURE and carried[foot] > 1.0 / SCALED and not sure[foot]
-            if sums.loaded[foot] >= _ENOUGH or (idle_count[foot] >= _ENOUGH and empty):
+            empty = (
+                idle_correlation[foot] > _MIN_CORRELATION
+                and carried[foot] > 1.0 / MIN_UNIT_RATIO
+                and not significant[foot]
+            )
+            if sums.loaded[foot] >= _MIN_FRAMES or (idle_count[foot] >= _MIN_FRAMES and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
                 yield Check(SensorFault.NO_WRENCH, config.wrench_topic, text if empty else "")
 
-    def heading(self, sums: Evidence) -> Iterator[Check]:
+    def heading(self, sums: SensorStatistics) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
         count = float(sums.newton[0])
-        if count < 2 * _ENOUGH:
+        if count < 2 * _MIN_FRAMES:
             return
         mean = sums.newton[1:] / count
         covariance = sums.moments / count - np.outer(mean, mean)
         up = mean[3:] / np.linalg.norm(mean[3:])
-        forces, felt, both = covariance[_FORCES, _FORCES], covariance[_FELT, _FELT], covariance[_FORCES, _FELT]
-        size = math.sqrt(_level(forces, up) * _level(felt, up))
+        forces, specific = covariance[_FORCES, _FORCES], covariance[_SPECIFIC_FORCE, _SPECIFIC_FORCE]
+        both = covariance[_FORCES, _SPECIFIC_FORCE]
+        size = math.sqrt(_level(forces, up) * _level(specific, up))
         along, axis = _level(both, up), (both[2, 1] - both[1, 2], both[0, 2] - both[2, 0], both[1, 0] - both[0, 1])
         across = float(up @ axis)
         angle = math.atan2(across, along)
-        if size < _LEAST_SWAY**2 or math.hypot(along, across) < _SURE * size or _ALONG < abs(angle) < _ACROSS:
+        if (
+            size < _MIN_SWAY**2
+            or math.hypot(along, across) < _MIN_CORRELATION * size
+            or _ALIGNED_ANGLE < abs(angle) < _MISALIGNED_ANGLE
+        ):
             return
         text = (
             f"{self._imu}: horizontal accelerations are turned by {-math.degrees(angle):.0f} degrees about the "
             "vertical against the foot forces: set imu.frame, or the frames of the feet, to the axes of the sensors"
         )
-        yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _ACROSS else "")
+        yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _MISALIGNED_ANGLE else "")
 
-    def torques(self, sums: Evidence, changed: FloatArray) -> Iterator[Check]:
+    def torques(self, sums: SensorStatistics, changed: FloatArray) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
 
         With a floating base these are the joints of legs that stand. Torques that have changed in mid-run by a known
         factor, ``changed`` (n,), are judged by that one; NaN: not known.
         """
         product, needed, measured, count = sums.torque
-        correlation, slope = _compare(product, needed, measured)
-        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _ENOUGH)
-        shown = mean > (_LEAST_ERRORS * self._config.kalman.link_com_std * self._robot.weight) ** 2
+        correlation, slope = _correlation_and_ratio(product, needed, measured)
+        mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _MIN_FRAMES)
+        shown = mean > (_MIN_TORQUE_SIGMAS * self._config.kalman.link_com_std * self._robot.weight) ** 2
         if self._robot.base_dofs:
-            stands = sums.share > LOADED * np.trace(sums.moments[_FELT, _FELT])
+            stands = sums.share > LOADED * np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE])
             shown &= self._robot.limb[stands].any(axis=0)
         known = np.isfinite(changed)
         shown, slope = shown | known, np.where(known, changed, slope)
         correlation = np.where(known, np.sign(changed), correlation)
-        flipped = shown & (correlation < -_SURE)
-        scaled = shown & (correlation > _SURE) & ((slope > SCALED) | (slope < 1.0 / SCALED))
+        flipped = shown & (correlation < -_MIN_CORRELATION)
+        scaled = shown & (correlation > _MIN_CORRELATION) & ((slope > MIN_UNIT_RATIO) | (slope < 1.0 / MIN_UNIT_RATIO))
         if shown.any():
             what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
             text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
             yield Check(SensorFault.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
             text = (
-                f"{what} {JOINTS} is {_middle(slope[scaled])} times {needs}: publish joint torques in "
+                f"{what} {JOINTS} is {_median_text(slope[scaled])} times {needs}: publish joint torques in "
                 "N m (check unit, gear ratio and torque constant)"
             )
             yield Check(SensorFault.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
@@ -392,11 +401,13 @@ def _logarithm(ratio: float) -> float:
     return math.log(ratio) if ratio > 0.0 else -math.inf
 
 
-def _middle(values: FloatArray) -> str:
+def _median_text(values: FloatArray) -> str:
     return f"{float(np.median(values)):.2g}" if values.size else ""
 
 
-def _compare(product: FloatArray, reference: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _correlation_and_ratio(
+    product: FloatArray, reference: FloatArray, other: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Correlation of two quantities, and the second as a multiple of the first, from their sums of products.
 
     Parameters
@@ -416,7 +427,7 @@ def is_motion(sums: FloatArray) -> BoolArray:
     Drivers publish steps of the velocity, and often none of them is zero.
     """
     _, square, _, count, total, lagged = sums
-    highest = _LEAST_SPEED * READING_PERIOD
+    highest = _MIN_SPEED * READING_PERIOD
     offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
     removed = offset * (2.0 * total - count * offset)
-    return np.asarray(lagged - removed > _SMOOTH * (2.0 * square - lagged - removed))
+    return np.asarray(lagged - removed > _MIN_AUTOCORRELATION * (2.0 * square - lagged - removed))
