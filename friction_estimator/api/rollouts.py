@@ -20,10 +20,11 @@ from friction_estimator.identification.inverse_dynamics.options import (
 from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import ORDINARY, LinearProblem
 from friction_estimator.identification.prediction import TorquePrediction
-from friction_estimator.identification.result import Identification
+from friction_estimator.identification.result import Identification, ParameterTable
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
 from friction_estimator.io.export.exporter import joint_frictions
 from friction_estimator.io.export.robot_models import urdf_with_bodies
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.urdf import parse_urdf
@@ -74,9 +75,8 @@ def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: st
     bodies = urdf_with_bodies(urdf_xml, found.bodies)
     scores = []
     for log in logs:
-        drives, urdf = _drives(found, log, urdf_xml)
         command, start = log.inputs[COMMAND], log.position[0]
-        robots = (bodies, drives), (urdf_xml, urdf)
+        robots = (bodies, _identified_drives(found, log)), (urdf_xml, _urdf_drives(log, urdf_xml))
         errors = [rollout(xml, one, log.time, command, start) - log.position for xml, one in robots]
         sizes = [root_mean_square(one) for one in (log.position - log.position.mean(axis=0), *errors)]
         rows = zip(log.joint_names, *(one.tolist() for one in sizes), strict=True)
@@ -84,8 +84,24 @@ def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: st
     return tuple(scores)
 
 
-def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives, Drives]:
-    """Drives with what was identified, and with what the URDF has."""
+def _urdf_drives(log: JointLog, urdf_xml: str) -> Drives:
+    """Drives with the friction that the URDF has."""
+    from friction_estimator.simulation.simulator import Drives
+
+    root = parse_urdf(urdf_xml, "of the robot")
+    dynamics = {joint.get("name", ""): joint.find("dynamics") for joint in root.findall("joint")}
+
+    def values(kind: str) -> FloatArray:
+        found = [dynamics[name] for name in log.joint_names]
+        return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
+
+    constant, zeros = values("friction"), np.zeros(len(log.joint_names))
+    gains = log.inputs[KP], log.inputs[KD]
+    return Drives(log.joint_names, *gains, lambda _: constant, values("damping"), zeros, zeros, zeros)
+
+
+def _identified_drives(found: Identification, log: JointLog) -> Drives:
+    """Drives with the friction, armature, offsets and delays that were identified."""
     from friction_estimator.simulation.simulator import Drives
 
     names = log.joint_names
@@ -95,49 +111,39 @@ def _drives(found: Identification, log: JointLog, urdf_xml: str) -> tuple[Drives
     if missing := [name for name in names if name not in friction or name not in delay]:
         raise InputError(f"a rollout needs friction and delay of every joint; {choices(missing)} has none")
     known = _known(found)
-    dynamics = {
-        joint.get("name", ""): joint.find("dynamics") for joint in parse_urdf(urdf_xml, "of the robot").findall("joint")
-    }
 
-    def of_urdf(kind: str) -> FloatArray:
-        found = [dynamics[name] for name in names]
-        return np.array([0.0 if one is None else float(one.get(kind, "0")) for one in found])
-
-    def identified_part(part: str) -> FloatArray:
+    def values(part: str) -> FloatArray:
         return np.array([known.get(part.format(name), 0.0) for name in names])
 
-    zeros, gains, constant = np.zeros(len(names)), (log.inputs[KP], log.inputs[KD]), of_urdf("friction")
-    urdf = Drives(names, *gains, lambda _: constant, of_urdf("damping"), zeros, zeros, zeros)
     simple = [friction[name].simple for name in names]
     plain = [friction[name].law.name == START_LAW for name in names]
-    coulomb = np.where(plain, identified_part("{}/coulomb"), [one.coulomb for one in simple])
-    viscous = np.where(plain, identified_part("{}/viscous"), [one.viscous for one in simple])
-    harmonics = sorted({k for one in torques for k in one.columns.harmonics})
+    coulomb = np.where(plain, values("{}/coulomb"), [one.coulomb for one in simple])
+    viscous = np.where(plain, values("{}/viscous"), [one.viscous for one in simple])
     means = {joint: dict(zip(one.columns.harmonics, wave.reshape(-1, 2), strict=True))
              for one in torques if one.columns.waves is not None
              for joint, wave in zip(one.joints, one.columns.waves, strict=True)}  # fmt: skip
     waves = [
-        (k, identified_part(f"{{}}/coulomb_cos_{k:g}"), identified_part(f"{{}}/coulomb_sin_{k:g}"),
+        (k, values(f"{{}}/coulomb_cos_{k:g}"), values(f"{{}}/coulomb_sin_{k:g}"),
          np.array([means.get(name, {}).get(k, (0.0, 0.0)) for name in names]))
-        for k in harmonics
+        for k in sorted({k for one in torques for k in one.columns.harmonics})
     ]  # fmt: skip
 
     def dry(position: FloatArray) -> FloatArray:
         parts = [c * (np.cos(k * position) - m[:, 0]) + s * (np.sin(k * position) - m[:, 1]) for k, c, s, m in waves]
         return np.maximum(coulomb + sum(parts), 0.0)
 
-    identified = Drives(
+    return Drives(
         names,
-        *gains,
+        log.inputs[KP],
+        log.inputs[KD],
         frictionloss=dry,
         damping=viscous,
-        armature=np.maximum(identified_part("Ia {}"), 0.0),
-        offset=identified_part("{}/offset"),
+        armature=np.maximum(values("Ia {}"), 0.0),
+        offset=values("{}/offset"),
         delay=np.maximum([delay[name] for name in names], 0.0),
         late_command=all(one.late_command for one in torques),
         held=any(one.hold for one in torques),
     )
-    return identified, urdf
 
 
 def _known(found: Identification) -> dict[str, float]:
@@ -302,7 +308,7 @@ def fit_rollouts(
     bodies = urdf_with_bodies(urdf_xml, found.bodies)
     for number, limb in enumerate(limbs):
         own = tuple(log.select(limb.joints) for log in logs)
-        drives = tuple(_drives(found, log, urdf_xml)[0] for log in own)
+        drives = tuple(_identified_drives(found, log) for log in own)
         known = _known(found)
         coulomb = np.array([known[f"{name}/coulomb"] for name in limb.joints])
         part = _Limb(bodies, own, drives, coulomb)
@@ -323,13 +329,40 @@ def fit_rollouts(
     )
 
 
+_Rows = dict[str, tuple[str, float, float]]
+"""Unit, value and standard deviation of parameters by name."""
+
+
 def _refined(
     found: Identification, limb: TorquePrediction, values: FloatArray, covariance: FloatArray, logs: Sequence[JointLog]
 ) -> Identification:
     """The result with other parameters (4 n + 1,) of one limb, SI units."""
-    joints, n, table = limb.joints, len(limb.joints), found.parameters
-    sigma, rows = np.sqrt(np.diagonal(covariance)), dict[str, tuple[str, float, float]]()
-    for k, name in enumerate(joints):
+    rows = _rows(found.parameters, limb, values, np.sqrt(np.diagonal(covariance)), logs)
+    new = {name: value for name, (_, value, _) in rows.items()}
+    names = [one.name for one in limb.columns.described]
+    links = {name: value for name, value in found.bodies.items() if "/" not in name} or dict(limb.inertia)
+    refined = replace(
+        limb,
+        friction=tuple(new.get(name, value) for name, value in zip(names, limb.friction, strict=True)),
+        inertia={**links, **{name: value for name, value in new.items() if name.startswith("Ia ")}},
+        delay=new[f"{limb.joints[0]}/delay"],
+    )
+    return replace(
+        found,
+        friction=_refined_laws(found.friction, limb.joints, rows, covariance),
+        parameters=_refined_table(found.parameters, rows),
+        inertia={**found.inertia, **refined.inertia},
+        bodies={name: new.get(name, value) for name, value in found.bodies.items()},
+        predictions=tuple(refined if one is limb else one for one in found.predictions),
+    )
+
+
+def _rows(
+    table: ParameterTable, limb: TorquePrediction, values: FloatArray, sigma: FloatArray, logs: Sequence[JointLog]
+) -> _Rows:
+    """Parameters (4 n + 1,) of one limb; their standard deviations are at least those of the table."""
+    n, rows = len(limb.joints), _Rows()
+    for k, name in enumerate(limb.joints):
         kp = float(np.mean([log.inputs[KP][:, k].mean() for log in logs]))
         for kind, unit, place, factor in (
             (f"{name}/coulomb", "N m", k, 1.0),
@@ -341,37 +374,34 @@ def _refined(
         ):
             old = table.sigma[table.names.index(kind)] if kind in table.names else 0.0
             rows[kind] = unit, float(values[place] * factor), max(float(sigma[place] * factor), float(old))
+    return rows
+
+
+def _refined_table(table: ParameterTable, rows: _Rows) -> ParameterTable:
+    """The table with these rows at its end, in place of those of the same names."""
     kept = [k for k, name in enumerate(table.names) if name not in rows]
     reference = [np.nan] * len(table.names) if table.reference is None else table.reference.tolist()
-    parameters = replace(
+    units, values, sigma = zip(*rows.values(), strict=True)
+    return replace(
         table,
         names=(*(table.names[k] for k in kept), *rows),
-        units=(*(table.units[k] for k in kept), *(unit for unit, _, _ in rows.values())),
-        values=np.array([*table.values[kept], *(value for _, value, _ in rows.values())]),
-        sigma=np.array([*table.sigma[kept], *(spread for _, _, spread in rows.values())]),
+        units=(*(table.units[k] for k in kept), *units),
+        values=np.array([*table.values[kept], *values]),
+        sigma=np.array([*table.sigma[kept], *sigma]),
         reference=np.array([*(reference[k] for k in kept), *[np.nan] * len(rows)]),
         identifiable=None,
     )
-    friction, new = found.friction, {name: value for name, (_, value, _) in rows.items()}
+
+
+def _refined_laws(
+    friction: IdentifiedParameters, joints: Sequence[str], rows: _Rows, covariance: FloatArray
+) -> IdentifiedParameters:
+    """The laws with the values of the rows; covariances are those of the fit, scaled to the sigma of the rows."""
     law_values, law_covariance = friction.values.copy(), friction.covariance.copy()
+    sigma = np.sqrt(np.diagonal(covariance))
     for k, name in enumerate(joints):
-        row, own = friction.joint_names.index(name), np.array([k, n + k])
-        law_values[row, :2] = values[own]
-        wider = np.array([rows[f"{name}/{kind}"][2] for kind in ("coulomb", "viscous")]) / sigma[own]
-        law_covariance[row, :2, :2] = covariance[np.ix_(own, own)] * np.outer(wider, wider)
-    names = [one.name for one in limb.columns.described]
-    links = {name: value for name, value in found.bodies.items() if "/" not in name} or dict(limb.inertia)
-    refined = replace(
-        limb,
-        friction=tuple(new.get(name, value) for name, value in zip(names, limb.friction, strict=True)),
-        inertia={**links, **{name: value for name, value in new.items() if name.startswith("Ia ")}},
-        delay=new[f"{joints[0]}/delay"],
-    )
-    return replace(
-        found,
-        friction=replace(friction, values=law_values, covariance=law_covariance),
-        parameters=parameters,
-        inertia={**found.inertia, **refined.inertia},
-        bodies={name: new.get(name, value) for name, value in found.bodies.items()},
-        predictions=tuple(refined if one is limb else one for one in found.predictions),
-    )
+        row, own = friction.joint_names.index(name), np.array([k, len(joints) + k])
+        values, wide = np.array([rows[f"{name}/{kind}"][1:] for kind in ("coulomb", "viscous")]).T
+        law_values[row, :2] = values
+        law_covariance[row, :2, :2] = covariance[np.ix_(own, own)] * np.outer(wide / sigma[own], wide / sigma[own])
+    return replace(friction, values=law_values, covariance=law_covariance)

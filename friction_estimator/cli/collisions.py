@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,51 +79,66 @@ def collisions_options(parser: argparse.ArgumentParser) -> None:
 def run_collisions(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
-    model_of_robot = RobotModel(robot.config, robot.urdf_xml)
     source = torque_source(robot.config, arguments.mob_net, arguments.mob_net_fused)
-    start = load_parameters(arguments.params) if arguments.params else None
-    learner, detector, found = ThresholdLearner(model_of_robot), None, list[Found]()
-    if not arguments.learn:
-        thresholds = load_thresholds(arguments.thresholds)
-        thresholds.check(model_of_robot.joint_names, source)
-        detector = CollisionDetector(model_of_robot, thresholds)
+    work = _learn if arguments.learn else _detect
+    work(arguments, robot, RobotModel(robot.config, robot.urdf_xml), source)
+
+
+def _learn(arguments: argparse.Namespace, robot: Robot, model: RobotModel, source: str) -> None:
+    """Write and print the thresholds above which normal walking does not stay."""
+    learner = ThresholdLearner(model)
     for bag in arguments.bags:
-        stamps = list[int]()
+        _replay(arguments, robot, bag, learner.step)
+    thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
+    thresholds.save(arguments.thresholds)
+    print_table(_threshold_table(thresholds))
+    print(f"thresholds written to {arguments.thresholds}")
 
-        def use(estimate: FrictionEstimate, bag: Path = bag, stamps: list[int] = stamps) -> None:
-            if not stamps:
-                stamps.append(estimate.stamp_ns)
-            if detector is None:
-                learner.step(estimate)
-            else:
-                seconds = 1e-9 * (estimate.stamp_ns - stamps[0])
-                found.extend(Found(bag, seconds, collision) for collision in detector.step(estimate))
-                if detector.hit and isinstance(estimate, MobNetEstimate):
-                    found[-1].note(base_wrench(estimate.whole_body))
 
-        estimator = mob_net_estimator(arguments, robot) or Estimator(robot.config, robot.urdf_xml)
-        with progress_bar(f"reading {bag.name}") as progress:
-            summary = replay_bag(
-                bag,
-                None,
-                robot.config,
-                robot.urdf_xml,
-                on_estimate=use,
-                start=start,
-                namespace=arguments.namespace,
-                estimator=estimator,
-                progress=progress,
-            )
-        for text in summary.warnings:
-            warn(f"{bag}: {text}")
-    if detector is None:
-        thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
-        thresholds.save(arguments.thresholds)
-        print_table(_threshold_table(thresholds))
-        print(f"thresholds written to {arguments.thresholds}")
-    else:
-        print_table(_found_table(found))
-        print(f"{len(found)} collision{'s' * (len(found) != 1)}")
+def _detect(arguments: argparse.Namespace, robot: Robot, model: RobotModel, source: str) -> None:
+    """Print the collisions in the bags."""
+    thresholds = load_thresholds(arguments.thresholds)
+    thresholds.check(model.joint_names, source)
+    detector, found = CollisionDetector(model, thresholds), list[Found]()
+    for bag in arguments.bags:
+        _replay(arguments, robot, bag, _finder(bag, detector, found))
+    print_table(_found_table(found))
+    print(f"{len(found)} collision{'s' * (len(found) != 1)}")
+
+
+def _finder(bag: Path, detector: CollisionDetector, found: list[Found]) -> Callable[[FrictionEstimate], None]:
+    """Function that adds the collisions in the estimates of a bag."""
+    start_ns: int | None = None
+
+    def use(estimate: FrictionEstimate) -> None:
+        nonlocal start_ns
+        start_ns = estimate.stamp_ns if start_ns is None else start_ns
+        seconds = 1e-9 * (estimate.stamp_ns - start_ns)
+        found.extend(Found(bag, seconds, collision) for collision in detector.step(estimate))
+        if detector.hit and isinstance(estimate, MobNetEstimate):
+            found[-1].note(base_wrench(estimate.whole_body))
+
+    return use
+
+
+def _replay(arguments: argparse.Namespace, robot: Robot, bag: Path, use: Callable[[FrictionEstimate], Any]) -> None:
+    """Hand every estimate of a bag to a function."""
+    start = load_parameters(arguments.params) if arguments.params else None
+    estimator = mob_net_estimator(arguments, robot) or Estimator(robot.config, robot.urdf_xml)
+    with progress_bar(f"reading {bag.name}") as progress:
+        summary = replay_bag(
+            bag,
+            None,
+            robot.config,
+            robot.urdf_xml,
+            on_estimate=use,
+            start=start,
+            namespace=arguments.namespace,
+            estimator=estimator,
+            progress=progress,
+        )
+    for text in summary.warnings:
+        warn(f"{bag}: {text}")
 
 
 def _threshold_table(thresholds: Thresholds) -> Table:
