@@ -24,8 +24,8 @@ Triple = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 """``(w, x, y, z)``, for the same reason."""
 
-LARGEST = 1e12
-"""No state or result of a filter is larger, in SI units; one that is has failed, even where it is still finite."""
+DIVERGENCE_LIMIT = 1e12
+"""A filter with a state or result larger than this, in SI units, has diverged, even where it is still finite."""
 _MIN_VARIANCE = 1e-12
 """Variances, in SI units, below which rounding decides on sign and correlation."""
 _MAX_CORRELATION = 1.005
@@ -38,16 +38,16 @@ _PIVOT_TOLERANCE = 1e-14
 
 @kernel
 def is_bounded(values: FloatArray) -> bool:
-    """Whether all values of an array are finite and plausible: at most ``LARGEST`` in size."""
+    """Whether all values of an array are finite and at most ``DIVERGENCE_LIMIT`` in size."""
     count = 0
     for value in values.flat:  # counting has no branches, and is four times faster
-        count += int(abs(value) <= LARGEST)
+        count += int(abs(value) <= DIVERGENCE_LIMIT)
     return count == values.size
 
 
 def unbounded_columns(names: Sequence[str], values: FloatArray) -> str:
     """Names, for an error message, of the columns of values (r, n) that are not all :func:`is_bounded`."""
-    is_valid = np.all(np.abs(values) <= LARGEST, axis=0)
+    is_valid = np.all(np.abs(values) <= DIVERGENCE_LIMIT, axis=0)
     return choices(compress(names, np.logical_not(is_valid).tolist()))
 
 
@@ -57,7 +57,7 @@ def is_covariance(P: FloatArray) -> bool:
     m = P.shape[0]
     variance, count = np.empty(m), 0
     for i in range(m):
-        if not -_MIN_VARIANCE <= P[i, i] <= LARGEST:
+        if not -_MIN_VARIANCE <= P[i, i] <= DIVERGENCE_LIMIT:
             return False
         variance[i] = P[i, i] + 2.0 * _MIN_VARIANCE
     for i in range(m):

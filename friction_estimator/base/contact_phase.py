@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.compiled import kernel
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import allocate, record
 from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
 
@@ -116,7 +116,7 @@ def add_collisions_of_feet(
                     collision_torque += part * (wrenches[foot, axis] - ground[foot, axis])
         filtered[joint] = (
             collision_torque + keep * (filtered[joint] - collision_torque)
-            if abs(filtered[joint]) <= LARGEST
+            if abs(filtered[joint]) <= DIVERGENCE_LIMIT
             else collision_torque
         )
         torque[joint] += filtered[joint]

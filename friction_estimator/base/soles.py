@@ -175,9 +175,26 @@ def step_heading(
             _correct_with_sole(x, P, 2 + foot, measured, TWIST_STD, load[foot], distance, ROTATION_STD**2, _TWIST_GATE)
 
 
+class CorrectedAttitude(NamedTuple):
+    """Attitude with the heading that the feet hold, and rate without the rest of the gyroscope's bias.
+
+    Attributes
+    ----------
+    rotation_base_to_world : (3, 3)
+    angular_velocity : (3,) of the base, base axes [rad/s]
+    covariance : (3, 3) of the rotation, world axes [rad^2]
+    rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
+    """
+
+    rotation_base_to_world: Matrix
+    angular_velocity: Vector
+    covariance: Matrix
+    rate_covariance: Matrix
+
+
 @kernel
-def correct_heading(heading: Heading, attitude: Attitude) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Rotation, rate and their covariances with the heading that the feet hold, without the rest of the bias."""
+def correct_heading(heading: Heading, attitude: Attitude) -> CorrectedAttitude:
+    """Turn the attitude by the correction of the heading, and subtract the bias about the vertical from the rate."""
     x, P, rotation = heading.mean, heading.covariance, attitude.rotation_base_to_world
     up = rotation[2].copy()  # the vertical in base axes
     cosine, sine = math.cos(x[0]), math.sin(x[0])
@@ -190,7 +207,7 @@ def correct_heading(heading: Heading, attitude: Attitude) -> tuple[FloatArray, F
         for i in range(3):
             rate_covariance[i, j] += bias_variance_change * up[i] * up[j]
     heading_covariance[2, 2] = P[0, 0]
-    return corrected, attitude.angular_velocity - x[1] * up, heading_covariance, rate_covariance
+    return CorrectedAttitude(corrected, attitude.angular_velocity - x[1] * up, heading_covariance, rate_covariance)
 
 
 @record

@@ -34,7 +34,7 @@ from friction_estimator.types import AnyPath, BoolArray, FloatArray, FrictionEst
 
 FREE, _IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
-LEAST_DURATION = 0.005
+MIN_DURATION = 0.005
 """A signal must be above its threshold for this time (section 5.3) [s]."""
 SETTLING_TIME = 0.15
 """Nothing is compared for this time after a foot has left or touched the ground: load and friction of the joints change
@@ -226,7 +226,7 @@ class ThresholdLearner:
         signals = np.abs((estimate.external_torque, estimate.external_torque_sigma))
         of_states = [np.where(state == one, signals, -np.inf) for one in (FREE, _IN_CONTACT)]
         recent.append((estimate.stamp_ns, np.stack(of_states)))
-        before = estimate.stamp_ns - round(1e9 * LEAST_DURATION)
+        before = estimate.stamp_ns - round(1e9 * MIN_DURATION)
         while len(recent) > 1 and recent[1][0] <= before:
             recent.popleft()
         if recent[0][0] <= before:
@@ -362,10 +362,10 @@ class CollisionDetector:
             self._collided_until_ns = [0] * len(self._limbs)
         signals = estimate.external_torque, estimate.external_torque_sigma
         compare(*signals, self._states.state, self._thresholds, dt, self._ratio, self._above_for)
-        if self._above_for.max() < LEAST_DURATION - 1e-9:
+        if self._above_for.max() < MIN_DURATION - 1e-9:
             self.hit = ()
             return ()
-        ratio = np.where(self._above_for < LEAST_DURATION - 1e-9, 0.0, self._ratio)
+        ratio = np.where(self._above_for < MIN_DURATION - 1e-9, 0.0, self._ratio)
         found, hit = [], []
         for number, (name, joints) in enumerate(self._limbs):
             row, worst = np.unravel_index(np.argmax(ratio[:, joints]), (2, joints.size))

@@ -19,9 +19,9 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, FrictionEstimate
 
-_SMALLEST_FORCE = 5.0
+_MIN_FORCE = 5.0
 """Horizontal forces below this have no direction: noise of the identified wrench [N]."""
-_KEPT_FOOTPRINTS = 6
+_MAX_FOOTPRINTS = 6
 """Footprints that are kept, and the largest number of footsteps back."""
 _STEPS_IN_A_SWING = 2.0
 """A swinging foot passes two step lengths in one step; it goes no faster after a collision."""
@@ -78,7 +78,7 @@ class FootstepPlanner:
         self._contact: tuple[bool, ...] = ()
         self._since = (0.0, 0.0)
         self._swing_duration = 0.0
-        self._prints: deque[Footprint] = deque(maxlen=_KEPT_FOOTPRINTS)
+        self._footprints: deque[Footprint] = deque(maxlen=_MAX_FOOTPRINTS)
 
     def step(self, estimate: FrictionEstimate) -> None:
         """Use one estimate: keep where a foot lands, seen from the other one."""
@@ -88,23 +88,23 @@ class FootstepPlanner:
             for foot in (0, 1):
                 other = 1 - foot
                 if contact[other] and before[other] and contact[foot] != before[foot]:
-                    self._note(foot, contact[foot], estimate)
+                    self._record_footprint(foot, contact[foot], estimate)
         self._contact, self._since = contact, tuple(phase.since.tolist())
 
-    def _note(self, foot: int, lands: bool, estimate: FrictionEstimate) -> None:
-        """A foot lands or lifts off while the other one stands.
+    def _record_footprint(self, foot: int, lands: bool, estimate: FrictionEstimate) -> None:
+        """Record the footprint of a foot that lands or lifts off while the other one stands.
 
         The first lift-off gives the first footprint: that of the foot that goes on standing.
         """
         newest = foot if lands else 1 - foot
-        known = bool(self._prints) and self._prints[-1].foot == newest
+        known = bool(self._footprints) and self._footprints[-1].foot == newest
         if known and not lands:
             return
         if known:  # the foot has bounced
-            self._prints.pop()
+            self._footprints.pop()
         if lands:
             self._swing_duration = self._since[foot]
-        self._prints.append(Footprint(newest, _other_sole(self._dynamics(estimate), 1 - newest)))
+        self._footprints.append(Footprint(newest, _other_sole(self._dynamics(estimate), 1 - newest)))
 
     def _dynamics(self, estimate: FrictionEstimate) -> Dynamics:
         return self._robot.dynamics(estimate.position, estimate.velocity, _NO_MOTION, _NO_MOTION)
@@ -112,16 +112,16 @@ class FootstepPlanner:
     def _standing(self) -> int | None:
         """The foot that stands; of two that stand, the one that has landed last."""
         if all(self._contact):
-            return self._prints[-1].foot if self._prints else None
+            return self._footprints[-1].foot if self._footprints else None
         return self._contact.index(True) if any(self._contact) else None
 
-    def _reachable(self, standing: int, now: FloatArray, goal: FloatArray) -> FloatArray:
-        """The place (2,) on the way to a goal that the swinging foot reaches in what is left of its swing."""
-        way, swings = goal - now, not self._contact[1 - standing]
-        if not swings or self._swing_duration <= 0.0:
+    def _reachable(self, standing: int, position: FloatArray, goal: FloatArray) -> FloatArray:
+        """Place (2,) on the path to a goal that the swinging foot reaches before its swing ends."""
+        path, is_swinging = goal - position, not self._contact[1 - standing]
+        if not is_swinging or self._swing_duration <= 0.0:
             return goal
         left = max(1.0 - self._since[1 - standing] / self._swing_duration, 0.0)
-        return now + way * min(_STEPS_IN_A_SWING * self._length * left / max(float(np.hypot(*way)), 1e-9), 1.0)
+        return position + path * min(_STEPS_IN_A_SWING * self._length * left / max(float(np.hypot(*path)), 1e-9), 1.0)
 
     def compliant(self, estimate: FrictionEstimate, force: FloatArray) -> Footsteps | None:
         """Three footsteps along the horizontal part of a force (3,) on the base, base axes; None where no foot stands.
@@ -130,14 +130,14 @@ class FootstepPlanner:
         one sets the feet side by side. To the side only the foot of that side steps out, and the other one closes up.
         """
         standing = self._standing()
-        if standing is None or not self._prints:
+        if standing is None or not self._footprints:
             return None
         at = self._dynamics(estimate)
         along = (at.foot_rotation_to_base[standing].T @ force)[:2]
         size = float(np.hypot(*along))
-        step = self._length * along / size if size > _SMALLEST_FORCE else np.zeros(2)
+        step = self._length * along / size if size > _MIN_FORCE else np.zeros(2)
         now = _other_sole(at, standing).position[:2]
-        side, width = np.sign(now[1]), abs(self._prints[-1].place.position[1])
+        side, width = np.sign(now[1]), abs(self._footprints[-1].place.position[1])
         neutral = np.array([0.0, side * width])
         leads = step[1] * side > 0.0
         landing = self._reachable(standing, now, neutral + [step[0], step[1] * leads])
@@ -152,11 +152,11 @@ class FootstepPlanner:
         A swinging foot that cannot go back any more lands where it can, and the foot that stands steps in place.
         """
         standing = self._standing()
-        if standing is None or not self._prints or self._prints[-1].foot != standing:
+        if standing is None or not self._footprints or self._footprints[-1].foot != standing:
             return None
         back: list[Placement] = []
         rotation, position = np.eye(3), np.zeros(3)
-        for _, (turn, place) in reversed(self._prints):
+        for _, (turn, place) in reversed(self._footprints):
             rotation, position = rotation @ turn.T, position - rotation @ turn.T @ place
             back.append(Placement(rotation, position))
         now = _other_sole(self._dynamics(estimate), standing)

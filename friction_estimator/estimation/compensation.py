@@ -11,7 +11,7 @@ import numpy as np
 from friction_estimator.config import CompensationConfig
 from friction_estimator.config.robot import SURE_SIGN_SIGMAS
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, CommandSample, FloatArray, FrictionEstimate
 
@@ -86,7 +86,7 @@ class PassivityCheck:
         step = estimate.position - position
         measured = estimate.friction - np.nan_to_num(estimate.external_torque)
         work, uncertain = torque * step, estimate.sigma * np.abs(step)
-        rows = np.nan_to_num(np.stack((work, measured * step, uncertain, work, np.abs(work))), posinf=LARGEST)
+        rows = np.nan_to_num(np.stack((work, measured * step, uncertain, work, np.abs(work))), posinf=DIVERGENCE_LIMIT)
         self._energy = np.exp(-dt / _ENERGY_TIMES) * self._energy + rows
         given, taken, uncertain, recent_work, exchanged = self._energy
         self.excess = (given - taken) / _ENERGY_TIME

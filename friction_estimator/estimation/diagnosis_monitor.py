@@ -20,7 +20,7 @@ from friction_estimator.estimation.diagnosis import (
     DiagnosisFigures,
 )
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, JointEstimate
 
@@ -43,7 +43,7 @@ _CONSISTENCY_SLACK = 1.15
 _LARGEST_INNOVATION = 5.0
 """Larger innovations count as this many standard deviations: impacts are no error of the noise model."""
 _MIN_KNOWN_SHARE = 0.8
-"""Part of the newest moving time for which a law must have been known to become the law of the start."""
+"""Share of the newest moving time in which a law must have been known to become the law of the start."""
 
 
 class FadingMean:
@@ -67,9 +67,9 @@ class FadingMean:
 
         A sum that is not finite begins anew: a quantity may be unknown, and then is NaN in every sample.
         """
-        sound = np.abs(self._sums) <= LARGEST
+        is_valid = np.abs(self._sums) <= DIVERGENCE_LIMIT
         for row, value in enumerate(values):
-            self._sums[row] = np.where(sound[row], keep * self._sums[row], 0.0) + np.where(counts, value, 0.0)
+            self._sums[row] = np.where(is_valid[row], keep * self._sums[row], 0.0) + np.where(counts, value, 0.0)
         self.weight = keep * self.weight + counts
         self._squares = keep * keep * self._squares + counts
 
@@ -119,7 +119,7 @@ class NisMean:
 
 
 class LawDrift:
-    """The law of the start and the law of now, at the same velocities and loads.
+    """Compares the law of the start with the present law, at the same velocities and loads.
 
     Parameters of one law may trade against each other without any change of its torque; so torques are compared, and
     only at speeds that the law of the start had seen. A law that starts from nothing is "of the start" as soon as it is
@@ -200,7 +200,7 @@ class DiagnosisMonitor:
         self.set_start()
 
     def set_start(self, parameters_sigma: FloatArray | None = None) -> None:
-        """Begin anew: the next estimates are the start.
+        """Restart: the law of the next estimates is that of the start.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The estimator as its users drive it: raw samples in, friction estimates out."""
+"""The estimator of the public API: raw samples in, friction estimates out."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _OTHER_ROBOT = (
     "to this robot"
 )
 _NEW = "there is no diagnosis yet"
+"""Reason of a joint that has not been diagnosed."""
 
 
 class Estimator:
-    """Synchronizer and pipeline as one object: what the node, the replay, the benchmarks and the tests drive.
+    """Checks of samples, synchronizer, pipeline and diagnosis as one object, for node, replay and benchmarks.
 
     Parameters
     ----------

@@ -50,11 +50,11 @@ _MAX_ACCELERATION = 2000.0
 _PUBLISHER_TIMEOUT_NS = 1_000_000_000
 """A publisher that has sent nothing for this time has ended [ns]."""
 _MISSED_PERIODS = 3
-"""Usual periods without a sample of the first publisher, after which a jump of the positions is believed."""
+"""Number of periods without a sample of the first publisher, after which a jump of the positions is accepted."""
 _STREAM_TIMEOUT_NS = 100_000_000
 """Time without a sample after which either of two streams has ended that have begun together [ns]."""
 _FROZEN_SAMPLES = 10
-"""Samples with the same bits in a row, after which the publisher whose positions change is the right one."""
+"""Number of samples with the same bits in a row, after which a publisher whose positions change is preferred."""
 
 _BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _CONTRADICTION, _NO_EFFORT, _VALID = range(6)
 """What is wrong with a joint sample; with the first four it is not used."""
@@ -68,8 +68,8 @@ class Streams(NamedTuple):
     ----------
     position, velocity : (2, n)
     stamp, period : (2,) of the newest sample, and usual distance of samples [ns]
-    samples, same : (2,) samples so far, and the newest ones of these with the same bits
-    began, undecided : (1,) stamp of the first sample [ns]; 1 while nothing shows which stream is right
+    samples, unchanged : (2,) number of samples so far, and of the newest ones in a row with the same bits
+    first_stamp, undecided : (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
     """
 
     position: Matrix
@@ -77,8 +77,8 @@ class Streams(NamedTuple):
     stamp: Indices
     period: Indices
     samples: Indices
-    same: Indices
-    began: Indices
+    unchanged: Indices
+    first_stamp: Indices
     undecided: Indices
 
     @staticmethod
@@ -105,30 +105,30 @@ def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArr
         streams.position[stream, joint] = position[joint]
     streams.stamp[stream] = stamp
     if not count:
-        streams.same[stream] = streams.period[stream] = 0
+        streams.unchanged[stream] = streams.period[stream] = 0
     elif step > 0:
-        streams.same[stream] = 0 if changed else streams.same[stream] + 1
+        streams.unchanged[stream] = 0 if changed else streams.unchanged[stream] + 1
         streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
 
 
 @kernel
 def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tuple[int, int]:
-    """Stream that a sample belongs to; 2: to none. And its joint that contradicts the first stream most."""
-    excess, difference, most = np.full(2, -math.inf), np.zeros(2), 0
+    """Stream that a sample belongs to, 2: to none; and the joint that contradicts the first stream most."""
+    deviation, difference, worst_joint = np.full(2, -math.inf), np.zeros(2), 0
     for stream in range(2):
         dt = 1e-9 * (stamp - streams.stamp[stream])
         for joint in range(position.size):
             change = position[joint] - streams.position[stream, joint]
             moved = streams.velocity[stream, joint] * dt
             beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _MAX_ACCELERATION * dt * dt - _MAX_DEVIATION
-            if beyond > excess[stream]:
-                excess[stream] = beyond
-                most = joint if stream == 0 else most
+            if beyond > deviation[stream]:
+                deviation[stream] = beyond
+                worst_joint = joint if stream == 0 else worst_joint
             difference[stream] = max(difference[stream], abs(change - moved))
     second = streams.samples[1] > 0
-    if excess[0] <= 0.0 and not (second and difference[1] < difference[0]):
-        return 0, most
-    return (1 if second and excess[1] <= 0.0 else 2), most
+    if deviation[0] <= 0.0 and not (second and difference[1] < difference[0]):
+        return 0, worst_joint
+    return (1 if second and deviation[1] <= 0.0 else 2), worst_joint
 
 
 @kernel("[Streams] i8 V")
@@ -145,30 +145,30 @@ def select_publisher(streams: Streams, stamp: int, position: FloatArray) -> tupl
     used, switched : True where the sample is used, and where it has shown that another stream was used wrongly so far
     joint : whose position contradicts the first stream most
     """
-    samples, same, undecided = streams.samples, streams.same, streams.undecided
+    samples, unchanged, undecided = streams.samples, streams.unchanged, streams.undecided
     if samples[0] == 0:
-        streams.began[0] = stamp
+        streams.first_stamp[0] = stamp
         _add_to_stream(streams, 0, stamp, position)
         return True, False, 0
     if samples[1] and abs(stamp - streams.stamp[1]) > (_STREAM_TIMEOUT_NS if undecided[0] else _PUBLISHER_TIMEOUT_NS):
         samples[1] = undecided[0] = 0
     stream, joint = _compare_streams(streams, stamp, position)
     if stream == 2:
-        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.began[0]) < _PUBLISHER_TIMEOUT_NS
+        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.first_stamp[0]) < _PUBLISHER_TIMEOUT_NS
     _add_to_stream(streams, stream, stamp, position)
     if samples[1] < 2:
         return stream == 0, False, joint
-    switched = undecided[0] == 1 and same[0] >= _FROZEN_SAMPLES and same[1] == 0
+    switched = undecided[0] == 1 and unchanged[0] >= _FROZEN_SAMPLES and unchanged[1] == 0
     patience = _STREAM_TIMEOUT_NS if undecided[0] else _MISSED_PERIODS * streams.period[0]
     ended = stream == 1 and abs(stamp - streams.stamp[0]) > patience
     if switched or ended:
         for rows in (streams.position, streams.velocity):
             for column in range(position.size):
                 rows[0, column], rows[1, column] = rows[1, column], rows[0, column]
-        for pair in (streams.stamp, streams.period, samples, same):
+        for pair in (streams.stamp, streams.period, samples, unchanged):
             pair[0], pair[1] = pair[1], pair[0]
         stream, undecided[0] = 1 - stream, 0
-    elif same[1] >= _FROZEN_SAMPLES and same[0] == 0:
+    elif unchanged[1] >= _FROZEN_SAMPLES and unchanged[0] == 0:
         undecided[0] = 0
     return stream == 0 and undecided[0] == 0, switched, joint
 
@@ -185,19 +185,19 @@ def _check_joint_sample(
     low, high : (n,) ends of the position
     """
     position, velocity, effort = sample[0], sample[1], sample[2]
-    n, known, measured = position.size, 0, 0
+    n, with_effort, with_velocity = position.size, 0, 0
     for joint in range(n):
-        measured += not math.isnan(velocity[joint])
-        known += not math.isnan(effort[joint])
+        with_velocity += not math.isnan(velocity[joint])
+        with_effort += not math.isnan(effort[joint])
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
             return _BAD_POSITION, joint, False
-        if measured and not abs(velocity[joint]) <= _MAX_VELOCITY:
+        if with_velocity and not abs(velocity[joint]) <= _MAX_VELOCITY:
             return _BAD_VELOCITY, joint, False
-        if known and not abs(effort[joint]) <= _MAX_EFFORT:
+        if with_effort and not abs(effort[joint]) <= _MAX_EFFORT:
             return _BAD_EFFORT, joint, False
     used, switched, joint = select_publisher(streams, stamp, position)
-    return (_VALID if known else _NO_EFFORT) if used else _CONTRADICTION, joint, switched
+    return (_VALID if with_effort else _NO_EFFORT) if used else _CONTRADICTION, joint, switched
 
 
 class SampleChecks:
@@ -239,7 +239,7 @@ class SampleChecks:
         """
         stamp, names = sample.stamp_ns, self._joint_names
         if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
-            stamp = _stamp(stamp, "joint sample")
+            stamp = _as_stamp(stamp, "joint sample")
         try:
             table = np.array((sample.position, sample.velocity, sample.effort), dtype=np.float64)
         except (TypeError, ValueError):
@@ -247,9 +247,9 @@ class SampleChecks:
         if table is None or table.shape != (3, len(names)):
             table = np.stack(
                 (
-                    _numbers(sample.position, "joint position", names),
-                    _numbers(sample.velocity, "joint velocity", names, optional=True),
-                    _numbers(sample.effort, "joint effort", names, optional=True),
+                    _as_array(sample.position, "joint position", names),
+                    _as_array(sample.velocity, "joint velocity", names, optional=True),
+                    _as_array(sample.effort, "joint effort", names, optional=True),
                 )
             )
         wrong, joint, self.switched = _check_joint_sample(table, *self._joint_limits, self._stream_buffer, stamp)
@@ -272,25 +272,27 @@ class SampleChecks:
         """Check a sample of the IMU: stamp, and angular velocity and specific force (6,)."""
         stamp = sample.stamp_ns
         if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
-            stamp = _stamp(stamp, "IMU sample")
-        rate = _within(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
-        force = _within(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
+            stamp = _as_stamp(stamp, "IMU sample")
+        rate = _as_limited_array(sample.angular_velocity, _MAX_ANGULAR_VELOCITY, "angular velocity", "xyz")
+        force = _as_limited_array(sample.specific_force, _MAX_SPECIFIC_FORCE, "specific force", "xyz")
         return stamp, np.array((rate, force)).reshape(6)
 
     def wrench(self, sample: WrenchSample) -> tuple[int, FloatArray]:
         """Check a foot wrench: stamp and values (6,)."""
         stamp, names = sample.stamp_ns, self._wrench_names
         if type(stamp) is not int or abs(stamp) > _MAX_STAMP:
-            stamp = _stamp(stamp, "wrench sample")
+            stamp = _as_stamp(stamp, "wrench sample")
         if not isinstance(sample.foot, (int, np.integer)) or not 0 <= sample.foot < len(names):
             known = f"0 to {len(names) - 1}, in the order of Config.feet" if names else "none, this robot has no feet"
             raise InputError(f"foot {sample.foot!r} of a wrench sample is unknown; the feet are {known}")
-        return stamp, _within(sample.wrench, _MAX_WRENCH, names[sample.foot], _WRENCH_NAMES)
+        return stamp, _as_limited_array(sample.wrench, _MAX_WRENCH, names[sample.foot], _WRENCH_NAMES)
 
     def command(self, sample: CommandSample) -> CommandSample:
         """Check desired velocities."""
-        stamp = _stamp(sample.stamp_ns, "command sample")
-        return CommandSample(stamp, _within(sample.velocity, _MAX_VELOCITY, "desired velocity", self._joint_names))
+        stamp = _as_stamp(sample.stamp_ns, "command sample")
+        return CommandSample(
+            stamp, _as_limited_array(sample.velocity, _MAX_VELOCITY, "desired velocity", self._joint_names)
+        )
 
     def _describe_glitch(self, wrong: int, joint: int, sample: FloatArray) -> str:
         """Why a joint sample is refused: what :func:`_check_joint_sample` found."""
@@ -303,7 +305,7 @@ class SampleChecks:
         return f"joint position {name} = {value} cannot be true; by the URDF it is {ends}"
 
 
-def _stamp(stamp: Any, what: str) -> int:
+def _as_stamp(stamp: Any, what: str) -> int:
     try:
         number = operator.index(stamp)
     except TypeError:
@@ -313,7 +315,7 @@ def _stamp(stamp: Any, what: str) -> int:
     return number
 
 
-def _numbers(values: Any, what: str, names: Sequence[str], optional: bool = False) -> FloatArray:
+def _as_array(values: Any, what: str, names: Sequence[str], optional: bool = False) -> FloatArray:
     """Copy of an array, one number for each name; NaN for optional values that are missing."""
     if optional and (values is None or np.size(values) == 0):
         return np.full(len(names), np.nan)
@@ -326,7 +328,7 @@ def _numbers(values: Any, what: str, names: Sequence[str], optional: bool = Fals
     return copy
 
 
-def _within(values: Any, limit: float, what: str, names: Sequence[str]) -> FloatArray:
+def _as_limited_array(values: Any, limit: float, what: str, names: Sequence[str]) -> FloatArray:
     """Copy of an array whose values are at most ``limit`` in size."""
     try:
         copy = np.array(values, dtype=np.float64)
@@ -334,7 +336,7 @@ def _within(values: Any, limit: float, what: str, names: Sequence[str]) -> Float
             return copy
     except (TypeError, ValueError):
         pass
-    copy = _numbers(values, what, names)
+    copy = _as_array(values, what, names)
     if (wrong := ~(np.abs(copy) <= limit)).any():
         worst = int(np.flatnonzero(wrong)[0])
         raise InputError(f"{what} {names[worst]} = {copy[worst]} cannot be true; the limit is {limit:g}")

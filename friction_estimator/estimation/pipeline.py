@@ -46,8 +46,8 @@ _TILT_FOUND_ANEW = (
 )
 
 
-_fields_of = attrgetter(*(item.name for item in fields(JointFriction)))
-"""Values of the fields of a :class:`JointFriction`, with which a :class:`FrictionEstimate` begins."""
+_friction_fields = attrgetter(*(item.name for item in fields(JointFriction)))
+"""Reads the fields of a :class:`JointFriction`, which are the first of a :class:`FrictionEstimate`."""
 
 
 class SensedFrame(NamedTuple):
@@ -80,7 +80,7 @@ class VelocityEstimator:
         noise = config.sensors.without_velocity()
         self._monitor = SensorNoiseMonitor(noise, len(joint_names), len(config.feet))
         self._motion = JointMotionFilter(config.kalman, noise, joint_names)
-        self._nothing = np.zeros(len(joint_names))
+        self._zero_velocity = np.zeros(len(joint_names))
         self._time, self._stamp_ns = 0.0, -1
 
     def step(self, frame: SensorFrame) -> SensorFrame:
@@ -90,7 +90,7 @@ class VelocityEstimator:
         if not continues:
             self._monitor.reset()
         self._time += dt
-        velocity = self._motion.step(frame.position, self._nothing, dt).velocity
+        velocity = self._motion.step(frame.position, self._zero_velocity, dt).velocity
         frame = replace(frame, velocity=velocity, differentiated=True)
         if self._monitor.add(self._time, frame):
             self._motion.retune(self._monitor.noise, self._monitor.encoder_step)
@@ -100,8 +100,8 @@ class VelocityEstimator:
 class FrictionStage(Protocol):
     """Interface of a friction stage: one estimate per frame, and identification of the law.
 
-    A stage whose result is not finite raises ``FloatingPointError``. By then what it has learned is sound again, and
-    :meth:`reset` mends the rest.
+    A stage whose result is not finite raises ``FloatingPointError``. Before that it has restored valid parameters;
+    :meth:`reset` restarts its filters.
 
     Attributes
     ----------
@@ -188,13 +188,13 @@ class Pipeline:
             else ObservedFriction(config, robot)
         )
         self._has_friction = config.has_friction
-        self._given_base: BaseState | None = None
+        self._constant_base: BaseState | None = None
         if not config.has_base_state:
-            self._given_base = _unknown_base()
+            self._constant_base = _unknown_base()
         elif not robot.base_dofs:
-            self._given_base = resting_base()
-        self._nothing: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
-        self.valid = self._nothing
+            self._constant_base = resting_base()
+        self._no_joints: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
+        self.valid = self._no_joints
         self.unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
@@ -225,14 +225,14 @@ class Pipeline:
     def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
         """Estimate of a frame: friction of the joints, with the readings and the base state of the same frame."""
         return FrictionEstimate(
-            *_fields_of(friction),
+            *_friction_fields(friction),
             stamp_ns=frame.stamp_ns,
             position=frame.position,
             velocity=frame.velocity,
             effort=frame.effort,
             phase=sensed.phase,
             base=sensed.base,
-            valid=self._nothing if friction is self.unknown else self.valid,
+            valid=self._no_joints if friction is self.unknown else self.valid,
         )
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
@@ -251,7 +251,7 @@ class Pipeline:
         rate, specific_force = attitude.buffer[RATE], attitude.buffer[SPECIFIC_FORCE]
         dynamics = self.robot.dynamics(frame.position, frame.velocity, rate, specific_force)
         try:
-            base = self._given_base or self.base_state.step(attitude, phase, dynamics, frame)
+            base = self._constant_base or self.base_state.step(attitude, phase, dynamics, frame)
         except NUMERICAL_ERRORS as error:
             self._health.add_error_restart("base state", frame.stamp_ns, error)
             self.base_state.reset()

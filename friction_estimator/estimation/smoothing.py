@@ -25,7 +25,7 @@ from friction_estimator.types import FrictionEstimate, JointSample, SensorFrame
 SMOOTHING_LAG = 2.0
 """Default lag: longer ones do not improve estimates of a walk [s]."""
 _LOOK_AHEAD = 5.0 * MOTION_MEMORY
-"""Velocities are smoothed with later readings of this time [s]: the bank remembers nothing longer."""
+"""Velocities are smoothed with later readings of this time [s], five time constants of the bank's memory."""
 _BLOCK_DURATION = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
 
@@ -116,7 +116,7 @@ class SmoothedEstimator(Estimator):
         return finished
 
     def _identify(self, count: int) -> None:
-        """Let the first stage use the oldest frames, with smoothed motions."""
+        """Feed the oldest frames to the identifying stage, with smoothed motions."""
         ready, self._sensed = self._sensed[:count], self._sensed[count:]
         for (frame, sensed), motion in zip(ready, self._motion.smoothed(count), strict=True):
             self._smoothed_source.motion = motion
@@ -125,7 +125,7 @@ class SmoothedEstimator(Estimator):
         self._unsmoothed = sum(frame.dt for frame, _ in self._sensed)
 
     def _evaluate(self, until: float) -> list[FrictionEstimate]:
-        """Estimates of the frames up to a time, by what the first stage has identified by now."""
+        """Estimates of the frames up to a time [s], with what the identifying stage has found by now."""
         self._evaluating.take_over(self._identifying)
         finished = []
         while self._waiting and self._waiting[0][0] <= until:

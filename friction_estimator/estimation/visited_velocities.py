@@ -17,7 +17,7 @@ from friction_estimator.compiled import kernel
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import Factor, Shape
-from friction_estimator.linear_algebra import LARGEST, is_bounded
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 VISIT_PERIOD = 0.01
@@ -154,7 +154,9 @@ class VisitedVelocities:
         )  # fmt: skip
         if not is_valid:
             parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
-            failed = np.any([(~(np.abs(part) <= LARGEST)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0)
+            failed = np.any(
+                [(~(np.abs(part) <= DIVERGENCE_LIMIT)).reshape(len(part), -1).any(axis=1) for part in parts], axis=0
+            )
             self._set_prior_motion(failed, np.tile(_PRIOR_RANGE, (int(failed.sum()), 1)))
             self.velocity_range[failed] = np.nan
             raise FloatingPointError(

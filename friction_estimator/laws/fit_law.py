@@ -20,11 +20,13 @@ _INDEPENDENT_SAMPLES = 20.0
 """Number of samples that all count as for the error of a law's shape, which lasts a stretch of the motion."""
 _SPEEDS = np.geomspace(1e-3, 10.0, 40)
 _VELOCITY = np.concatenate((-_SPEEDS[::-1], _SPEEDS))
+"""Velocities at which laws are compared [rad/s]."""
 _COMPARED_LOADS = (0.0, -30.0, -10.0, 10.0, 30.0)
 """Loads at which a law that depends on them is compared [N m]."""
 _NAMED_OFFSET_SHARE, _LOST_SHARE = 0.05, 0.01
 """Shares of the friction: an offset that a note names, and a part that an export reports as lost."""
 _EXACT_SHARE = 1e-12
+"""Part of the friction below which a difference of two laws is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +141,11 @@ def fit_law(
     size = misfit if noise.refreshed else weighted_with
     whitened = noise.whiten(columns, size) * scale
     inverse = np.linalg.pinv(np.vstack((whitened, known)))[:, : velocity.size]
-    wide = np.linalg.pinv(np.vstack((whitened / noise.inflation, known)))
+    inflated_inverse = np.linalg.pinv(np.vstack((whitened / noise.inflation, known)))
     gradient = scale[:, None] * noise.whiten(inverse.T, size).T
     return LawFit(
         values[:p],
-        (wide @ wide.T * np.outer(scale, scale))[:p, :p],
+        (inflated_inverse @ inflated_inverse.T * np.outer(scale, scale))[:p, :p],
         gradient[:p],
         float(values[p]) if free_offset else 0.0,
         misfit,
@@ -292,22 +294,22 @@ def fit_coulomb_viscous(
     both = bool(velocity.min() < 0.0 < velocity.max())
     basis = np.column_stack((np.sign(velocity), velocity, np.ones(velocity.size)))
     chi = _own_parameters(law, parameters)
-    if chi is None or _largest(basis @ chi - torque) > _EXACT_SHARE * _largest(torque):
+    if chi is None or _max_abs(basis @ chi - torque) > _EXACT_SHARE * _max_abs(torque):
         found = fit_law(COULOMB_VISCOUS, velocity, load, torque, with_prior=False, free_offset=both)
         chi = np.append(found.values, found.offset)
-    rest = torque - basis @ chi
-    even = np.zeros(velocity.size)
+    residual = torque - basis @ chi
+    even_part = np.zeros(velocity.size)
     if both and not law.depends_on_load:
         seen = (-velocity >= velocity.min()) & (-velocity <= velocity.max())  # in the other direction, too
-        even = np.where(seen, 0.5 * (torque + law.torque(parameters[None, :], -velocity, load)) - chi[2], 0.0)
+        even_part = np.where(seen, 0.5 * (torque + law.torque(parameters[None, :], -velocity, load)) - chi[2], 0.0)
     return CoulombViscousFit(
         coulomb=float(chi[0]),
         viscous=float(chi[1]),
         offset=float(chi[2]),
         torque_rms=_rms(torque),
-        error=_rms(rest),
-        asymmetry=_largest(even),
-        shape=_largest(rest - even),
+        error=_rms(residual),
+        asymmetry=_max_abs(even_part),
+        shape=_max_abs(residual - even_part),
         depends_on_load=law.depends_on_load,
     )
 
@@ -320,7 +322,7 @@ def _own_parameters(law: FrictionLaw, parameters: FloatArray) -> FloatArray | No
     return own if (own >= 0.0).all() else None
 
 
-def _largest(values: FloatArray) -> float:
+def _max_abs(values: FloatArray) -> float:
     return float(np.abs(values).max())
 
 

@@ -229,13 +229,13 @@ def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
             continue
         unloaded = _STEEP if term.shape == Shape.STRAIN else replace(term, load_power=0, factor=Factor.NONE)
         earlier = ((k, other) for k, other in enumerate(terms[:row]) if other is not None)
-        same = (k for k, other in earlier if _function(other) == _function(unloaded))
+        same = (k for k, other in earlier if _function_key(other) == _function_key(unloaded))
         codes[row] = term.shape, term.load_power, term.side, next(same, row), term.factor
         scales[row] = term.scale
     return codes, scales
 
 
-def _function(term: Term) -> tuple[Shape, float, int, Side, Factor]:
+def _function_key(term: Term) -> tuple[Shape, float, int, Side, Factor]:
     return term.shape, term.scale, term.load_power, term.side, term.factor
 
 

@@ -27,20 +27,20 @@ _CONTRADICTION_SIGMAS = 1.96
 """Sigma holds both torques where they are further apart than this many standard deviations: one source is wrong."""
 _RANGE_MARGIN = 0.25
 """An input may be outside the range of the training data by this part of the range."""
-_LEAST_MARGIN = 1e-3
+_MIN_MARGIN = 1e-3
 """Margin of inputs that were constant [rad, rad/s, N m, m/s^2]."""
-_LARGEST_RATE_RATIO = 1.1
+_MAX_RATE_RATIO = 1.1
 """The networks count in samples: the rate of the joint states may differ from that of the training data by this."""
 _RATE_SAMPLES = 100
 """Samples over which the rate is averaged."""
 _ERROR_TIME = 5.0
 """Time over which errors are compared with sigma [s]."""
-_LARGEST_RATIO = 9.0
+_MAX_SQUARED_RATIO = 9.0
 """Largest squared ratio that counts: a collision has larger ones for a short time."""
 CHANGE_TIME = 0.05
 """Time over which a change of the external torque is in its sigma: the friction of a joint that sticks turns from one
 direction to the other within it [s]."""
-_LARGEST_MEAN_RATIO = 2.0
+_MAX_MEAN_RATIO = 2.0
 """Of the squared ratios of a limb, which are one where sigma is right. The largest are 1.2 in minutes of walking, 1.7
 with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after a training with walks only."""
 
@@ -98,7 +98,7 @@ class Guard:
     def __init__(self, model: Model, floating: bool, health: Health) -> None:
         self._health = health
         low, high = model.input_range
-        margin = np.maximum(_RANGE_MARGIN * (high - low), _LEAST_MARGIN)
+        margin = np.maximum(_RANGE_MARGIN * (high - low), _MIN_MARGIN)
         self._low, self._high = low - margin, high + margin
         self._input_names = _input_names(model.identity.joint_names, floating)
         self._period = self._mean_step = model.period
@@ -110,7 +110,7 @@ class Guard:
     def reset(self) -> None:
         """Forget the errors so far."""
         rows = sum(rows.size for rows in self._outputs)
-        self._squares, self._passed = np.ones(rows), np.full(rows, np.nan)
+        self._squares, self._filtered = np.ones(rows), np.full(rows, np.nan)
 
     def is_known(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
         """Whether inputs and rate are those of the training data."""
@@ -126,7 +126,7 @@ class Guard:
             )
             return False
         self._mean_step += (dt - self._mean_step) / _RATE_SAMPLES if dt > 0.0 else 0.0
-        if not 1.0 / _LARGEST_RATE_RATIO < self._mean_step / self._period < _LARGEST_RATE_RATIO:
+        if not 1.0 / _MAX_RATE_RATIO < self._mean_step / self._period < _MAX_RATE_RATIO:
             self._health.add_lasting_event(
                 "mob_net_rate",
                 stamp_ns,
@@ -142,12 +142,12 @@ class Guard:
         """Residual without uncertainty torque (nv,); NaN in the rows of modules where it does not agree with sigma."""
         external, part = residual - uncertainty, min(dt / _ERROR_TIME, 1.0)
         ratio = (external / sigma) ** 2
-        self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _LARGEST_RATIO) - self._squares))
+        self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _MAX_SQUARED_RATIO) - self._squares))
         means = [float(self._squares[rows].mean()) for rows in self._outputs]
         for rows, mean in zip(self._outputs, means, strict=True):
-            if mean > _LARGEST_MEAN_RATIO:
+            if mean > _MAX_MEAN_RATIO:
                 external[rows] = np.nan
-        if max(means) > _LARGEST_MEAN_RATIO:
+        if max(means) > _MAX_MEAN_RATIO:
             limb = self._limbs[int(np.argmax(means))]
             self._health.add_lasting_event(
                 "mob_net_sigma",
@@ -163,11 +163,11 @@ class Guard:
         A push drives a joint through motions that no training has shown, and the friction changes with it: how much of
         a fast change is friction, the networks cannot show.
         """
-        passed = np.where(np.isnan(self._passed), external, self._passed)
-        self._passed = np.where(
-            np.isnan(external), passed, external + math.exp(-dt / CHANGE_TIME) * (passed - external)
+        filtered = np.where(np.isnan(self._filtered), external, self._filtered)
+        self._filtered = np.where(
+            np.isnan(external), filtered, external + math.exp(-dt / CHANGE_TIME) * (filtered - external)
         )
-        return np.fmax(sigma, np.abs(external - self._passed))
+        return np.fmax(sigma, np.abs(external - self._filtered))
 
 
 def _input_names(joint_names: tuple[str, ...], floating: bool) -> list[str]:
@@ -207,18 +207,19 @@ class Fusion:
         fused = np.where(np.isfinite(network[0]), network, observer)
         rows = np.flatnonzero(np.isfinite(network[0] - observer[0] + observer[1] ** 2 + network[1] ** 2))
         (k, k_variance), (n, n_variance) = ((one[0][rows], one[1][rows] ** 2) for one in (observer, network))
-        apart, begins = n - k, self._times[rows] == 0.0
+        difference, begins = n - k, self._times[rows] == 0.0
         means = np.where(begins, n_variance, self._means[rows])
         squares = np.where(begins, n_variance + k_variance, self._squares[rows])
         times = np.minimum(np.where(begins, _PRIOR_TIME, self._times[rows]) + dt, _FUSION_MEMORY)
-        means += dt / times * (n * apart - means)
-        squares += dt / times * (apart**2 - squares)
+        means += dt / times * (n * difference - means)
+        squares += dt / times * (difference**2 - squares)
         self._means[rows], self._squares[rows], self._times[rows] = means, squares, times
         w = np.clip(np.divide(means, squares, out=np.full(k.size, 0.5), where=squares > 0.0), 0.0, 1.0)
-        variance = w * k_variance + (1.0 - w) * n_variance + w * (1.0 - w) * apart**2
-        contradicts = apart**2 > _CONTRADICTION_SIGMAS**2 * (k_variance + n_variance)
-        held = (np.maximum(w, 1.0 - w) * apart / _CONTRADICTION_SIGMAS) ** 2
-        fused[:, rows] = n - w * apart, np.sqrt(np.where(contradicts, np.maximum(variance, held), variance))
+        variance = w * k_variance + (1.0 - w) * n_variance + w * (1.0 - w) * difference**2
+        contradicts = difference**2 > _CONTRADICTION_SIGMAS**2 * (k_variance + n_variance)
+        contradiction_variance = (np.maximum(w, 1.0 - w) * difference / _CONTRADICTION_SIGMAS) ** 2
+        variance = np.where(contradicts, np.maximum(variance, contradiction_variance), variance)
+        fused[:, rows] = n - w * difference, np.sqrt(variance)
         return fused
 
 

@@ -80,12 +80,10 @@ class RobotIdentity:
             raise LearningError(
                 f"{what} has version {version}, this program reads version {_MODEL_VERSION}: make it anew"
             )
-        for name, mine in dataclasses.asdict(self).items():
-            theirs = values.get(name)
-            if name != "robot" and theirs != (list(mine) if isinstance(mine, tuple) else mine):
-                raise LearningError(
-                    f"{what} is not for this robot ({self.robot!r}): its {name} is {theirs}, not {mine}"
-                )
+        for name, own in dataclasses.asdict(self).items():
+            other = values.get(name)
+            if name != "robot" and other != (list(own) if isinstance(own, tuple) else own):
+                raise LearningError(f"{what} is not for this robot ({self.robot!r}): its {name} is {other}, not {own}")
 
 
 _BASE_INPUTS = 12

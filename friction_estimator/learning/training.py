@@ -45,7 +45,7 @@ _SEGMENT_HORIZONS = 10
 """Horizons of a segment: that many steps of the optimizer are one call."""
 _VALIDATION_SHARE = 0.1
 """Part of the data for validation (section 4.3)."""
-_LARGEST_GRADIENT = 1.0
+_MAX_GRADIENT_NORM = 1.0
 """Norm to which gradients are clipped: the likelihood of a sample far outside of sigma is steep."""
 _CONSTANT_STD = 1e-6
 """Inputs that vary less than this are constant, and not scaled up."""
@@ -208,7 +208,7 @@ class _ModuleTrainer:
         batches = max(sum(len(x) for x, _ in self._training) // (length * settings.batch), 1)
         updates = round(settings.decay * settings.epochs * batches * _SEGMENT_HORIZONS)
         self._optimizer = optax.chain(
-            optax.clip_by_global_norm(_LARGEST_GRADIENT),
+            optax.clip_by_global_norm(_MAX_GRADIENT_NORM),
             optax.adam(optax.linear_schedule(settings.first_rate, settings.last_rate, updates)),
         )
         self._optimizer_state = self._optimizer.init(self._parameters)

@@ -36,11 +36,11 @@ from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate, Grou
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
-_LEAST_DURATION = 300.0
+_MIN_DURATION = 300.0
 """Data for a training below this are few: a network of six minutes has a third more error than one of an hour [s]."""
 _CONTACT_FORCE_SHARE, _LANDING_TIME_SHARE = 0.1, 0.005
 """Change of the force on the base, over the weight, that is a contact; part of the time in which landings make one."""
-_LEAST_RMS_VELOCITY = 0.01
+_MIN_RMS_VELOCITY = 0.01
 """Root mean square velocity below which a joint hardly moves [rad/s]."""
 
 
@@ -119,9 +119,9 @@ def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tupl
     names, period = model.joint_names, recordings[0].period
     seconds = sum(len(one) * one.period for one in recordings)
     found = []
-    if seconds < _LEAST_DURATION:
+    if seconds < _MIN_DURATION:
         found.append(
-            f"{seconds:.0f} s of data are few: use {_LEAST_DURATION:g} s or more, with all commands of the robot"
+            f"{seconds:.0f} s of data are few: use {_MIN_DURATION:g} s or more, with all commands of the robot"
         )
     if model.base_dofs:
         force = [one.target[:, :3] - np.median(one.target[:, :3], axis=0) for one in recordings]
@@ -136,7 +136,7 @@ def training_doubts(recordings: Sequence[SignalRecording], robot: Robot) -> tupl
             )
     n = len(names)
     power = np.mean([np.mean(one.inputs[:, n : 2 * n] ** 2, axis=0, dtype=float) for one in recordings], axis=0)
-    if still := [name for name, value in zip(names, power.tolist(), strict=True) if value < _LEAST_RMS_VELOCITY**2]:
+    if still := [name for name, value in zip(names, power.tolist(), strict=True) if value < _MIN_RMS_VELOCITY**2]:
         found.append(f"these joints hardly move, so nothing is learned about their motion: {', '.join(still)}")
     return tuple(found)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from friction_estimator.base.soles import LANDING_STD
 from friction_estimator.config import Config
-from friction_estimator.linear_algebra import LARGEST, kalman_gain
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, kalman_gain
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -184,7 +184,7 @@ class BaseStateEstimator:
             if standing.any():
                 self._correct(attitude, standing, dynamics, frame.wrenches, com_from_base, feet_from_base)
         self._last_acceleration = acceleration
-        if not max(np.abs(self._kalman.state).max(), np.abs(self._kalman.covariance).max()) <= LARGEST:
+        if not max(np.abs(self._kalman.state).max(), np.abs(self._kalman.covariance).max()) <= DIVERGENCE_LIMIT:
             raise FloatingPointError("the state of its filter was not finite")
         com_velocity = np.cross(attitude.angular_velocity, com_in_base) + com_velocity_in_base
         return self._output(attitude, com_from_base, R @ com_velocity)

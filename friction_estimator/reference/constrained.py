@@ -226,8 +226,8 @@ class ConstrainedFriction:
         biases = resolved**2 @ effort[self.joints] ** 2 * constant[0] + by_rate * constant[5]
         smoothed = weights.relative_error**2 * by_acceleration**2 @ motion
         ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
-        lasting = smoothed + ambiguous + self._tilt_variance(solution)
-        return noise, lasting + biases
+        systematic = smoothed + ambiguous + self._tilt_variance(solution)
+        return noise, systematic + biases
 
     def _gains(
         self, by_position: FloatArray, by_velocity: FloatArray, by_acceleration: FloatArray, weights: DerivativeWeights
@@ -341,11 +341,11 @@ class ConstrainedDynamicsObserver:
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
         """Friction at the delayed instant, of the joints whose friction is unique and certain enough there."""
         self._line.push(frame, attitude, phase, dynamics)
-        self._watch(frame, phase)
+        self._update_quiet_time(frame, phase)
         self._sigma_age += frame.dt
         friction, sigma, noise_sigma = self._unknown.copy(), self._unknown.copy(), self._unknown.copy()
         available = np.zeros(friction.size, dtype=bool)
-        if self._line.ready and self._quiet_for > self._needed_quiet():
+        if self._line.ready and self._quiet_for > self._required_quiet_time():
             standing = self._line.delayed.phase.contact
             unique = self._friction.unique(standing)
             if unique.any() or self._regularised:
@@ -357,13 +357,13 @@ class ConstrainedDynamicsObserver:
                     values[~available] = np.nan
         return MeasuredFriction(friction, sigma, noise_sigma, available)
 
-    def _watch(self, frame: SensorFrame, phase: ContactPhase) -> None:
+    def _update_quiet_time(self, frame: SensorFrame, phase: ContactPhase) -> None:
         """Count how long all sensors have sent readings and no foot has landed or left [s]."""
         self._quiet_for = min(self._quiet_for + frame.dt, float(phase.since.min(initial=math.inf)))
         if not (frame.imu_fresh and frame.wrench_fresh.all()):
             self._quiet_for = 0.0
 
-    def _needed_quiet(self) -> float:
+    def _required_quiet_time(self) -> float:
         """The whole window, and ``trim_start`` before the delayed instant, must lie in one phase [s]."""
         return max(self._line.age, self._line.lag + self._trim_start) - 1e-9
 
@@ -373,8 +373,8 @@ class ConstrainedDynamicsObserver:
         weights = self._differentiator.weights(times)
         samples = np.array([getattr(frame, self._signal) for frame in frames])
         acceleration = weights.values @ samples
-        forget = min(self._motion_frequency * self._line.delayed.frame.dt, 1.0)
-        self._motion = np.maximum(acceleration**2, self._motion + forget * (acceleration**2 - self._motion))
+        decay = min(self._motion_frequency * self._line.delayed.frame.dt, 1.0)
+        self._motion = np.maximum(acceleration**2, self._motion + decay * (acceleration**2 - self._motion))
         solution = self._friction.solve(self._line.delayed, acceleration)
         self._refresh_sigma(solution, weights, key)
         return solution.friction
@@ -383,5 +383,5 @@ class ConstrainedDynamicsObserver:
         if key == self._sigma_key and self._sigma_age < self._sigma_period:
             return
         self._sigma_key, self._sigma_age = key, 0.0
-        white, lasting = self._friction.variances(solution, weights, self._motion)
-        self._sigma, self._noise_sigma = np.sqrt(white + lasting), np.sqrt(white)
+        white, systematic = self._friction.variances(solution, weights, self._motion)
+        self._sigma, self._noise_sigma = np.sqrt(white + systematic), np.sqrt(white)

@@ -158,9 +158,9 @@ class FeetTable(NamedTuple):
 @kernel("V V V V")
 def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, velocity: FloatArray, v: FloatArray) -> None:
     """Write the velocities (6 + n, or n) of base and joints, seen from the resting IMU at ``imu`` in the base."""
-    base, away = v.size - velocity.size, cross(imu, angular_velocity)
+    base, imu_velocity = v.size - velocity.size, cross(imu, angular_velocity)
     for axis in range(min(base, 3)):
-        v[axis], v[3 + axis] = away[axis], angular_velocity[axis]
+        v[axis], v[3 + axis] = imu_velocity[axis], angular_velocity[axis]
     v[base:] = velocity
 
 
@@ -196,21 +196,23 @@ def dynamic_terms(
         g = gravity[i]
         if feet.floating:
             g += H[i, 0] * f[0] + H[i, 1] * f[1] + H[i, 2] * f[2]
-        forward, transposed = 0.0, 0.0
+        coriolis_force, transposed_force = 0.0, 0.0
         for j in range(nv):
-            forward += coriolis[j, i] * v[j]
-            transposed += coriolis[i, j] * v[j]
-        out.bias[i], out.momentum_bias[i] = forward + g, transposed - g
+            coriolis_force += coriolis[j, i] * v[j]
+            transposed_force += coriolis[i, j] * v[j]
+        out.bias[i], out.momentum_bias[i] = coriolis_force + g, transposed_force - g
     for foot in range(feet.parent_position.shape[0]):
-        _foot_terms(jacobian, jacobian_rate, feet, foot, out)
+        _sole_kinematics(jacobian, jacobian_rate, feet, foot, out)
 
 
 @kernel
-def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable, foot: int, out: Dynamics) -> None:
+def _sole_kinematics(
+    jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable, foot: int, out: Dynamics
+) -> None:
     """Write Jacobian, acceleration and pose of a sole."""
     v, parent = out.velocity, feet.parent_rotation[foot]
-    J, drift = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
-    J[:], drift[:] = 0.0, 0.0
+    J, bias_acceleration = out.foot_jacobian[foot], out.foot_bias_acceleration[foot]
+    J[:], bias_acceleration[:] = 0.0, 0.0
     R = matmul_3x3(parent, feet.sole_rotation[foot])
     p = matvec_3x3(parent, feet.sole_position[foot])
     motion, rate = np.zeros(6), np.zeros(6)  # twist of the foot and its derivative, about the base origin
@@ -231,14 +233,16 @@ def _foot_terms(jacobian: FloatArray, jacobian_rate: FloatArray, feet: FeetTable
             for axis in range(3):
                 J[axis, j] = R[0, axis] * l0 + R[1, axis] * l1 + R[2, axis] * l2
                 J[3 + axis, j] = R[0, axis] * w0 + R[1, axis] * w1 + R[2, axis] * w2
-    turning, spin = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
-    by_turning, by_spin = cross(turning, p), cross(spin, p)
-    centripetal = cross(turning, (motion[0] + by_turning[0], motion[1] + by_turning[1], motion[2] + by_turning[2]))
+    omega, alpha = (motion[3], motion[4], motion[5]), (rate[3], rate[4], rate[5])
+    omega_cross_p, alpha_cross_p = cross(omega, p), cross(alpha, p)
+    centripetal = cross(
+        omega, (motion[0] + omega_cross_p[0], motion[1] + omega_cross_p[1], motion[2] + omega_cross_p[2])
+    )
     for i in range(3):
-        linear = rate[i] + by_spin[i] + centripetal[i]
+        linear = rate[i] + alpha_cross_p[i] + centripetal[i]
         for axis in range(3):
-            drift[axis] += R[i, axis] * linear
-            drift[3 + axis] += R[i, axis] * spin[i]
+            bias_acceleration[axis] += R[i, axis] * linear
+            bias_acceleration[3 + axis] += R[i, axis] * alpha[i]
 
 
 @kernel("M T")

@@ -29,14 +29,14 @@ from friction_estimator.robot.dynamics import (
     massless,
     velocity_seen_from_imu,
 )
-from friction_estimator.robot.rerooting import rooted_behind
+from friction_estimator.robot.rerooting import reroot
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.robot.urdf import checked_urdf, mimics, urdf_warnings
 from friction_estimator.types import GRAVITY, BaseState, BoolArray, Dynamics, FloatArray
 
 _POSITION_MARGIN = 2.0 * math.pi
 """A position may be beyond its limits of the URDF by this [rad or m]: an encoder may be off by a turn."""
-_FARTHEST_POSITION = 1e7
+_MAX_POSITION = 1e7
 """A joint without limits may be this far from zero [rad or m]: a wheel at 100 rad/s takes a day to get there."""
 
 
@@ -79,7 +79,7 @@ class RobotModel:
         self._model = build_model(config, urdf_xml)
         self.root = ""
         if not config.robot.fixed_base and (joint := self._joint_of_imu(config)):
-            urdf_xml, self.root = rooted_behind(urdf_xml, joint)
+            urdf_xml, self.root = reroot(urdf_xml, joint)
             self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
         self.warnings = (*urdf_warnings(urdf_xml), *massless(self._model, first_joint))
@@ -121,7 +121,7 @@ class RobotModel:
         if self.base_dofs:
             self._model.gravity.linear = np.zeros(3)  # the measured specific force takes its place
         self.imu_lever = skew(self.imu_position_in_base)
-        self._hold_results()
+        self._view_results()
         inertias = list(self._model.inertias)[first_joint:]
         self._link_errors = np.array([link_error_basis(inertia) for inertia in inertias])
 
@@ -142,7 +142,7 @@ class RobotModel:
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
         model, data, q, v = self._model, self._data, self._configuration(position), self._v
-        dynamics: Any = Record(self._blank.buffer.copy(), self._blank)
+        dynamics: Any = Record(self._template.buffer.copy(), self._template)
         velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
@@ -289,15 +289,15 @@ class RobotModel:
 
     def _configuration(self, position: FloatArray) -> FloatArray:
         q = self._q
-        if not self._unbounded.size:
+        if not self._continuous.size:
             q[self._first_q :] = position
             return q
-        q[self._simple_q] = position[self._simple]
-        q[self._unbounded_q] = np.cos(position[self._unbounded])
-        q[self._unbounded_q + 1] = np.sin(position[self._unbounded])
+        q[self._scalar_q] = position[self._scalar]
+        q[self._continuous_q] = np.cos(position[self._continuous])
+        q[self._continuous_q + 1] = np.sin(position[self._continuous])
         return q
 
-    def _hold_results(self) -> None:
+    def _view_results(self) -> None:
         """Hold views of pinocchio's results, as C-contiguous arrays, and the soles' places behind their last joints."""
         data, frames = self._data, [self._model.frames[frame] for frame in self._foot_frames]
         nv, k = self._model.nv, len(frames)  # pinocchio gives vectors where there is a single velocity
@@ -321,7 +321,7 @@ class RobotModel:
             *zip(feet.parent_position, [parent.translation for parent in parents], strict=True),
         ]
         shapes = n, nv, 3, (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        self._blank = RecordTemplate(allocate(Dynamics, *shapes)[1])
+        self._template = RecordTemplate(allocate(Dynamics, *shapes)[1])
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):
@@ -356,21 +356,21 @@ class RobotModel:
 
     def _map_joint_positions(self, first_joint: int) -> None:
         joints = [self._model.joints[index] for index in range(first_joint, self._model.njoints)]
-        unbounded_columns = np.array([joint.nq == 2 for joint in joints], dtype=bool)
+        is_continuous = np.array([joint.nq == 2 for joint in joints], dtype=bool)
         first_q = np.array([joint.idx_q for joint in joints], dtype=int)
-        self._simple, self._unbounded = np.flatnonzero(~unbounded_columns), np.flatnonzero(unbounded_columns)
-        self._simple_q, self._unbounded_q = first_q[~unbounded_columns], first_q[unbounded_columns]
+        self._scalar, self._continuous = np.flatnonzero(~is_continuous), np.flatnonzero(is_continuous)
+        self._scalar_q, self._continuous_q = first_q[~is_continuous], first_q[is_continuous]
         self._q, self._first_q = pin.neutral(self._model), int(first_q[0])
 
     def _position_limits(self) -> tuple[FloatArray, FloatArray]:
         """Lowest and highest position that a joint may have, (n,), (n,); URDFs without limits give zero for both."""
         n = len(self.joint_names)
-        low, high = np.full(n, -_FARTHEST_POSITION), np.full(n, _FARTHEST_POSITION)
-        lower, upper = self._model.lowerPositionLimit[self._simple_q], self._model.upperPositionLimit[self._simple_q]
+        low, high = np.full(n, -_MAX_POSITION), np.full(n, _MAX_POSITION)
+        lower, upper = self._model.lowerPositionLimit[self._scalar_q], self._model.upperPositionLimit[self._scalar_q]
         limited = lower < upper
-        joints = self._simple[limited]
-        low[joints] = np.maximum(lower[limited] - _POSITION_MARGIN, -_FARTHEST_POSITION)
-        high[joints] = np.minimum(upper[limited] + _POSITION_MARGIN, _FARTHEST_POSITION)
+        joints = self._scalar[limited]
+        low[joints] = np.maximum(lower[limited] - _POSITION_MARGIN, -_MAX_POSITION)
+        high[joints] = np.minimum(upper[limited] + _POSITION_MARGIN, _MAX_POSITION)
         return low, high
 
     def _supports(self, first_joint: int) -> BoolArray:

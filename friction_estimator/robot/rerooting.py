@@ -12,7 +12,7 @@ from friction_estimator.robot.urdf import end_of, vector_of
 from friction_estimator.types import FloatArray
 
 
-def rooted_behind(urdf_xml: str, joint_name: str) -> tuple[str, str]:
+def reroot(urdf_xml: str, joint_name: str) -> tuple[str, str]:
     """The same robot with the child of a joint as its root link, and the name of the root link before.
 
     The joints between both are reversed. One of the placement ``O R(q)`` has the placement ``R(q)^-1 O^-1`` seen from

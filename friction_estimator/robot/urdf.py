@@ -18,21 +18,24 @@ MAX_LINKS = 1000
 """The parser of URDFs calls itself for each link of a chain, and crashes with some thousands of them."""
 MAX_SIZE = 20_000_000
 """Largest text of a URDF, in characters and bytes: 1000 links have less than one million."""
-_SHOWN = 100
+_MAX_SHOWN_CHARACTERS = 100
 """Characters of a text that an error shows."""
 _MAX_DEPTH = 50
 """Elements inside one another; the deepest of a URDF are fewer than ten, and readers call themselves for each."""
-_LARGEST = 1e9
+_MAX_NUMBER = 1e9
 """Largest number in a mass, inertia or origin: products of larger ones overflow."""
 
 _MOVABLE = ("revolute", "continuous", "prismatic")
 """Types of joints with one degree of freedom."""
 _MOVING = (*_MOVABLE, "floating", "planar")
+"""Types of joints that have an axis or more."""
 _TYPES = (*_MOVING, "fixed")
+"""All types of joints of a URDF."""
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_NEEDED = {"mass": ("value",), "inertia": _INERTIA, "limit": ("effort", "velocity"), "mimic": ("joint",)}
+"""Attributes of an inertia: the upper triangle of its matrix."""
+_REQUIRED_ATTRIBUTES = {"mass": ("value",), "inertia": _INERTIA, "limit": ("effort", "velocity"), "mimic": ("joint",)}
 """Attributes without which the parser drops the element, or all of the URDF."""
-_NUMBERS = {
+_NUMERIC_ATTRIBUTES = {
     "mass": ("value",),
     "inertia": _INERTIA,
     "origin": ("xyz", "rpy"),
@@ -216,12 +219,12 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
 def _check_elements(owner: str, parent: Element) -> None:
     """Refuse numbers that cannot be read, and elements that lack what the parser needs."""
     for element in parent:
-        for name in _NEEDED.get(element.tag, ()):
+        for name in _REQUIRED_ATTRIBUTES.get(element.tag, ()):
             if element.get(name) is None:
                 raise RobotModelError(f"{owner} has a <{element.tag}> without {name!r}: add it")
         count = 3 if element.tag in ("origin", "axis") else 1
-        largest = math.inf if element.tag in _UNLIMITED else _LARGEST
-        for name in _NUMBERS.get(element.tag, ()):
+        largest = math.inf if element.tag in _UNLIMITED else _MAX_NUMBER
+        for name in _NUMERIC_ATTRIBUTES.get(element.tag, ()):
             text = element.get(name)
             if text is None:
                 continue
@@ -230,7 +233,8 @@ def _check_elements(owner: str, parent: Element) -> None:
                 wanted = "one finite number" if count == 1 else f"{count} finite numbers with blanks between them"
                 size = "" if math.isinf(largest) else f", none larger than {largest:g}"
                 raise RobotModelError(
-                    f"{owner} has <{element.tag} {name}={text[:_SHOWN]!r}>: expected {wanted} such as 1.5 or 2e-3{size}"
+                    f"{owner} has <{element.tag} {name}={text[:_MAX_SHOWN_CHARACTERS]!r}>: expected {wanted} such as "
+                    f"1.5 or 2e-3{size}"
                 )
 
 
@@ -281,12 +285,12 @@ def vector_of(element: Element | None, name: str) -> FloatArray:
     return np.array(text.split() or (0.0, 0.0, 0.0), dtype=float)
 
 
-_HEAVY = 1000.0
-_FAR = 10.0
-"""A heavier link [kg], a centre of mass or radius of gyration farther away [m] is doubted: legs are not that large."""
-_IMPOSSIBLE = 0.05
+_MAX_LINK_MASS, _MAX_LINK_LENGTH = 1000.0, 10.0
+"""Largest plausible mass [kg], and largest plausible distance of the centre of mass or radius of gyration [m], of a
+link."""
+_INERTIA_TOLERANCE = 0.05
 """Part of the largest principal moment by which moments may contradict a rigid body: the digits in a URDF are few."""
-_NEGLIGIBLE = 1e-4
+_MIN_INERTIA_ERROR = 1e-4
 """A contradiction smaller than this is not reported: at 100 rad/s^2 it is 0.01 N m [kg m^2]."""
 
 
@@ -302,15 +306,15 @@ def urdf_warnings(urdf_xml: str) -> tuple[str, ...]:
 
 def _warnings_of(inertial: Element) -> Iterator[str]:
     kilograms, inertia = mass_and_inertia(inertial)
-    if kilograms > _HEAVY:
-        yield f"links of more than {_HEAVY:g} kg"
-    if np.linalg.norm(vector_of(inertial.find("origin"), "xyz")) > _FAR:
-        yield f"links with a centre of mass more than {_FAR:g} m from their frame (millimetres?)"
+    if kilograms > _MAX_LINK_MASS:
+        yield f"links of more than {_MAX_LINK_MASS:g} kg"
+    if np.linalg.norm(vector_of(inertial.find("origin"), "xyz")) > _MAX_LINK_LENGTH:
+        yield f"links with a centre of mass more than {_MAX_LINK_LENGTH:g} m from their frame (millimetres?)"
     least, middle, largest = np.linalg.eigvalsh(inertia)
-    allowed = max(_IMPOSSIBLE * largest, _NEGLIGIBLE)
+    allowed = max(_INERTIA_TOLERANCE * largest, _MIN_INERTIA_ERROR)
     if least < -allowed:
         yield "links with a negative moment of inertia, which no rigid body has"
     elif largest - middle - least > allowed:
         yield "links with a moment of inertia larger than the sum of the other two, which no rigid body has"
-    if largest > max(kilograms, 1.0) * _FAR**2:
-        yield f"links with a radius of gyration of more than {_FAR:g} m (g mm^2 or kg cm^2?)"
+    if largest > max(kilograms, 1.0) * _MAX_LINK_LENGTH**2:
+        yield f"links with a radius of gyration of more than {_MAX_LINK_LENGTH:g} m (g mm^2 or kg cm^2?)"

@@ -8,7 +8,7 @@ import pytest
 
 from friction_estimator.collision.detector import (
     COLLISION_PAUSE,
-    LEAST_DURATION,
+    MIN_DURATION,
     SETTLING_TIME,
     THRESHOLD_FACTORS,
     WARM_UP_TIME,
@@ -75,7 +75,7 @@ def step_of(height, joint=1, length=200, before=START):
 def test_a_step_is_detected_when_it_has_been_above_the_threshold_for_five_milliseconds(robot, template):
     for height in (12.0, -40.0):
         ((sample, collision),) = detected(robot, thresholds(), estimates(template, step_of(height)))
-        assert sample == START + round(1e3 * LEAST_DURATION)
+        assert sample == START + round(1e3 * MIN_DURATION)
         assert (collision.joint, collision.limb, collision.signal) == ("knee", "hip to knee", "external torque")
         assert math.copysign(1.0, collision.value) == math.copysign(1.0, height)
         assert abs(collision.value) > collision.threshold == 10.0
@@ -109,7 +109,7 @@ def test_a_joint_in_contact_has_its_own_threshold_and_none_right_after_the_conta
     torque, contact = step_of(5.0, length=400), np.arange(START + 400) >= lands
     ((sample, collision),) = detected(robot, limits, estimates(template, torque, contact=contact))
     assert collision.in_contact
-    assert sample == lands + round(1e3 * (SETTLING_TIME + LEAST_DURATION))
+    assert sample == lands + round(1e3 * (SETTLING_TIME + MIN_DURATION))
 
 
 def test_a_limb_is_hit_while_it_is_above_the_thresholds_and_known_by_its_foot(robot, template):
@@ -121,7 +121,7 @@ def test_a_limb_is_hit_while_it_is_above_the_thresholds_and_known_by_its_foot(ro
         hits.append(detector.hit)
     samples = [k for k, hit in enumerate(hits) if hit]
     assert {hit for hit in hits if hit} == {(0,)}
-    assert samples == list(range(START + round(1e3 * LEAST_DURATION), START + 100))
+    assert samples == list(range(START + round(1e3 * MIN_DURATION), START + 100))
 
 
 def test_unknown_torque_is_not_compared_and_a_gap_begins_anew(robot, template):

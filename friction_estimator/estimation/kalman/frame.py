@@ -37,7 +37,7 @@ from friction_estimator.estimation.observers.momentum import (
     step_residual,
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import RecordTemplate, pack, packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
@@ -156,7 +156,7 @@ def step_disturbance(
     )
     for i in range(n):
         expected = out.torque[i] + estimates.calibration_without_wrenches[i]
-        if not abs(filtered[i] + last[i]) <= LARGEST:
+        if not abs(filtered[i] + last[i]) <= DIVERGENCE_LIMIT:
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
@@ -165,7 +165,7 @@ def step_disturbance(
         variance = out.law_variance[i] + out.velocity_variance[i] + estimates.calibration_variance[i]
         variance += out.model_error_variance[i] + memory.variance[0, i]
         out.external_sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
-        if not abs(slow[i] + fast[i]) <= LARGEST:
+        if not abs(slow[i] + fast[i]) <= DIVERGENCE_LIMIT:
             fast[i] = torque[i]
         elif dt > 0.0:
             now = (torque[i] - decay * slow[i]) / (1.0 - decay)
@@ -174,7 +174,7 @@ def step_disturbance(
         by_velocity = H[table.base + i, table.base + i] * out.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2
         out.fast_noise[i] = memory.variance[1, i] + (OBSERVER_BANDWIDTHS[1] * by_velocity) ** 2
-        large[i] = is_push_torque(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.rest_friction[i]))
+        large[i] = is_push_torque(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.stick_friction[i]))
     return large
 
 

@@ -15,7 +15,7 @@ from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
-from friction_estimator.linear_algebra import LARGEST, is_bounded
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.records import record
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
@@ -65,8 +65,8 @@ class FrameFriction(NamedTuple):
     model_error : of the law, at last as far as it is in the external torque [N m]
     friction_variance : of torque plus model error, from both estimates [(N m)^2]
     model_error_variance : of the model error while nothing is measured [(N m)^2]
-    rest_variance : the part of that for motors that rest [(N m)^2]
-    rest_friction : largest friction that may hold the joint, as far as it rests now [N m]
+    stick_variance : the part of that which motors at standstill have more [(N m)^2]
+    stick_friction : largest friction that may hold the joint now; next to zero for one that moves [N m]
     variance : of the friction without ``velocity_variance`` [(N m)^2]
     correctable : variance that the friction of the instant may correct, else zero [(N m)^2]
     slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
@@ -89,8 +89,8 @@ class FrameFriction(NamedTuple):
     model_error: Vector
     friction_variance: Vector
     model_error_variance: Vector
-    rest_variance: Vector
-    rest_friction: Vector
+    stick_variance: Vector
+    stick_friction: Vector
     variance: Vector
     correctable: Vector
     slow: Vector
@@ -221,8 +221,8 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
             out.model_error[joint] += share * motor_side.model_error_decay[motor] * estimates.model_error[motor]
             out.velocity_variance[joint] += square * motor_side.variance[motor]
             out.model_error_variance[joint] += square * present
-            out.rest_variance[joint] += square * (present - estimates.sliding_variance[motor])
-            out.rest_friction[joint] += abs(share) * motor_side.stick_friction[motor]
+            out.stick_variance[joint] += square * (present - estimates.sliding_variance[motor])
+            out.stick_friction[joint] += abs(share) * motor_side.stick_friction[motor]
             out.friction_variance[joint] += square * motor_side.added_variance[motor]
 
 
@@ -368,8 +368,8 @@ def combine_law_and_model_error(
         external = out.external_torque[i] = out.slow[i] + model_error
         out.model_error[i] = external - out.slow[i]
         noise = 0.0 if disturbed[i] else EXTERNAL_TORQUE_GATE * out.external_sigma[i]
-        if noise < abs(external) <= LARGEST:
-            possible = _possible_friction(external, velocity[i], out.velocity_std[i], torque, out.rest_friction[i])
+        if noise < abs(external) <= DIVERGENCE_LIMIT:
+            possible = _possible_friction(external, velocity[i], out.velocity_std[i], torque, out.stick_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
         out.model[i], out.friction[i] = torque, torque + model_error
         out.sigma[i] = math.sqrt(variance + velocity_variance)
@@ -382,9 +382,9 @@ def combine_law_and_model_error(
             out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag_variance)
         out.correctable[i] = 0.0
         if measured[i]:
-            at_rest = min(out.rest_variance[i], out.friction_variance[i])
-            variance -= at_rest
-            out.correctable[i] = velocity_variance + at_rest
+            stick_variance = min(out.stick_variance[i], out.friction_variance[i])
+            variance -= stick_variance
+            out.correctable[i] = velocity_variance + stick_variance
             largest = max(largest, out.correctable[i])
         out.variance[i] = variance
     return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan

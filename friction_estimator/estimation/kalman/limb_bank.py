@@ -272,7 +272,7 @@ class LimbBank:
         for one in self.filters:
             windows[one.limb.joints] = one.windows
             for row, joint in enumerate(one.limb.joints.tolist()):
-                states = one.layout.calibration_of(row)
+                states = one.layout.joint_calibration(row)
                 values[joint], covariance[joint] = one.state[states], one.covariance[np.ix_(states, states)]
         return values, covariance, windows
 
@@ -305,7 +305,7 @@ class LimbBank:
                     if known is not None and columns.start < columns.stop:
                         one.replace(states[row, columns], *known)
                 if (calibration := identified.added("calibration", saved)) is not None:
-                    errors = one.layout.calibration_of(row)
+                    errors = one.layout.joint_calibration(row)
                     free = one.layout.prior_std[errors] > 0.0
                     one.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
                 one.windows = max(one.windows, int(identified.samples[saved]))

@@ -200,13 +200,13 @@ class LimbFilter:
         ----------
         columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
         """
-        self._use_states(other, self.layout.learned(columns[0]), other.layout.learned(columns[1]))
+        self._use_states(other, self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1]))
         self.fit.free_at_rest[:] = other.fit.free_at_rest
 
     def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`take_over`."""
         head = np.r_[self._head]
-        here, there = self.layout.learned(columns[0]), other.layout.learned(columns[1])
+        here, there = self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1])
         self._use_states(other, np.r_[head, here], np.r_[head, there])
         for own, known in zip(self.fit, other.fit, strict=True):
             own[:] = known

@@ -42,7 +42,7 @@ CHANGED_FACTOR, SLIP_STD = 4.0, 0.1
 UNIFORM_VARIANCE = 1.0 / 3.0
 """Variance of what may be anywhere between -1 and 1: a strain, or the friction at rest over its largest size."""
 _WEIGHT_LEVER = 0.3
-"""Of the robot's weight, for the strength of motors without effort limit [m]."""
+"""Lever arm of the robot's weight that gives the assumed effort limit of a motor without one [m]."""
 _MAX_STEPS_PER_BOUND, _BOUND_TOLERANCE = 4, 1e-9
 """Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
 deviation."""
@@ -212,14 +212,14 @@ class LimbStateLayout:
         slip[self["position_offset"]] = SLIP_STD * free
         return np.asarray(CHANGED_FACTOR**2 * self.prior_covariance()[part, part] + np.diag(slip[part] ** 2))
 
-    def calibration_of(self, joint: int) -> IntArray:
+    def joint_calibration(self, joint: int) -> IntArray:
         """States (8,) of a joint: :data:`~friction_estimator.laws.identified.CALIBRATION`."""
         first, links = self.first, self.first.links + 4 * joint
         single = first.effort_gain, first.effort_offset, first.armature, first.compliance
         return np.r_[links : links + 4, [start + joint for start in single]]
 
-    def learned(self, columns: IntArray) -> IntArray:
-        """States of these columns (q,) of every law, and those of all calibration."""
+    def learned_states(self, columns: IntArray) -> IntArray:
+        """States that are learned: these columns (q,) of every law, and all calibration."""
         return np.r_[self.law_states[:, columns].ravel(), self.calibration]
 
     def foot_bias(self, foot: int) -> slice:

@@ -136,7 +136,7 @@ class KalmanFriction:
         motion = self._motion.step(frame.position, frame.velocity, dt)
         unmodelled = self.unmodelled_variance
         if not self._has_learned:
-            unmodelled = unmodelled + self._rest_variance(motion, frame.effort)
+            unmodelled = unmodelled + self._stick_variance(motion, frame.effort)
         oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
         angular_acceleration = attitude.buffer[ANGULAR_ACCELERATION]
         settings = FrameSettings(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
@@ -251,7 +251,7 @@ class KalmanFriction:
             self.bank.visited.velocity_range.copy(),
         )
 
-    def _rest_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
+    def _stick_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
         """Variance (n,) of the friction of joints that rest, before anything is learned [(N m)^2].
 
         It may be any that the law has, in the root mean square over the law's uncertainty.

@@ -15,7 +15,7 @@ from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb, 
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import allocate, packed, record, set_scalars, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, Matrix, Tensor, Vector
@@ -72,19 +72,19 @@ class WindowEnd(NamedTuple):
 
 @record
 class LinkColumns(NamedTuple):
-    """Torques per error of links and positions, and accelerations, over a window.
+    """Torque columns of errors of links and positions, and accelerations, over a window.
 
     Attributes
     ----------
-    torque : (n, n, 4) of each joint by the errors of each link, its mass, relative, and shifts of its centre of mass:
-        mean of both ends of the window
+    link_errors : (n, n, 4) torque of each joint per error of each link: its mass, relative, and shifts of its centre of
+        mass [m]; mean of both ends of the window
     acceleration : (n,) of the joints, mean of the window [rad/s^2]
-    position : (n, n) torque of each joint per error of the position of each joint, at the end [N m/rad]
+    position_errors : (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
     """
 
-    torque: Tensor
+    link_errors: Tensor
     acceleration: Vector
-    position: Matrix
+    position_errors: Matrix
 
 
 @kernel
@@ -189,13 +189,13 @@ def _joint_terms(
         columns[a, first.armature + a] = links.acceleration[i]
         for b in range(m):
             j = rows[b]
-            columns[a, first.compliance + b] = links.position[i, j] * window.effort[j]  # the gear of j deflects
-            columns[a, first.position_offset + b] = links.position[i, j]
+            columns[a, first.compliance + b] = links.position_errors[i, j] * window.effort[j]  # the gear of j deflects
+            columns[a, first.position_offset + b] = links.position_errors[i, j]
             columns[a, first.model_error + b] = limb.to_joints[a, b]
             for parameter in range(p):
                 columns[a, first.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
-                columns[a, first.links + 4 * b + error] = links.torque[i, j, error]
+                columns[a, first.links + 4 * b + error] = links.link_errors[i, j, error]
     lever = np.empty(m)
     for axis in range(3):
         white = _variance_of_mean(noise[1], window.specific_force_roughness[axis], window.readings[0])
@@ -327,7 +327,7 @@ def acceleration_correction(
     for i in range(power.size):
         difference = readings[i] - 0.5 * (first[i] + last[i])
         power[i] += gain * (difference * difference - power[i])
-        if not power[i] <= LARGEST:
+        if not power[i] <= DIVERGENCE_LIMIT:
             power[i] = 0.0
         noise = SIGNIFICANT_RATIO * std[i] ** 2
         correction[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
@@ -410,7 +410,7 @@ class WindowDynamics:
         """Write the columns of position errors at the end of the window of :meth:`evaluate`."""
         assert self._window is not None
         at = self._dynamics, self._acceleration, self._window.wrenches
-        self.links.position[:] = self._robot.position_error_columns(*at)
+        self.links.position_errors[:] = self._robot.position_error_columns(*at)
 
     def evaluate_links(self) -> None:
         """Write the columns of link errors over that window; call it once a window."""
@@ -418,14 +418,14 @@ class WindowDynamics:
         window, links, before, columns_at = self._window, self.links, self._previous, self._robot.link_error_columns
         self._previous = dynamics, acceleration = self._dynamics, self._acceleration
         if before is None or window.duration <= 0.0:
-            links.torque[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
+            links.link_errors[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return
         missing = acceleration_correction(
             window.mean_acceleration, window.mean_acceleration_std, before[1], acceleration, self._power,
             min(window.duration / _POWER_MEMORY, 1.0),
         )  # fmt: skip
         at_start = columns_at(before[0], before[1] + missing)
-        links.torque[:] = 0.5 * (at_start + columns_at(dynamics, acceleration + missing))
+        links.link_errors[:] = 0.5 * (at_start + columns_at(dynamics, acceleration + missing))
         links.acceleration[:] = 0.5 * (before[1] + acceleration)[3:] + missing[3:]
 
     def momentum(self, limb: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, add_roughness, encoder_step
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.types import FloatArray, IntArray, SensorFrame
 
 BLOCK_LENGTH, _SENSOR_BLOCK_LENGTH = 200, 100
@@ -131,7 +131,7 @@ def _add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, 
         smallest = sizes[0, column]
         for block in range(1, len(sizes)):
             smallest = min(smallest, sizes[block, column])
-        if smallest <= LARGEST:
+        if smallest <= DIVERGENCE_LIMIT:
             sums[kinds[column]] += smallest * smallest
             counts[kinds[column]] += 1.0
 
@@ -261,7 +261,7 @@ class SensorNoiseMonitor:
     def _compare_velocities(self) -> bool:
         """Least squares of ``velocity - slope of position = -delay * acceleration`` over all joints and blocks."""
         period, (late, acceleration, error) = self._period, self._delay_sums.tolist()
-        if not all(abs(value) <= LARGEST for value in (late, acceleration, error)):
+        if not all(abs(value) <= DIVERGENCE_LIMIT for value in (late, acceleration, error)):
             self._delay_sums[:], self._delay_count = 0.0, 0
             return False
         if self.noise.velocity_cutoff > 0.0:

@@ -13,7 +13,7 @@ from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
-from friction_estimator.linear_algebra import LARGEST, bilinear, dot, is_bounded, is_covariance
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, bilinear, dot, is_bounded, is_covariance
 from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
 from friction_estimator.types import BoolArray, FloatArray, LawEstimate, Matrix, Tensor, Vector
@@ -171,7 +171,12 @@ def _update_laws(
         error = recursive_least_squares(theta, P, table.initial_variance[motor], phi, torque, table.forgetting)
         squared_error = keep * state.squared_error[motor] + error * error
         squared_noise = keep * state.squared_noise[motor] + noise_variance
-        if not (is_bounded(theta) and is_covariance(P) and squared_error <= LARGEST and squared_noise <= LARGEST):
+        if not (
+            is_bounded(theta)
+            and is_covariance(P)
+            and squared_error <= DIVERGENCE_LIMIT
+            and squared_noise <= DIVERGENCE_LIMIT
+        ):
             theta[:], P[:] = old_theta, old_P
             return motor
         state.samples[motor] = table.forgetting * state.samples[motor] + 1.0
@@ -321,7 +326,7 @@ class FrictionIdentifier:
         failed = [
             motor
             for motor, P in enumerate(state.covariance)
-            if not (is_covariance(P) and all(np.abs(one[motor]).max() <= LARGEST for one in state[:6]))
+            if not (is_covariance(P) and all(np.abs(one[motor]).max() <= DIVERGENCE_LIMIT for one in state[:6]))
         ]
         if failed:
             for one in state[:6]:  # the others follow

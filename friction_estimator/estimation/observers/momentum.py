@@ -20,7 +20,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
-from friction_estimator.linear_algebra import LARGEST
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import pack, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
@@ -112,7 +112,9 @@ def step_residual(
                 force = (held[i] if table.held else 0.5 * (held[i] + held_now)) + 0.5 * (smooth[i] + smooth_now)
                 residual[i] = decay * residual[i] + (1.0 - decay) * (force - (p - momentum[i]) / dt)
                 running_for[i] += dt
-            if not (known and abs(residual[i]) <= LARGEST and running_for[i] >= 0.0 and not math.isnan(momentum[i])):
+            if not (
+                known and abs(residual[i]) <= DIVERGENCE_LIMIT and running_for[i] >= 0.0 and not math.isnan(momentum[i])
+            ):
                 residual[i] = running_for[i] = 0.0
         momentum[i], held[i], smooth[i] = p if known else math.nan, held_now, smooth_now
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLING_CONSTANTS else math.nan
