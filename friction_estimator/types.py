@@ -103,7 +103,7 @@ Reading = JointSample | ImuSample | WrenchSample
 
 @dataclass(slots=True)
 class CommandSample:
-    """Desired joint velocities of the controller, in model order.
+    """What the joint controller wants, in model order.
 
     Attributes
     ----------

@@ -48,27 +48,33 @@ from friction_estimator.reports.identification_tables import (
 from friction_estimator.tables import number
 
 _SEARCH = "search"
-_POINT_NUMBERS, _BODY_NUMBERS = 4, 10
-"""Numbers of a payload: mass and centre of mass; with the inertia."""
+_MASS_NUMBERS, _POINT_NUMBERS, _BODY_NUMBERS = 1, 4, 10
+"""Numbers of a payload: its mass; with the centre of mass; with the inertia."""
 _FAILED_CODE = 3
 """Exit code of ``validate`` when an error is too large: 1 and 2 mean that there is no result."""
 
 
 def _payload(text: str) -> tuple[str, Payload]:
-    """Type of an option ``EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]``, without inertia a point."""
+    """Type of an option ``EXPERIMENT=FRAME:MASS[,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]]``, without inertia a point."""
     experiment, equals, body = text.rpartition("=")
     frame, colon, numbers = body.rpartition(":")
     try:
         values = [float(number) for number in numbers.split(",")]
     except ValueError:
         values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (_POINT_NUMBERS, _BODY_NUMBERS):
+    if not (equals and experiment and colon and frame) or len(values) not in (
+        _MASS_NUMBERS,
+        _POINT_NUMBERS,
+        _BODY_NUMBERS,
+    ):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS,X,Y,Z or "
+            f"{text!r} is not of the form EXPERIMENT=FRAME:MASS, EXPERIMENT=FRAME:MASS,X,Y,Z or "
             "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
         )
     if not np.isfinite(values).all() or values[0] < 0.0:
         raise argparse.ArgumentTypeError(f"{text!r}: the mass cannot be negative, and every number must be finite")
+    if len(values) == _MASS_NUMBERS:
+        return experiment, Payload(frame, values[0])
     xx, yy, zz, xy, xz, yz = values[_POINT_NUMBERS:] or [0.0] * (_BODY_NUMBERS - _POINT_NUMBERS)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if np.linalg.eigvalsh(inertia).min() < 0.0:
@@ -132,8 +138,9 @@ _RECORDINGS: OptionTable = {
     "--kp [JOINT=]GAIN": ([_gain], "gain of drives that get positions, the column command/<joint>, of all joints or of "
         "those that a pattern matches [N m/rad]"),
     "--kd [JOINT=]GAIN": ([_gain], "gain of the velocity of such drives, in the same form [N m s/rad]"),
-    "--payload EXPERIMENT=FRAME:MASS,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]": ([_payload], "body that was fixed to a frame of "
-        "the URDF in one experiment (name of its file without suffix)"),
+    "--payload EXPERIMENT=FRAME:MASS[,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]]": ([_payload], "body that was fixed to a frame "
+        "of the URDF in one experiment (name of its file without suffix); when not given, centre of mass and inertia "
+        "are estimated"),
     "--wrench FRAME=COLUMNS[@AXES]": ([_wrench], "measured external force on a link, such as that of the ground on a "
         "foot: frame of the URDF, and name of the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz "
         "[N m], in the axes of that frame or of another one (@base: those of the base)"),
@@ -147,6 +154,8 @@ _MODEL: OptionTable = {
     "--law [JOINT=]LAW": ([str], "friction law of all joints, or of those that a pattern such as *_knee matches. "
         "'auto': the law that predicts unseen data best, joint by joint"),
     "--payload-scale": (True, "estimate the mass of the payloads, too"),
+    "--drive-gains": (True, "efforts are currents, or torques times an unknown factor: estimate the torque per unit of "
+        "effort of every joint, from a payload of known mass or with --known-inertia"),
     "--known-inertia": (True, "take the URDF's inertia as it is, identify friction only"),
     "--coupled-friction": (COUPLED_FRICTION, "where friction is when motors move joints together: in the motors, as in "
         "the live node (default), or in every joint and, on top, in every motor that turns with several of them"),

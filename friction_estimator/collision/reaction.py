@@ -44,7 +44,7 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Footsteps:
-    """Footsteps to take, with the feet in turn; the first one is of the foot that does not stand.
+    """Where the feet shall step, in turn, the first one with the foot that does not stand.
 
     Attributes
     ----------

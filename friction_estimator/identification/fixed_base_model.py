@@ -186,20 +186,56 @@ class FixedBaseModel:
         )
         return np.concatenate(list(parts))
 
-    def payload_parameters(self, payload: Payload) -> FloatArray:
+    def payload_parameters(self, payload: Payload, found: Mapping[str, float] = MappingProxyType({})) -> FloatArray:
         """What a payload adds to the standard parameters, (s,): Hamon et al. 2010, eqs. 32-33 for any body and frame.
+
+        Parameters
+        ----------
+        found : parameters of :meth:`unknown_of_payload` that were identified; others are those of a point at the frame
 
         Raises
         ------
         InputError
             When the URDF has no frame of that name.
         """
-        frame = self._model.frames[self._frame(payload.frame, "the payload is fixed to")]
-        body = pin.Inertia(payload.mass, np.asarray(payload.com, dtype=float), np.asarray(payload.inertia, dtype=float))
+        com, inertia = (
+            np.zeros(size) if given is None else np.asarray(given, dtype=float)
+            for given, size in ((payload.com, 3), (payload.inertia, (3, 3)))
+        )
+        parameters = self._fixed_body(payload.frame, pin.Inertia(payload.mass, com, inertia))
+        for name, direction in self.unknown_of_payload(payload).items():
+            parameters += found.get(name, 0.0) * direction
+        return parameters
+
+    def unknown_of_payload(self, payload: Payload) -> dict[str, FloatArray]:
+        """Standard parameters (s,) per unit of what is not known of a payload, by name: all but its mass.
+
+        First moments, and the inertia about the origin, in the axes of the frame. None where the centre of mass is
+        given, or the payload does not move.
+
+        Raises
+        ------
+        InputError
+            When the URDF has no frame of that name.
+        """
+        if payload.com is not None:
+            return {}
+        where = f"of the payload of {payload.mass:g} kg at {payload.frame}"
+        point, *others = np.eye(STANDARD_COUNT)
+        here, *moved = (
+            self._fixed_body(payload.frame, pin.Inertia.FromDynamicParameters(point + other))
+            for other in (np.zeros(STANDARD_COUNT), *others)
+        )
+        units = {f"{name} {where}": one - here for name, one in zip(STANDARD_NAMES[1:], moved, strict=True)}
+        return {name: unit for name, unit in units.items() if unit.any()}
+
+    def _fixed_body(self, frame: str, body: pin.Inertia) -> FloatArray:
+        """Standard parameters (s,) of a body in a frame of the robot; zero where the frame does not move."""
+        place = self._model.frames[self._frame(frame, "the payload is fixed to")]
         parameters = np.zeros(len(self.standard_names))
-        if frame.parentJoint > 0:
-            first = (frame.parentJoint - 1) * STANDARD_COUNT
-            parameters[first : first + STANDARD_COUNT] = frame.placement.act(body).toDynamicParameters()
+        if place.parentJoint > 0:
+            first = (place.parentJoint - 1) * STANDARD_COUNT
+            parameters[first : first + STANDARD_COUNT] = place.placement.act(body).toDynamicParameters()
         return parameters
 
     def external_torque(self, position: FloatArray, wrench: FloatArray, place: ExternalWrench) -> FloatArray:

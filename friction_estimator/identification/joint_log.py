@@ -30,14 +30,14 @@ class Payload:
     ----------
     frame : name of the URDF frame that it is fixed to
     mass : [kg]
-    com : (3) centre of mass in the frame [m]
-    inertia : (3, 3) about the centre of mass, in the axes of the frame [kg m^2]
+    com : (3) centre of mass in the frame [m]; None: it is not known, nor is the inertia
+    inertia : (3, 3) about the centre of mass, in the axes of the frame [kg m^2]; None: that of a point
     """
 
     frame: str
     mass: float
-    com: FloatArray
-    inertia: FloatArray
+    com: FloatArray | None = None
+    inertia: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +160,7 @@ class JointTrajectory:
 
 EXTERNAL = "external"
 """Input: known torque of external forces, positive where it drives the joint [N m]."""
-FRICTION_INPUT, SIGMA_INPUT, TEMPERATURE, DRIVEN, SLIDES = (
-    "friction",
-    "friction_sigma",
-    "temperature",
-    "driven",
-    "slides",
-)
+FRICTION, SIGMA, TEMPERATURE, DRIVEN, SLIDES = "friction", "friction_sigma", "temperature", "driven", "slides"
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K], whether motors are
 driven, and whether they slide."""
 COMMAND, KP, KD, COMMANDED = "command", "kp", "kd", "commanded"
@@ -273,8 +267,8 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
     if not motors.couples:
         return replace(motion, joint_names=motors.names)
     at_motor = {
-        FRICTION_INPUT: lambda torque: _pulled(torque, motors.matrix),
-        SIGMA_INPUT: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
+        FRICTION: lambda torque: _pulled(torque, motors.matrix),
+        SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
         TEMPERATURE: lambda warmth: warmth,
         COMMANDED: lambda torque: _pulled(torque, motors.matrix),
         EXTERNAL: lambda torque: _pulled(torque, motors.matrix),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 from scipy.optimize import minimize
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from friction_estimator.identification.fixed_base_model import STANDARD_COUNT
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 _PULL_WEIGHT = 0.01
 """Weight of a body's divergence from that of the URDF: a hundred times its mass is as likely as an error of three
@@ -45,12 +45,15 @@ class PhysicalInertia:
     base : (b,) the base parameters that they give
     distance : of these from the identified ones, in standard deviations (Mahalanobis)
     plausible : the distance is what noise explains (99 % of a chi-square distribution)
+    impossible : (b,) base parameters that are farther from those of real bodies than noise explains (99 %, of the
+        largest of b)
     """
 
     standard: FloatArray
     base: FloatArray
     distance: float
     plausible: bool
+    impossible: BoolArray
 
 
 def nearest_physical(
@@ -78,7 +81,10 @@ def nearest_physical(
     standard = _minimum(whitening @ grouping, whitening @ values, divergence, standard)
     base = grouping @ standard
     distance = float(np.linalg.norm(whitening @ (base - values)))
-    return PhysicalInertia(standard, base, distance, bool(distance**2 < chi2.ppf(_CONFIDENCE, values.size)))
+    plausible = bool(distance**2 < chi2.ppf(_CONFIDENCE, values.size))
+    largest = norm.ppf(1.0 - (1.0 - _CONFIDENCE) / (2.0 * max(values.size, 1)))
+    far = np.abs(base - values) > largest * np.sqrt(np.diagonal(covariance))
+    return PhysicalInertia(standard, base, distance, plausible, far)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from friction_estimator.identification.curves.drive import DriveRecording, curve
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, curve_samples
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import shift_torque
+from friction_estimator.identification.inverse_dynamics.drive_gains import in_newton_metres
 from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Body, Observation, observe
@@ -48,8 +50,10 @@ class TorquePrediction:
     limits : (n) errors beyond which a sample is a push [N m]
     coupling : of motors that move several joints; None: every joint has its own
     payload_scale : mass of the payloads over that which was given
+    payloads : what was not known of them, by name
     late_command : of a drive that gets positions, the command is late; False: its torque
     hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
+    gains : torque per unit of the recorded effort, by joint; empty: efforts are torques
     """
 
     joints: tuple[str, ...]
@@ -62,8 +66,10 @@ class TorquePrediction:
     limits: tuple[float, ...]
     coupling: Coupling | None = None
     payload_scale: float = 1.0
+    payloads: Mapping[str, float] = field(default_factory=dict)
     late_command: bool = False
     hold: float = 0.0
+    gains: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def motors(self) -> Transmission:
@@ -83,7 +89,8 @@ class TorquePrediction:
                 f"{logs[0].name} cannot be compared with the identification: that needs effort/<joint> and the URDF "
                 "of a robot with a fixed base, or friction/<joint>"
             )
-        motions = to_motions([log.select(self.joints) for log in logs], self.treatment, FOLDS)
+        own = [in_newton_metres(log.select(self.joints), self.gains) for log in logs]
+        motions = to_motions(own, self.treatment, FOLDS)
         return self.rows(motions, FixedBaseModel(urdf_xml, self.joints)), motions
 
     def rows(self, motions: Sequence[Motion], model: FixedBaseModel) -> Rows:
@@ -91,11 +98,11 @@ class TorquePrediction:
 
         Parameters
         ----------
-        motions : of the joints, after the treatment
+        motions : of the joints, after the treatment, with torques as efforts
         model : of the joints
         """
         parts, columns, values = [], self.columns, np.array(self.friction)
-        body = _known_body(model, self.inertia, self.coupling, self.payload_scale)
+        body = _known_body(model, self.inertia, self.coupling, self.payload_scale, self.payloads)
         observations = observe(motions, body, self.motors, self.treatment.band_hz)
         held = shift_torque(observations, self.hold, command=True)
         for one in shift_torque(held, self.delay, self.late_command):
@@ -107,7 +114,11 @@ class TorquePrediction:
 
 
 def _known_body(
-    model: FixedBaseModel, inertia: Mapping[str, float], coupling: Coupling | None, payload_scale: float = 1.0
+    model: FixedBaseModel,
+    inertia: Mapping[str, float],
+    coupling: Coupling | None,
+    payload_scale: float = 1.0,
+    payloads: Mapping[str, float] = MappingProxyType({}),
 ) -> Body:
     """Rigid body without unknown columns: links, payload and drives.
 
@@ -117,6 +128,7 @@ def _known_body(
     inertia : standard parameters by name; empty: the values of the URDF
     coupling : of the drives, None where every joint has its own
     payload_scale : mass of the payloads over that which was given
+    payloads : what was identified of payloads whose mass alone is known
     """
 
     def columns(motion: Motion) -> tuple[FloatArray, FloatArray]:
@@ -125,7 +137,7 @@ def _known_body(
         if inertia:
             links = np.array([inertia.get(name, 0.0) for name in model.standard_names])
         if motion.payload is not None:
-            links = links + payload_scale * model.payload_parameters(motion.payload)
+            links = links + payload_scale * model.payload_parameters(motion.payload, payloads)
         names, drives = drive_inertia_columns(model.joint_names, a, coupling)
         known = regressor @ links + drives @ np.array([inertia.get(name, 0.0) for name in names])
         return np.zeros((*q.shape, 0)), known

@@ -123,7 +123,7 @@ class DriveGain:
     ----------
     offset : [N m]
     gain : [``unit``]
-    unit : ``N m/pwm`` or ``N m/A``
+    unit : ``N m/pwm``, ``N m/A``, or N m per unit of the recorded effort
     """
 
     offset: float
@@ -186,7 +186,7 @@ class Identification(Brief):
     provenance : how it was made
     inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
         the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
-    drives : torque by PWM or current of every motor whose drive gain was identified
+    drives : torque by PWM, current or recorded effort of every motor whose drive gain was identified
     predictions : how the torque of every limb was predicted; empty where only laws are known
     candidates : what was compared by held-out errors, and chosen
     bodies : standard inertial parameters of the real bodies, and inertias of the drives, that are nearest to the
@@ -424,6 +424,7 @@ def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identific
         provenance=replace(found[0].provenance, choices=tuple(dict.fromkeys(choices))),
         inertia={name: value for one in found for name, value in one.inertia.items()},
         bodies={name: value for one in found for name, value in one.bodies.items()},
+        drives={name: gain for one in found for name, gain in one.drives.items()},
         predictions=tuple(prediction for one in found for prediction in one.predictions),
         candidates=candidates,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.fixed_base_model import STANDARD_COUNT, FixedBaseModel, blocks
-from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.joint_log import Motion, Payload
 from friction_estimator.identification.linear_problem import Prior
 from friction_estimator.types import FloatArray, IntArray
 
@@ -185,6 +185,7 @@ class RigidBody:
     model : of the recorded joints
     options : what is unknown
     coupling : of the drives, None where every joint has its own
+    payloads : of all motions; what is not known of them is estimated
 
     Attributes
     ----------
@@ -193,9 +194,16 @@ class RigidBody:
     names, units : (b) of the columns
     link_reference : (10 l,) standard parameters of the unknown links in the URDF
     reference : (b,) values by the URDF, NaN where drives are in it: a URDF lacks their inertia
+    urdf_values : (b,) values by the URDF, with drives that have no inertia
     """
 
-    def __init__(self, model: FixedBaseModel, options: RigidBodyOptions, coupling: Coupling | None = None) -> None:
+    def __init__(
+        self,
+        model: FixedBaseModel,
+        options: RigidBodyOptions,
+        coupling: Coupling | None = None,
+        payloads: Sequence[Payload] = (),
+    ) -> None:
         self._model, self._options, self._coupling = model, options, coupling
         n, known = len(model.joint_names), options.known_inertia
         self.link_reference: FloatArray = np.zeros(0) if known else model.urdf_parameters
@@ -212,22 +220,33 @@ class RigidBody:
         used = [row != 0.0 for row in self.base.grouping]  # NaN only where a parameter holds one that is not known
         pairs = zip(self.base.grouping, used, strict=True)
         self.reference: FloatArray = np.array([row[own] @ standard[own] for row, own in pairs])
-        if options.payload_scale:
-            self.names += ("payload scale",)
-            self.units += ("",)
-            self.reference = np.append(self.reference, 1.0)
+        self.urdf_values: FloatArray = self.base.grouping @ np.nan_to_num(standard)
+        unknown = tuple(dict.fromkeys(name for payload in payloads for name in model.unknown_of_payload(payload)))
+        self.names += (*unknown, *("payload scale",) * options.payload_scale)
+        self.units += (
+            *("kg m^2" if name.startswith("I") else "kg m" for name in unknown),
+            *("",) * options.payload_scale,
+        )
+        beyond = [np.nan] * len(unknown) + [1.0] * options.payload_scale
+        self.reference = np.append(self.reference, beyond)
+        self.urdf_values = np.append(self.urdf_values, np.nan_to_num(beyond))
 
     def columns(self, motion: Motion) -> tuple[FloatArray, FloatArray]:
         """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
         q, v, a = motion.position, motion.velocity, motion.acceleration
         model, kept, scales = self._model, self.base.kept, self._options.payload_scale
-        body = np.zeros(0) if motion.payload is None else model.payload_parameters(motion.payload)
-        columns, known = np.zeros((*q.shape, kept.size + scales)), np.zeros_like(q)
+        unknown, body = dict[str, FloatArray](), np.zeros(0)
+        if motion.payload is not None:
+            unknown, body = model.unknown_of_payload(motion.payload), model.payload_parameters(motion.payload)
+        own = [self.names.index(name) for name in unknown]
+        columns, known = np.zeros((*q.shape, len(self.names))), np.zeros_like(q)
         for rows in blocks(len(q)):
             regressor = model.regressor(q[rows], v[rows], a[rows])
             columns[rows, :, : kept.size] = self._standard(regressor, a[rows], kept)
             if self._options.known_inertia:
                 known[rows] = regressor @ model.urdf_parameters
+            if unknown:
+                columns[rows][:, :, own] = regressor @ np.column_stack(list(unknown.values()))
             if body.size and scales:
                 columns[rows, :, -1] = regressor @ body
             elif body.size:
@@ -237,7 +256,7 @@ class RigidBody:
     def standard_inertia(self, values: FloatArray) -> dict[str, float]:
         """Standard parameters by name that give the same torque as these values (b,) of the columns.
 
-        The payload scale is not among them: it belongs to the payloads of the recordings.
+        What belongs to the payloads of the recordings is not among them.
         """
         known = self._model.urdf_parameters if self._options.known_inertia else np.zeros(0)
         inertia = {name: float(value) for name, value in zip(self._model.standard_names, known, strict=False) if value}
@@ -246,6 +265,11 @@ class RigidBody:
             if value != 0.0:
                 inertia[names[column]] = value
         return inertia
+
+    def payload_values(self, values: FloatArray) -> dict[str, float]:
+        """What was not known of the payloads, by name, from these values (b,) of the columns."""
+        beyond = slice(len(self.base.names), len(self.names) - self._options.payload_scale)
+        return dict(zip(self.names[beyond], values[beyond].tolist(), strict=True))
 
     def drive_inertia(
         self, places: IntArray, values: FloatArray, covariance: FloatArray, sigma: float, drive: FloatArray

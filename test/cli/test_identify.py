@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.shared.bag_messages import BagMessageTypes, write_message
+from friction_estimator.api.validate import validate
 from friction_estimator.cli.main import main
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
@@ -164,6 +165,27 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
         assert main(["identify", "--overwrite", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
         errors[name] = max(score.model_error for score in read_identification(params).scores)
     assert errors["known"] < 1.5 * NOISE < 0.2 * errors["unknown"]
+
+
+def test_currents_and_the_mass_of_a_payload_are_validated_to_the_last_digit(
+    recorded: Columns, urdf: Path, tmp_path: Path
+) -> None:
+    q, v, a = motion_of(recorded)
+    body, model = Payload("lower", 1.5, np.array([0.3, 0.0, 0.0]), np.zeros((3, 3))), FixedBaseModel(URDF, JOINTS)
+    added, gains, files = model.torque(q, v, a, body) - model.torque(q, v, a), np.array([14.0, 9.0]), []
+    for name, more in (("empty", 0.0 * added), ("loaded", added)):
+        efforts = {
+            f"effort/{joint}": (recorded[f"effort/{joint}"] + more[:, k]) / gains[k] for k, joint in enumerate(JOINTS)
+        }
+        files.append(str(write(tmp_path / f"{name}.csv", {**recorded, **efforts})))
+    params, options = tmp_path / "p.yaml", ["--robot", str(urdf), "--payload", "loaded=lower:1.5"]
+    assert main(["identify", *files, "-o", str(params), *options, "--drive-gains"]) == 0
+    found = read_identification(params)
+    for joint, gain in zip(JOINTS, gains, strict=True):
+        row = found.parameters.names.index(f"{joint}/drive_gain")
+        assert abs(found.parameters.values[row] - gain) < 3.0 * found.parameters.sigma[row] < 0.1 * gain
+    again = validate(params, files, urdf, payloads={"loaded": Payload("lower", 1.5)})
+    assert [score.model_error for score in again.scores] == [score.fit_error for score in found.scores]
 
 
 def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

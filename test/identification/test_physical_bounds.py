@@ -75,8 +75,17 @@ def test_estimates_of_bodies_at_the_edge_of_what_exists_are_plausible(sigma):
     found = nearest_physical(grouping, values, covariance, model.urdf_parameters)
     error = np.linalg.norm(np.linalg.solve(np.linalg.cholesky(covariance), truth - values))
     assert found.plausible and found.distance < error
+    assert not found.impossible.any()
 
 
 def test_drives_alone_need_no_links():
     found = nearest_physical(np.eye(2), np.array([0.3, -0.1]), 1e-4 * np.eye(2), np.zeros(0))
     assert (found.standard > 0.0).all() and not found.plausible
+    np.testing.assert_array_equal(found.impossible, [False, True])
+
+
+def test_one_impossible_drive_among_many_parameters_is_named():
+    values = np.append(np.full(39, 0.3), -0.05)
+    found = nearest_physical(np.eye(40), values, 1e-4 * np.eye(40), np.zeros(0))
+    assert found.plausible
+    np.testing.assert_array_equal(np.flatnonzero(found.impossible), [39])

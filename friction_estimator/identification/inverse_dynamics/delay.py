@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions, considered_covariance
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.linear_problem import LinearProblem, Prior, SolverOptions, with_columns
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
@@ -52,13 +52,7 @@ def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> fl
 
 def delay_error(solution: Estimate) -> FloatArray:
     """Covariance (q, q) of the parameters of the fit that its unknown delay gives them."""
-    root = np.sqrt(solution.fit.weights)
-    W = solution.fit.problem.W * root[:, None]
-    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-    known = solution.prior.rows[0] / scale
-    right = np.append(delay_column(solution) * root, np.zeros(len(known)))
-    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale
-    return np.asarray(np.outer(moved, moved) * solution.delay_variance)
+    return considered_covariance(solution, delay_column(solution)[:, None], np.array([[solution.delay_variance]]))
 
 
 def shift_torque(observations: Sequence[Observation], seconds: float, command: bool = False) -> tuple[Observation, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import block_diag
 
+from friction_estimator.identification.inverse_dynamics.drive_gains import GAIN_UNIT
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, drive_std
 from friction_estimator.identification.joint_log import KP
 from friction_estimator.identification.physical_bounds import nearest_physical
@@ -184,8 +185,12 @@ def table_of_estimate(solution: Estimate) -> ParameterTable:
     if solution.of_drive:
         known = {row[0] for row in rows}
         rows += [row for row in _drive_parameters(solution, {row[0]: row for row in rows}) if row[0] not in known]
-    names, units, values, sigma, urdf = zip(*rows, strict=True)
-    return ParameterTable(names, units, np.array(values), np.array(sigma), np.array(urdf))
+    if solution.gains is not None and solution.gain_covariance is not None:
+        spread = solution.gains * np.sqrt(np.diagonal(solution.gain_covariance))
+        found = zip(solution.observations[0].motion.joint_names, solution.gains, spread, strict=True)
+        rows += [(f"{name}/drive_gain", GAIN_UNIT, gain, sigma, np.nan) for name, gain, sigma in found]
+    names, units, values, sigmas, urdf = zip(*rows, strict=True)
+    return ParameterTable(names, units, np.array(values), np.array(sigmas), np.array(urdf))
 
 
 def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Row]:
@@ -211,15 +216,20 @@ def _drive_parameters(solution: Estimate, found: Mapping[str, _Row]) -> list[_Ro
     return rows
 
 
-def real_bodies(solution: Estimate) -> tuple[float, dict[str, float]]:
-    """Share of the torque that the nearest bodies which exist leave, zero where noise explains how far they are.
+def real_bodies(solution: Estimate) -> tuple[float, dict[str, float], dict[str, tuple[float, float]]]:
+    """The bodies that exist and are nearest to the identified ones.
 
-    Standard parameters of bodies and drives, with the friction that goes with them, by name, come with it; none without
-    unknown bodies. Base parameters become those of the bodies, and all others move by their covariance with them.
+    Base parameters become those of the bodies, and all others move by their covariance with them.
+
+    Returns
+    -------
+    left : share of the torque that they leave, zero where noise explains how far they are
+    standard : their standard parameters and those of drives, with the friction that goes with them, by name
+    impossible : identified parameters that noise does not explain, by name, and their values for real bodies
     """
     first, inertial, body = solution.model.friction_count, solution.inertial, solution.model.body
     if not inertial.any() or not body.link_reference.size:
-        return 0.0, {}
+        return 0.0, {}, {}
     V, problem = solution.fit.covariance, solution.fit.problem
     bodies = nearest_physical(
         body.base.grouping[solution.kept[inertial] - first],
@@ -234,4 +244,9 @@ def real_bodies(solution: Estimate) -> tuple[float, dict[str, float]]:
     left = float(np.linalg.norm(problem.y - problem.W @ values) / np.linalg.norm(problem.y))
     standard = dict(zip(body.standard_names, bodies.standard.tolist(), strict=True))
     standard |= {solution.model.names[k]: float(values[place]) for place, k in enumerate(solution.kept) if k < first}
-    return 0.0 if bodies.plausible else left, standard
+    far, places = bodies.impossible, np.flatnonzero(inertial)
+    impossible = {
+        solution.names[places[k]]: (float(solution.fit.values[places[k]]), float(bodies.base[k]))
+        for k in np.flatnonzero(far)
+    }
+    return 0.0 if bodies.plausible else left, standard, impossible

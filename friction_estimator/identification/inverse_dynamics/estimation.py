@@ -152,6 +152,8 @@ class Estimate:
     spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
     late_command : where a drive gets positions, its delay is that of the command; False: of its whole torque
     hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
+    gains : (n,) torque per unit of the recorded effort, that the torques have by now; None: efforts are torques
+    gain_covariance : (n, n) of their logarithms; the covariance of the parameters allows for it
     """
 
     model: TorqueModel
@@ -171,6 +173,8 @@ class Estimate:
     spread: FloatArray | None = None
     late_command: bool = False
     hold: float = 0.0
+    gains: FloatArray | None = None
+    gain_covariance: FloatArray | None = None
 
     @property
     def of_drive(self) -> bool:
@@ -332,6 +336,23 @@ def moving_rows(
         for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
     return zone, f"slow samples are left out: below, in rad/s (and share), {each}"
+
+
+def considered_covariance(solution: Estimate, columns: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Covariance (q, q) that parameters of the fit have from others, which were taken as they are.
+
+    Parameters
+    ----------
+    columns : (r, k) derivatives of the torque by the others
+    covariance : (k, k) of the others
+    """
+    root = np.sqrt(solution.fit.weights)[:, None]
+    W = solution.fit.problem.W * root
+    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+    known = solution.prior.rows[0] / scale
+    right = np.vstack((columns * root, np.zeros((len(known), columns.shape[1]))))
+    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale[:, None]
+    return np.asarray(moved @ covariance @ moved.T)
 
 
 def conditions(solution: Estimate) -> tuple[FloatArray, ...]:

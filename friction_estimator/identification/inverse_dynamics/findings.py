@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -80,14 +80,19 @@ _VAGUE_VISCOUS = 0.1
 """Share of a parameter that its sigma may be."""
 _IMPOSSIBLE_SCALE = 5.0
 """Factor from the URDF's inertia that no wrong URDF explains."""
-_OTHER_MASS = 1.5
-"""Factor that rounded masses of a URDF do not explain."""
+_NAMED = 3
+"""Most parameters in one sentence."""
+_OTHER_FACTOR = 0.1
+"""Relative difference from the torque of the URDF that is worth a sentence."""
+_FACTOR_EXPLAINS = 0.5
+"""Share of the squared difference from the URDF that a factor must explain."""
 
 
 def findings_of(
     solution: Estimate,
     parameters: ParameterTable,
     left: float,
+    impossible: Mapping[str, tuple[float, float]],
     samples: Sequence[FrictionSamples],
     joint_names: Sequence[str],
     motors: Transmission,
@@ -99,6 +104,7 @@ def findings_of(
     ----------
     parameters : of the estimate
     left : share of the torque that the nearest bodies that exist leave, zero where noise explains how far they are
+    impossible : parameters of no real bodies, and their nearest values, see :func:`real_bodies`
     samples : (n) friction as the data show it, of joints or the motors in their place
     joint_names, motors : (n) joints, and the motors whose friction it is
     live : (n) one law a joint
@@ -113,15 +119,28 @@ def findings_of(
                 "joints of the URDF, and that nobody else moved the robot",
             )
         )
-    scale, checked = parameters.urdf_scale, "the masses of the URDF, a payload, and the gain of the torque"
-    impossible = not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE
-    if impossible:
-        checked = (
-            "unit and sign of the torque, whether it is that of the motor before its gear, and the masses of the URDF"
+    elif impossible:
+        wrong = [f"{name} {value:.2g} (nearest {near:.2g})" for name, (value, near) in impossible.items()]
+        more = f" and {len(wrong) - _NAMED} more" * (len(wrong) > _NAMED)
+        text = (
+            f"no real bodies have {'; '.join(wrong[:_NAMED])}{more}: the motion hardly shows it, or something is "
+            "not in the model; record faster motion of these joints before you use their inertia"
         )
-    if impossible or not 1.0 / _OTHER_MASS < scale < _OTHER_MASS:
-        text = f"the inertial parameters are {scale:.3g} times those of the URDF: check {checked}"
-        found.append(Finding(1.91 if impossible else 1.0, text))
+        found.append(Finding(1.12, text))
+    scale = parameters.urdf_scale
+    if not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE:
+        text = (
+            f"the inertial parameters are {scale:.3g} times those of the URDF: check unit and sign of the torque, "
+            "whether it is that of the motor before its gear, and the masses of the URDF"
+        )
+        found.append(Finding(1.91, text))
+    elif factors := urdf_factors(solution):
+        each = ", ".join(f"{name} {factor:.2f}" for name, factor in factors.items())
+        text = (
+            f"the torques of the rigid bodies are those of the URDF times {each}: check the masses of the URDF, a "
+            "payload, and the gain of the torque"
+        )
+        found.append(Finding(0.7, text))
     shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
     names = solution.observations[0].motion.joint_names
     rejected, joint = outliers(solution.fit, conditions(solution)[0]), solution.fit.problem.joint
@@ -145,6 +164,37 @@ def findings_of(
     if motors.couples:
         found += _about_joints_of_motors(samples, motors, joint_names)
     return [*found, *_about_projection(samples, solution.model.friction.added, live), *_about_friction(solution)]
+
+
+def urdf_factors(solution: Estimate) -> dict[str, float]:
+    """Joints whose identified bodies have the torque of the URDF times a factor, and this factor.
+
+    It explains most of the difference from the URDF, whatever the inertia of the drive is.
+    """
+    body, first, factors = solution.model.body, solution.model.friction_count, dict[str, float]()
+    reference = body.urdf_values
+    if not reference.any():
+        return factors
+    values, V = solution.values[first:], solution.covariance[first:, first:]
+    parts = list(zip(solution.observations, solution.usable, strict=True))
+    for joint, name in enumerate(solution.observations[0].motion.joint_names):
+        W = np.concatenate([one.smooth[mask[:, joint], joint] for one, mask in parts])
+        drive = np.concatenate(
+            [one.filter.apply(one.motion.acceleration)[mask[:, joint], joint] for one, mask in parts]
+        )
+        urdf, bodies = W @ reference, W @ values
+        if not urdf.any():
+            continue
+        weights = np.linalg.pinv(np.column_stack((urdf, drive)))
+        factor, sigma = float(weights[0] @ bodies), float(np.sqrt(np.maximum(weights[0] @ W @ V @ W.T @ weights[0], 0)))
+        rest, whole = (
+            one - drive * float(drive @ one) / max(float(drive @ drive), np.finfo(float).tiny)
+            for one in (bodies - factor * urdf, bodies - urdf)
+        )
+        explained = float(rest @ rest) < (1.0 - _FACTOR_EXPLAINS) * float(whole @ whole)
+        if explained and abs(factor - 1.0) > max(_OTHER_FACTOR, _SURE_SIGMAS * sigma):
+            factors[name] = factor
+    return factors
 
 
 def _about_delay(solution: Estimate) -> list[Finding]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,6 +19,14 @@ from friction_estimator.identification.inverse_dynamics.decision import (
     decided,
 )
 from friction_estimator.identification.inverse_dynamics.delay import delay_error
+from friction_estimator.identification.inverse_dynamics.drive_gains import (
+    GAIN_UNIT,
+    about_drive_gains,
+    estimate_drive_gains,
+    in_newton_metres,
+    refuse_drive_gains,
+    with_gain_errors,
+)
 from friction_estimator.identification.inverse_dynamics.estimated_parameters import (
     friction_samples,
     live_parameters,
@@ -42,6 +51,7 @@ from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import (
+    DriveGain,
     Identification,
     Part,
     Provenance,
@@ -96,6 +106,16 @@ def run(
     _refuse_unused(options, logs)
     whole = FixedBaseModel(robot.urdf_xml, logs[0].joint_names)
     live_laws(friction_motors(options, whole.joint_names).names, options)  # options that do not fit: before filtering
+    split = _limbs(whole, logs, options)
+    limbs = [(joints, whole if len(split) == 1 else FixedBaseModel(robot.urdf_xml, joints)) for joints in split]
+    gains = dict[str, float]()
+    if options.drive_gains:
+        refuse_drive_gains(logs, options)
+        usual = usual_treatment(logs, options.parallel_hz)
+        for joints, model in limbs:
+            motions = to_motions([log.select(joints) for log in logs], usual, options.folds)
+            gains |= estimate_drive_gains(motions, model, options)
+        logs = [in_newton_metres(log, gains) for log in logs]
     if warn is not None and whole.urdf_parameters.any():
         found = list(whole.warnings)
         for motion in to_motions(logs, usual_treatment(logs, options.parallel_hz), options.folds):
@@ -103,17 +123,15 @@ def run(
             found += [f"{motion.name}: {text}" for text in torque_suspicions(motion, rigid)]
         for text in found:
             warn(text)
-    limbs = _limbs(whole, logs, options)
     parts = []
-    for number, joints in enumerate(limbs):
-        model = whole if len(limbs) == 1 else FixedBaseModel(robot.urdf_xml, joints)
+    for number, (joints, model) in enumerate(limbs):
         chosen_logs, own = [log.select(joints) for log in logs], _options_of(options, joints)
         treatment = choose_treatment(chosen_logs, model, own)
         motions, noisy = (
             to_motions(some, treatment.treatment, own.folds)
             for some in (chosen_logs, [with_more_noise(log) for log in chosen_logs])
         )
-        parts.append(_identify_part(motions, model, own, treatment, noisy))
+        parts.append(_identify_part(motions, model, own, treatment, noisy, gains))
         if progress is not None:
             progress(number + 1, len(limbs))
     _refuse_moving_base(parts, len(whole.limbs))
@@ -201,7 +219,11 @@ def identify_inverse_dynamics(
     InputError
         When a motion has no torque, or no joint moves enough.
     """
-    return merged([_identify_part(motions, model, options)])
+    gains = dict[str, float]()
+    if options.drive_gains:
+        refuse_drive_gains(motions, options)
+        gains = estimate_drive_gains(motions, model, options)
+    return merged([_identify_part([in_newton_metres(one, gains) for one in motions], model, options, gains=gains)])
 
 
 def _identify_part(
@@ -210,18 +232,21 @@ def _identify_part(
     options: InverseDynamicsOptions,
     treatment: TreatmentChoice | None = None,
     noisy: Sequence[Motion] = (),
+    gains: Mapping[str, float] = MappingProxyType({}),
 ) -> Part:
-    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment, noisy)
-    left, standard = real_bodies(solution)
+    solution, notes = estimate_inverse_dynamics(motions, model, options, treatment, noisy, gains)
+    left, standard, impossible = real_bodies(solution)
     friction = live_parameters(solution)
     prediction = _prediction(solution, options, motions)
     scores = joint_scores(solution, options.solver, options.folds, prediction.rows(motions, model))
     samples = friction_samples(solution)
     parameters = table_of_estimate(solution)
     names = model.joint_names
-    findings = findings_of(solution, parameters, left, samples, names, friction_motors(options, names), friction)
+    findings = findings_of(
+        solution, parameters, left, impossible, samples, names, friction_motors(options, names), friction
+    )
     findings += [finding for score in scores for finding in about_score(score)]
-    findings += about_condition(solution.fit.condition)
+    findings += [*about_condition(solution.fit.condition), *about_drive_gains(solution, options)]
     found = Identification(
         friction=friction,
         parameters=parameters,
@@ -237,6 +262,7 @@ def _identify_part(
         inertia=prediction.inertia,
         bodies=standard,
         predictions=(prediction,),
+        drives={name: DriveGain(0.0, gain, GAIN_UNIT) for name, gain in prediction.gains.items()},
         candidates=solution.candidates,
     )
     return found, findings
@@ -248,6 +274,7 @@ def estimate_inverse_dynamics(
     options: InverseDynamicsOptions = DEFAULT,
     treatment: TreatmentChoice | None = None,
     noisy: Sequence[Motion] = (),
+    gains: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Estimate, list[str]]:
     """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above.
 
@@ -255,6 +282,7 @@ def estimate_inverse_dynamics(
     ----------
     treatment : that was chosen; what others change is in the covariance
     noisy : the motions with as much noise again; the bias of that is in the covariance. None: it is left out
+    gains : torque per unit of the recorded effort that the motions have by now, by joint; none: efforts are torques
     """
     if not motions:
         raise InputError("there is no motion to identify from")
@@ -286,7 +314,8 @@ def estimate_inverse_dynamics(
     candidates, fit = (*table, *solution.candidates), replace(fit, covariance=fit.covariance + spread)
     solution = replace(solution, candidates=candidates, fit=fit, delay_variance=late)
     fit = replace(fit, covariance=fit.covariance + delay_error(solution))
-    return replace(solution, fit=fit), notes + chosen
+    solution = replace(solution, fit=fit)
+    return (with_gain_errors(solution, gains, options.solver) if gains else solution), notes + chosen
 
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:
@@ -302,9 +331,11 @@ def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Se
         columns=model.friction,
         friction=tuple(solution.values[: model.friction_count].tolist()),
         inertia=model.body.standard_inertia(solution.values[model.friction_count :]),
+        payloads=model.body.payload_values(solution.values[model.friction_count :]),
         delay=solution.delay,
         late_command=solution.late_command,
         hold=solution.hold,
+        gains={} if solution.gains is None else dict(zip(motions[0].joint_names, solution.gains.tolist(), strict=True)),
         dead_zone=tuple(solution.dead_zone.tolist()),
         limits=tuple(limits),
         coupling=options.coupling,

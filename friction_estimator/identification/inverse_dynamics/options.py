@@ -41,6 +41,8 @@ class InverseDynamicsOptions:
     joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`; not with ``load_velocity``
     stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
     body : what of the rigid body is unknown
+    drive_gains : efforts are currents, or torques times an unknown factor: the torque per unit of effort of every
+        joint is estimated, which a payload of known mass decides, or ``body.known_inertia``
     coupling : of motors that move several joints together
     coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
         them; ``joints_and_motors``: every joint has friction, and every motor that turns with several of them adds some
@@ -67,6 +69,7 @@ class InverseDynamicsOptions:
     joint_laws: tuple[str, ...] = ()
     stribeck_velocity: float | None = None
     body: RigidBodyOptions = field(default_factory=RigidBodyOptions)
+    drive_gains: bool = False
     coupling: Coupling | None = None
     coupled_friction: str = MOTORS
     temperature: bool = False
@@ -145,7 +148,9 @@ def observations_of(
     motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions, rate: float = WORKING_RATE
 ) -> tuple[RigidBody, tuple[Observation, ...]]:
     """The rigid body with its unknown parameters, and both sides of the equation of all motions."""
-    body, motors = RigidBody(model, options.body, options.coupling), friction_motors(options, model.joint_names)
+    payloads = [motion.payload for motion in motions if motion.payload is not None]
+    body = RigidBody(model, options.body, options.coupling, payloads)
+    motors = friction_motors(options, model.joint_names)
     return body, observe(motions, body.columns, motors, options.parallel_hz, rate)
 
 

@@ -33,9 +33,9 @@ _SIGN_WIDTH = 0.05
 def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     """Torques that are those of another joint, have the wrong sign or another unit, one sentence each.
 
-    Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + c`` with s, F_v, F_c >= 0.
-    Readings are compared by what they leave of the torque, pushes left out. A torque of the wrong sign also resists no
-    motion as it was recorded, where one that carries other weights, such as that of a standing leg, does.
+    Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + I_a ddq + c``, none but c
+    below zero. Readings are compared by what they leave of the torque, pushes left out. A torque of the wrong sign also
+    resists no motion as it was recorded, where one that carries other weights, such as that of a standing leg, does.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     design, names, v = make_parallel_filter(motion), motion.joint_names, motion.velocity
     slow = np.maximum(_SIGN_WIDTH * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
     few = slice(None, None, -(-design.kept.size // _FITTED_ROWS))
-    columns = design.apply(np.stack([rigid, v, np.tanh(v / slow), np.ones_like(v)], axis=2))[few]
+    columns = design.apply(np.stack([rigid, v, np.tanh(v / slow), motion.acceleration, np.ones_like(v)], axis=2))[few]
     known = np.flatnonzero(np.isfinite(motion.effort).all(axis=0))
     torque = np.zeros_like(columns[:, :, 0])
     torque[:, known] = design.apply(motion.effort[:, known])[few]
