@@ -117,59 +117,40 @@ class CommandSample:
 
 @dataclass(slots=True)
 class SensorFrame:
-    """All inputs on the clock of the joint states: what ``Pipeline.step`` takes.
+    """All inputs on the clock of the joint states: what ``Pipeline.step`` takes."""
 
-    Attributes
-    ----------
-    stamp_ns : stamp of the joint sample [ns]
-    dt : time since the frame before, zero on the first frame after a (re)start [s]
-    position, velocity, effort : (n,) see :class:`JointSample`; NaN where they are not measured
-    angular_velocity, specific_force : (3,) in the IMU frame; the last known value while ``imu_fresh`` is false
-    wrenches : (k, 6) in the sole frames; the last known value while not fresh
-    imu_fresh : False while the IMU has been silent for longer than a tenth of a second
-    wrench_fresh : (k,) the same for each foot sensor
-    readings_per_sample : (1 + k,) of IMU and foot sensors, at most one: below one they are slower than the joints, and
-        most of their values here lie between two readings
-    differentiated : True where no sensor measures the velocities, and a filter has found them from the positions
-    new_readings : (1 + k, 6) newest reading of IMU (angular velocity, specific force) and foot sensors as it came, NaN
-        where none has come since the frame before; (0, 6) where the readings are not shown
-    """
-
-    stamp_ns: int
-    dt: float
+    stamp_ns: int  # stamp of the joint sample [ns]
+    dt: float  # time since the frame before, zero on the first frame after a (re)start [s]
+    # (n,) see JointSample; NaN where they are not measured
     position: FloatArray
     velocity: FloatArray
     effort: FloatArray
+    # (3,) in the IMU frame; the last known value while `imu_fresh` is false
     angular_velocity: FloatArray
     specific_force: FloatArray
-    wrenches: FloatArray
-    imu_fresh: bool
-    wrench_fresh: BoolArray
+    wrenches: FloatArray  # (k, 6) in the sole frames; the last known value while not fresh
+    imu_fresh: bool  # False while the IMU has been silent for longer than a tenth of a second
+    wrench_fresh: BoolArray  # (k,) the same for each foot sensor
+    # (1 + k,) of IMU and foot sensors, at most one: below one they are slower than the joints, and most of their
+    # values here lie between two readings
     readings_per_sample: FloatArray
+    # True where no sensor measures the velocities, and a filter has found them from the positions
     differentiated: bool = False
+    # (1 + k, 6) newest reading of IMU (angular velocity, specific force) and foot sensors as it came, NaN where
+    # none has come since the frame before; (0, 6) where the readings are not shown
     new_readings: FloatArray = field(default_factory=lambda: np.zeros((0, 6)))
 
 
 @record
 class Attitude(NamedTuple):
-    """Output of the attitude stage.
+    """Output of the attitude stage."""
 
-    Attributes
-    ----------
-    rotation_base_to_world : (3, 3) A_b of the paper: ``v_world = rotation_base_to_world @ v_base``
-    angular_velocity : (3,) of the base, in base axes, gyro bias removed [rad/s]
-    angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
-    specific_force : (3,) at the IMU origin, in base axes [m/s^2]
-    covariance : (3, 3) of the small rotation in ``R_true = exp(error) R_estimated``, world axes [rad^2]
-    rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
-    """
-
-    rotation_base_to_world: Matrix
-    angular_velocity: Vector
-    angular_acceleration: Vector
-    specific_force: Vector
-    covariance: Matrix
-    rate_covariance: Matrix
+    rotation_base_to_world: Matrix  # (3, 3) A_b of the paper: `v_world = rotation_base_to_world @ v_base`
+    angular_velocity: Vector  # (3,) of the base, in base axes, gyro bias removed [rad/s]
+    angular_acceleration: Vector  # (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
+    specific_force: Vector  # (3,) at the IMU origin, in base axes [m/s^2]
+    covariance: Matrix  # (3, 3) of the small rotation in `R_true = exp(error) R_estimated`, world axes [rad^2]
+    rate_covariance: Matrix  # (3, 3) of the angular velocity, base axes [rad^2/s^2]
 
     @property
     def buffer(self) -> FloatArray:
@@ -179,18 +160,11 @@ class Attitude(NamedTuple):
 
 @dataclass(slots=True)
 class ContactPhase:
-    """Which feet carry load.
+    """Which feet carry load."""
 
-    Attributes
-    ----------
-    contact : (k,) True where the foot is in stance
-    since : (k,) time since the foot last changed between stance and swing [s]
-    name : ``double_support``, ``left_support``, ``right_support``, ``flight``, or joined foot names
-    """
-
-    contact: BoolArray
-    since: FloatArray
-    name: str
+    contact: BoolArray  # (k,) True where the foot is in stance
+    since: FloatArray  # (k,) time since the foot last changed between stance and swing [s]
+    name: str  # `double_support`, `left_support`, `right_support`, `flight`, or joined foot names
 
 
 @record
@@ -200,31 +174,19 @@ class Dynamics(NamedTuple):
     Everything is in base axes, seen from the translating frame in which the IMU origin is at rest: there gravity is
     minus the measured specific force, and neither attitude nor base velocity is needed. Generalised
     velocities are ``[v_base (3), omega_base (3), dq (n)]``, so ``nv = 6 + n``; for a fixed base they are ``dq`` alone.
-
-    Attributes
-    ----------
-    position : (n,) of the joints [rad or m]
-    velocity : (nv,) generalised velocity in that frame
-    specific_force : (3,) at the IMU origin, base axes [m/s^2]
-    mass_matrix : (nv, nv) H of eq. 4
-    bias : (nv,) Coriolis, centrifugal and gravity terms b of eq. 5
-    momentum_bias : (nv,) C^T v - g, beta of Lim et al. 2024, eq. 6
-    foot_jacobian : (k, 6, nv) velocity of each sole, in sole axes
-    foot_bias_acceleration : (k, 6) acceleration of each sole at zero generalised acceleration, Jdot v, in sole axes
-    foot_position_in_base : (k, 3)
-    foot_rotation_to_base : (k, 3, 3)
     """
 
-    position: Vector
-    velocity: Vector
-    specific_force: Vector
-    mass_matrix: Matrix
-    bias: Vector
-    momentum_bias: Vector
-    foot_jacobian: Tensor
+    position: Vector  # (n,) of the joints [rad or m]
+    velocity: Vector  # (nv,) generalised velocity in that frame
+    specific_force: Vector  # (3,) at the IMU origin, base axes [m/s^2]
+    mass_matrix: Matrix  # (nv, nv) H of eq. 4
+    bias: Vector  # (nv,) Coriolis, centrifugal and gravity terms b of eq. 5
+    momentum_bias: Vector  # (nv,) C^T v - g, beta of Lim et al. 2024, eq. 6
+    foot_jacobian: Tensor  # (k, 6, nv) velocity of each sole, in sole axes
+    # (k, 6) acceleration of each sole at zero generalised acceleration, Jdot v, in sole axes
     foot_bias_acceleration: Matrix
-    foot_position_in_base: Matrix
-    foot_rotation_to_base: Tensor
+    foot_position_in_base: Matrix  # (k, 3)
+    foot_rotation_to_base: Tensor  # (k, 3, 3)
 
     @property
     def buffer(self) -> FloatArray:
@@ -234,42 +196,24 @@ class Dynamics(NamedTuple):
 
 @dataclass(slots=True)
 class BaseState:
-    """Pose and twist of ``base_link``.
+    """Pose and twist of ``base_link``."""
 
-    Attributes
-    ----------
-    position_base_in_world : (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
-    rotation_base_to_world : (3, 3)
-    linear_velocity : (3,) of the base origin, world axes [m/s]
-    angular_velocity : (3,) base axes [rad/s]
-    pose_covariance : (6, 6) position, then rotation (world axes) [m^2, rad^2]
-    twist_covariance : (6, 6) linear (world axes), then angular (base axes)
-    """
-
-    position_base_in_world: FloatArray
-    rotation_base_to_world: FloatArray
-    linear_velocity: FloatArray
-    angular_velocity: FloatArray
-    pose_covariance: FloatArray
-    twist_covariance: FloatArray
+    position_base_in_world: FloatArray  # (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
+    rotation_base_to_world: FloatArray  # (3, 3)
+    linear_velocity: FloatArray  # (3,) of the base origin, world axes [m/s]
+    angular_velocity: FloatArray  # (3,) base axes [rad/s]
+    pose_covariance: FloatArray  # (6, 6) position, then rotation (world axes) [m^2, rad^2]
+    twist_covariance: FloatArray  # (6, 6) linear (world axes), then angular (base axes)
 
 
 @record
 class MeasuredFriction(NamedTuple):
-    """Friction measured by an observer, without any friction law.
+    """Friction measured by an observer, without any friction law."""
 
-    Attributes
-    ----------
-    friction : (n,) friction torque [N m]; NaN where not available
-    sigma : (n,) its standard deviation [N m]; NaN where not available
-    noise_sigma : (n,) the part of sigma that is white sensor noise and averages out over time [N m]
-    available : (n,) True where the method is defined now (FBSE: the limb is in stance)
-    """
-
-    friction: Vector
-    sigma: Vector
-    noise_sigma: Vector
-    available: Flags
+    friction: Vector  # (n,) friction torque [N m]; NaN where not available
+    sigma: Vector  # (n,) its standard deviation [N m]; NaN where not available
+    noise_sigma: Vector  # (n,) the part of sigma that is white sensor noise and averages out over time [N m]
+    available: Flags  # (n,) True where the method is defined now (FBSE: the limb is in stance)
 
 
 class StateChange(NamedTuple):
@@ -289,91 +233,59 @@ class SensorCalibration:
     """Constant errors of the sensors, as identified so far.
 
     Rows are value and standard deviation, which is NaN or infinite where nothing is known.
-
-    Attributes
-    ----------
-    wrench_delay : (2, k) of each foot's wrenches after the motor torques [s]
-    accelerometer_bias : (2, 3) of the specific force in base axes [m/s^2]
-    effort_gain : (2, n) relative error of the motor torques
-    change : what has changed in mid-run
     """
 
-    wrench_delay: FloatArray
-    accelerometer_bias: FloatArray
-    effort_gain: FloatArray
-    change: StateChange | None
+    wrench_delay: FloatArray  # (2, k) of each foot's wrenches after the motor torques [s]
+    accelerometer_bias: FloatArray  # (2, 3) of the specific force in base axes [m/s^2]
+    effort_gain: FloatArray  # (2, n) relative error of the motor torques
+    change: StateChange | None  # what has changed in mid-run
 
 
 @dataclass(slots=True)
 class LawEstimate:
-    """The identified friction law of all joints; the same object until it is identified further.
+    """The identified friction law of all joints; the same object until it is identified further."""
 
-    Attributes
-    ----------
-    parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
-    parameters_sigma : (n, p) their standard deviations
-    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57: the line through the law over the velocities so far
-    coulomb_sigma, viscous_sigma : (n,) their standard deviations
-    coulomb_viscous_covariance : (n,) covariance of the two [(N m)^2 s/rad]
-    velocity_range : (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN
-        before it has moved
-    """
-
-    parameters: FloatArray
-    parameters_sigma: FloatArray
+    parameters: FloatArray  # (n, p) identified parameters, columns named by the joint's law, zero beyond
+    parameters_sigma: FloatArray  # (n, p) their standard deviations
+    # (n,) F_c [N m] and F_v [N m s/rad] of eq. 57: the line through the law over the velocities so far
     coulomb: FloatArray
     viscous: FloatArray
+    # (n,) their standard deviations
     coulomb_sigma: FloatArray
     viscous_sigma: FloatArray
-    coulomb_viscous_covariance: FloatArray
+    coulomb_viscous_covariance: FloatArray  # (n,) covariance of the two [(N m)^2 s/rad]
+    # (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN before it
+    # has moved
     velocity_range: FloatArray
 
 
 @dataclass(slots=True)
 class JointFriction:
-    """Output of the friction stage for one instant.
+    """Output of the friction stage for one instant."""
 
-    Attributes
-    ----------
-    friction : (n,) the estimate [N m]
-    sigma : (n,) its standard deviation [N m]
-    measured : (n,) True where measurements are behind ``friction``, False where the law alone gives it
-    model : (n,) prediction of the identified law at this velocity [N m]
-    model_sigma : (n,) standard deviation of that prediction [N m]
-    external_torque : (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while
-        unknown
-    external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
-    consistency : (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN
-        while there is none
-    calibration_torque : (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
-    disturbed : (n,) True while a push keeps the joint from learning
-    law : the identified law
-    """
-
-    friction: FloatArray
-    sigma: FloatArray
-    measured: BoolArray
-    model: FloatArray
-    model_sigma: FloatArray
+    friction: FloatArray  # (n,) the estimate [N m]
+    sigma: FloatArray  # (n,) its standard deviation [N m]
+    measured: BoolArray  # (n,) True where measurements are behind `friction`, False where the law alone gives it
+    model: FloatArray  # (n,) prediction of the identified law at this velocity [N m]
+    model_sigma: FloatArray  # (n,) standard deviation of that prediction [N m]
+    # (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while unknown
     external_torque: FloatArray
-    external_torque_sigma: FloatArray
+    external_torque_sigma: FloatArray  # (n,) its standard deviation [N m]; NaN while unknown
+    # (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN while
+    # there is none
     consistency: FloatArray
+    # (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
     calibration_torque: FloatArray
-    disturbed: BoolArray
-    law: LawEstimate
+    disturbed: BoolArray  # (n,) True while a push keeps the joint from learning
+    law: LawEstimate  # the identified law
 
 
 @dataclass(slots=True, kw_only=True)
 class JointEstimate(JointFriction):
-    """Friction of the joints in one joint-state sample.
+    """Friction of the joints in one joint-state sample."""
 
-    Attributes
-    ----------
-    stamp_ns : of the sample [ns]
-    velocity, effort : (n,) echo of the input
-    """
-
-    stamp_ns: int
+    stamp_ns: int  # of the sample [ns]
+    # (n,) echo of the input
     velocity: FloatArray
     effort: FloatArray
 
@@ -400,29 +312,15 @@ class FrictionEstimate(JointEstimate):
 
 @dataclass(slots=True)
 class GroundTruth:
-    """Quantities that only a simulator has.
+    """Quantities that only a simulator has."""
 
-    Attributes
-    ----------
-    stamp_ns : stamp of the joint sample it belongs to [ns]
-    friction : (n,) true friction torque [N m], same sign convention as the estimate
-    position_base_in_world : (3,) [m]
-    rotation_base_to_world : (3, 3)
-    linear_velocity : (3,) of the base origin, world axes [m/s]
-    angular_velocity : (3,) base axes [rad/s]
-    wrenches : (k, 6) noiseless, in and about the sole frames [N, N m]
-    contact : (k,) True where the foot touches the ground
-    external_torque : (n,) J^T F of all forces but those of the ground on the feet, joint rows [N m]
-    com_in_world : (3,) centre of mass [m]
-    """
-
-    stamp_ns: int
-    friction: FloatArray
-    position_base_in_world: FloatArray
-    rotation_base_to_world: FloatArray
-    linear_velocity: FloatArray
-    angular_velocity: FloatArray
-    wrenches: FloatArray
-    contact: BoolArray
-    external_torque: FloatArray
-    com_in_world: FloatArray
+    stamp_ns: int  # stamp of the joint sample it belongs to [ns]
+    friction: FloatArray  # (n,) true friction torque [N m], same sign convention as the estimate
+    position_base_in_world: FloatArray  # (3,) [m]
+    rotation_base_to_world: FloatArray  # (3, 3)
+    linear_velocity: FloatArray  # (3,) of the base origin, world axes [m/s]
+    angular_velocity: FloatArray  # (3,) base axes [rad/s]
+    wrenches: FloatArray  # (k, 6) noiseless, in and about the sole frames [N, N m]
+    contact: BoolArray  # (k,) True where the foot touches the ground
+    external_torque: FloatArray  # (n,) J^T F of all forces but those of the ground on the feet, joint rows [N m]
+    com_in_world: FloatArray  # (3,) centre of mass [m]

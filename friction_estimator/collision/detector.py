@@ -123,19 +123,13 @@ _KEYS = ("external_torque", "sigma")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Thresholds of all joints.
+    """Thresholds of all joints."""
 
-    Attributes
-    ----------
-    joint_names : (n)
-    values : (2, 2, n) by state and signal [N m]; infinite where the signal is not used, and in a state in which normal
-        walking has not shown the joint
-    source : what gave the external torque, see :func:`torque_source`
-    """
-
-    joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...]  # (n)
+    # (2, 2, n) by state and signal [N m]; infinite where the signal is not used, and in a state in which normal
+    # walking has not shown the joint
     values: FloatArray
-    source: str = ""
+    source: str = ""  # what gave the external torque, see torque_source
 
     def check(self, joint_names: Sequence[str], source: str | None = None) -> None:
         """Raise LearningError when the thresholds are of other joints, or of another source of the external torque."""
@@ -296,25 +290,16 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """One collision at the moment of its detection.
+    """One collision at the moment of its detection."""
 
-    Attributes
-    ----------
-    stamp_ns : of the joint sample [ns]
-    limb : first and last joint of the limb
-    joint : the one whose signal is furthest above its threshold
-    signal : ``external torque`` or ``sigma``
-    value, threshold : of that signal, with its sign [N m]
-    in_contact : whether the limb stood on the ground
-    """
-
-    stamp_ns: int
-    limb: str
-    joint: str
-    signal: str
+    stamp_ns: int  # of the joint sample [ns]
+    limb: str  # first and last joint of the limb
+    joint: str  # the one whose signal is furthest above its threshold
+    signal: str  # `external torque` or `sigma`
+    # of that signal, with its sign [N m]
     value: float
     threshold: float
-    in_contact: bool
+    in_contact: bool  # whether the limb stood on the ground
 
     def __str__(self) -> str:
         place = "on the ground" if self.in_contact else "in the air"

@@ -44,15 +44,10 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Footsteps:
-    """Where the feet shall step, in turn, the first one with the foot that does not stand.
+    """Where the feet shall step, in turn, the first one with the foot that does not stand."""
 
-    Attributes
-    ----------
-    standing : foot whose sole frame the poses are given in
-    rotation, position : (s, 3, 3), (s, 3) of the soles [m]
-    """
-
-    standing: int
+    standing: int  # foot whose sole frame the poses are given in
+    # (s, 3, 3), (s, 3) of the soles [m]
     rotation: FloatArray
     position: FloatArray
 

@@ -26,34 +26,20 @@ from friction_estimator.types import FloatArray, Progress
 
 @dataclass(frozen=True, slots=True)
 class ExcitationOptions:
-    """What to plan.
+    """What to plan."""
 
-    Attributes
-    ----------
-    duration : of the Fourier series [s]
-    bandwidth : its highest frequency [Hz]
-    harmonics : how many, spread evenly up to the bandwidth
-    seeds : how many starts of the optimisation; the best one wins
-    seed : of the random numbers
-    iterations : of the optimisation, at most, for each start
-    margin : fraction of every limit that is used
-    sweep_levels : plateaus of constant velocity, as fractions of the velocity limit
-    dwell : duration of a plateau [s]
-    known_inertia : only friction will be identified, the URDF's inertia is taken as it is
-    rate : of the written trajectory [Hz]
-    """
-
-    duration: float = 10.0
-    bandwidth: float = 1.0
-    harmonics: int = 5
-    seeds: int = 3
-    seed: int = 0
-    iterations: int = 40
-    margin: float = 0.9
+    duration: float = 10.0  # of the Fourier series [s]
+    bandwidth: float = 1.0  # its highest frequency [Hz]
+    harmonics: int = 5  # how many, spread evenly up to the bandwidth
+    seeds: int = 3  # how many starts of the optimisation; the best one wins
+    seed: int = 0  # of the random numbers
+    iterations: int = 40  # of the optimisation, at most, for each start
+    margin: float = 0.9  # fraction of every limit that is used
+    # plateaus of constant velocity, as fractions of the velocity limit
     sweep_levels: tuple[float, ...] = (0.01, 0.03, 0.1)
-    dwell: float = 2.0
-    known_inertia: bool = False
-    rate: float = 100.0
+    dwell: float = 2.0  # duration of a plateau [s]
+    known_inertia: bool = False  # only friction will be identified, the URDF's inertia is taken as it is
+    rate: float = 100.0  # of the written trajectory [Hz]
 
     def __post_init__(self) -> None:
         if not 0.0 < self.margin <= 1.0:
@@ -69,22 +55,13 @@ class ExcitationOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExcitationPlan(JointTrajectory):
-    """A trajectory to move along while recording.
+    """A trajectory to move along while recording."""
 
-    Attributes
-    ----------
-    torque : (N, n) what the URDF's rigid bodies take, friction comes on top [N m or N]
-    parameters : (p) what can be identified with it
-    planned : quality of the whole trajectory
-    random : median quality of random trajectories of the same kind and within the same limits
-    choices : what was chosen or assumed, in sentences
-    """
-
-    torque: FloatArray
-    parameters: tuple[str, ...]
-    planned: ExcitationQuality
-    random: ExcitationQuality
-    choices: tuple[str, ...]
+    torque: FloatArray  # (N, n) what the URDF's rigid bodies take, friction comes on top [N m or N]
+    parameters: tuple[str, ...]  # (p) what can be identified with it
+    planned: ExcitationQuality  # quality of the whole trajectory
+    random: ExcitationQuality  # median quality of random trajectories of the same kind and within the same limits
+    choices: tuple[str, ...]  # what was chosen or assumed, in sentences
 
 
 ExcitationMotion = tuple[FloatArray, FloatArray, FloatArray]
@@ -188,19 +165,14 @@ def optimize_excitation(
 
 @dataclass(frozen=True, slots=True)
 class ExcitationQuality:
-    """How good a motion is for identification.
+    """How good a motion is for identification."""
 
-    Attributes
-    ----------
-    condition : condition number of the observation matrix with columns of unit norm
-    log_sigma : mean of ln(sigma) over the parameters' standard deviations when they are made independent,
-        -ln(det(W^T W)) / (2 p), up to a constant: differences between motions are ratios of error bars
-    smooth_condition : the condition number in the Schatten norm of order 8, which is above the usual one but has a
-        slope where the smallest singular values cross: an optimiser gets further with it
-    """
-
-    condition: float
+    condition: float  # condition number of the observation matrix with columns of unit norm
+    # mean of ln(sigma) over the parameters' standard deviations when they are made independent, -ln(det(W^T W)) /
+    # (2 p), up to a constant: differences between motions are ratios of error bars
     log_sigma: float
+    # the condition number in the Schatten norm of order 8, which is above the usual one but has a slope where the
+    # smallest singular values cross: an optimiser gets further with it
     smooth_condition: float = float("inf")
 
 

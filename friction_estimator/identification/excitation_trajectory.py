@@ -24,25 +24,16 @@ _SPEED_RISE_TIME = 0.25
 
 @dataclass(frozen=True, slots=True)
 class MotionLimits:
-    """Limits of every joint. Nothing else is watched: neither collisions nor the workspace.
+    """Limits of every joint. Nothing else is watched: neither collisions nor the workspace."""
 
-    Attributes
-    ----------
-    joint_names : (n)
-    lower, upper : (n,) positions [rad or m]
-    velocity : (n,) [rad/s or m/s]
-    acceleration : (n,) [rad/s^2 or m/s^2]
-    effort : (n,) [N m or N], infinite where nothing is known
-    choices : what was assumed where the URDF has no limit, in sentences
-    """
-
-    joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...]  # (n)
+    # (n,) positions [rad or m]
     lower: FloatArray
     upper: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
-    effort: FloatArray
-    choices: tuple[str, ...] = ()
+    velocity: FloatArray  # (n,) [rad/s or m/s]
+    acceleration: FloatArray  # (n,) [rad/s^2 or m/s^2]
+    effort: FloatArray  # (n,) [N m or N], infinite where nothing is known
+    choices: tuple[str, ...] = ()  # what was assumed where the URDF has no limit, in sentences
 
     def __post_init__(self) -> None:
         valid = (self.upper > self.lower) & (self.velocity > 0.0) & (self.acceleration > 0.0) & (self.effort > 0.0)
@@ -143,21 +134,13 @@ class FourierTrajectory:
     ``q(t) = q_0 + sum_l a_l / (w l) sin(w l t) - b_l / (w l) cos(w l t)`` with ``w = 2 pi / duration`` (J. Swevers et
     al., Optimal robot excitation and identification, 1997). Nothing of it lies above the highest harmonic, so that a
     low-pass above that leaves it whole.
-
-    Attributes
-    ----------
-    duration : of one period [s]
-    harmonics : (L,) whole multiples of the base frequency
-    offset : (n,) q_0, the mean position [rad or m]
-    sine : (n, L) a [rad/s or m/s]
-    cosine : (n, L) b [rad/s or m/s]
     """
 
-    duration: float
-    harmonics: IntArray
-    offset: FloatArray
-    sine: FloatArray
-    cosine: FloatArray
+    duration: float  # of one period [s]
+    harmonics: IntArray  # (L,) whole multiples of the base frequency
+    offset: FloatArray  # (n,) q_0, the mean position [rad or m]
+    sine: FloatArray  # (n, L) a [rad/s or m/s]
+    cosine: FloatArray  # (n, L) b [rad/s or m/s]
 
     def at(self, time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position, velocity and acceleration at ``time`` (N,), each (N, n)."""

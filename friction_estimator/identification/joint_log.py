@@ -42,32 +42,19 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class ExternalWrench:
-    """Where a measured force acts on the robot, such as that of the ground on a foot.
+    """Where a measured force acts on the robot, such as that of the ground on a foot."""
 
-    Attributes
-    ----------
-    frame : of the URDF: the force acts on its link, the moment is about its origin
-    columns : name of the recorded columns, see :attr:`JointLog.wrenches`
-    axes : frame of the URDF in whose axes force and moment are given; empty: those of ``frame``
-    """
-
-    frame: str
-    columns: str
-    axes: str = ""
+    frame: str  # of the URDF: the force acts on its link, the moment is about its origin
+    columns: str  # name of the recorded columns, see wrenches
+    axes: str = ""  # frame of the URDF in whose axes force and moment are given; empty: those of `frame`
 
 
 @dataclass(frozen=True, slots=True)
 class RobotDescription:
-    """The robot whose joints were recorded.
+    """The robot whose joints were recorded."""
 
-    Attributes
-    ----------
-    urdf_xml : text of its URDF
-    fixed_base : True for an arm on a base that does not move, False for a robot that walks
-    """
-
-    urdf_xml: str
-    fixed_base: bool
+    urdf_xml: str  # text of its URDF
+    fixed_base: bool  # True for an arm on a base that does not move, False for a robot that walks
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -142,17 +129,11 @@ class JointLog(Brief):
 
 @dataclass(frozen=True, slots=True)
 class JointTrajectory:
-    """Motion of ``n`` joints at ``N`` instants.
+    """Motion of ``n`` joints at ``N`` instants."""
 
-    Attributes
-    ----------
-    joint_names : (n)
-    time : (N,) from zero on [s]
-    position, velocity, acceleration : (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
-    """
-
-    joint_names: tuple[str, ...]
-    time: FloatArray
+    joint_names: tuple[str, ...]  # (n)
+    time: FloatArray  # (N,) from zero on [s]
+    # (N, n) [rad, rad/s, rad/s^2] or [m, m/s, m/s^2]
     position: FloatArray
     velocity: FloatArray
     acceleration: FloatArray
@@ -172,19 +153,13 @@ _GAP = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How the motion is made of a recording, and what of it is compared with the torque.
+    """How the motion is made of a recording, and what of it is compared with the torque."""
 
-    Attributes
-    ----------
-    cutoff_hz : -3 dB frequency of the zero-phase filter of position, velocity and acceleration [Hz]; infinite: signals
-        as recorded, without acceleration
-    band_hz : both sides of the equation of motion are compared up to here [Hz]
-    measured : the measured velocity is used; False: the derivative of the position
-    """
-
+    # -3 dB frequency of the zero-phase filter of position, velocity and acceleration [Hz]; infinite: signals as
+    # recorded, without acceleration
     cutoff_hz: float
-    band_hz: float
-    measured: bool = False
+    band_hz: float  # both sides of the equation of motion are compared up to here [Hz]
+    measured: bool = False  # the measured velocity is used; False: the derivative of the position
 
     def __str__(self) -> str:
         band = f"cut-off {self.cutoff_hz:.3g} Hz" if math.isfinite(self.cutoff_hz) else "as recorded"
@@ -193,39 +168,26 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """One experiment at a constant rate, edges cut, still with every sample.
+    """One experiment at a constant rate, edges cut, still with every sample."""
 
-    Attributes
-    ----------
-    name : of the experiment
-    joint_names : (n)
-    period : between two samples [s]
-    time : (N,) [s]
-    position, velocity, acceleration : (N, n) band-limited [rad, rad/s, rad/s^2]; velocity and acceleration are zero for
-        a joint that stands still throughout
-    effort : (N, n) motor torque, not filtered [N m]; None when not recorded
-    inputs : other columns by kind, (N, n), not filtered (see `identification.joint_log.JointLog`)
-    segment : (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one
-    payload : what the robot carried
-    digest : of the file
-    choices : how it was filtered and why, in sentences
-    treatment : how it was made of a recording; None: by other means
-    """
-
-    name: str
-    joint_names: tuple[str, ...]
-    period: float
-    time: FloatArray
+    name: str  # of the experiment
+    joint_names: tuple[str, ...]  # (n)
+    period: float  # between two samples [s]
+    time: FloatArray  # (N,) [s]
+    # (N, n) band-limited [rad, rad/s, rad/s^2]; velocity and acceleration are zero for a joint that stands still
+    # throughout
     position: FloatArray
     velocity: FloatArray
     acceleration: FloatArray
-    effort: FloatArray | None
+    effort: FloatArray | None  # (N, n) motor torque, not filtered [N m]; None when not recorded
+    # other columns by kind, (N, n), not filtered (see `identification.joint_log.JointLog`)
     inputs: Mapping[str, FloatArray]
+    # (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one
     segment: IntArray
-    payload: Payload | None
-    digest: str
-    choices: tuple[str, ...]
-    treatment: Treatment | None = None
+    payload: Payload | None  # what the robot carried
+    digest: str  # of the file
+    choices: tuple[str, ...]  # how it was filtered and why, in sentences
+    treatment: Treatment | None = None  # how it was made of a recording; None: by other means
 
     @property
     def cutoff_hz(self) -> float:

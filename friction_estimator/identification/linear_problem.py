@@ -15,31 +15,19 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class LinearProblem:
-    """``y = W chi + rho`` (Hamon et al. 2010, eq. 11).
+    """``y = W chi + rho`` (Hamon et al. 2010, eq. 11)."""
 
-    Attributes
-    ----------
-    names : (p) of the parameters
-    units : (p)
-    W : (r, p) observation matrix
-    y : (r,) measurements [N m]
-    joint : (r,) which joint the row is about
-    segment : (r,) which stretch of time it comes from, unique over all experiments
-    nonnegative : (p) True for a parameter that no real joint has below zero
-    instant : (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
-        through all experiments; None: there is one joint, its rows are one after another in time
-    recording : (r,) number of the experiment; None: there is one
-    """
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    W: FloatArray
-    y: FloatArray
-    joint: IntArray
-    segment: IntArray
-    nonnegative: BoolArray
+    names: tuple[str, ...]  # (p) of the parameters
+    units: tuple[str, ...]  # (p)
+    W: FloatArray  # (r, p) observation matrix
+    y: FloatArray  # (r,) measurements [N m]
+    joint: IntArray  # (r,) which joint the row is about
+    segment: IntArray  # (r,) which stretch of time it comes from, unique over all experiments
+    nonnegative: BoolArray  # (p) True for a parameter that no real joint has below zero
+    # (r,) number of the instant that the row comes from, the same for all joints of one instant and rising
+    # through all experiments; None: there is one joint, its rows are one after another in time
     instant: IntArray | None = None
-    recording: IntArray | None = None
+    recording: IntArray | None = None  # (r,) number of the experiment; None: there is one
 
     @property
     def instants(self) -> IntArray:
@@ -49,31 +37,20 @@ class LinearProblem:
 
 @dataclass(frozen=True, slots=True)
 class LinearFit:
-    """A solution with its uncertainty.
+    """A solution with its uncertainty."""
 
-    Attributes
-    ----------
-    problem : what was solved
-    values : (p,)
-    covariance : (p, p) allowing for residuals that are correlated within a segment and, after
-        `allowing_for_wrong_model`, for those that the model leaves because it is wrong
-    sampling_covariance : (p, p) as if the model were right
-    white_covariance : (p, p) as published: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
-    weights : (r,) of the rows, product of joint weight and robust weight
-    residual : (r,) y - W chi [N m]
-    condition : condition number of W with columns scaled to unit norm
-    relative_error : ||rho|| / ||y||, unweighted
-    """
-
-    problem: LinearProblem
-    values: FloatArray
+    problem: LinearProblem  # what was solved
+    values: FloatArray  # (p,)
+    # (p, p) allowing for residuals that are correlated within a segment and, after `allowing_for_wrong_model`,
+    # for those that the model leaves because it is wrong
     covariance: FloatArray
-    sampling_covariance: FloatArray
+    sampling_covariance: FloatArray  # (p, p) as if the model were right
+    # (p, p) as published: residuals white (Hamon et al. 2010, eqs. 13-15), too small for filtered data
     white_covariance: FloatArray
-    weights: FloatArray
-    residual: FloatArray
-    condition: float
-    relative_error: float
+    weights: FloatArray  # (r,) of the rows, product of joint weight and robust weight
+    residual: FloatArray  # (r,) y - W chi [N m]
+    condition: float  # condition number of W with columns scaled to unit norm
+    relative_error: float  # ||rho|| / ||y||, unweighted
 
 
 def select_rows(problem: LinearProblem, rows: BoolArray | IntArray) -> LinearProblem:
@@ -114,16 +91,10 @@ def with_columns(problem: LinearProblem, columns: FloatArray, names: Sequence[st
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known of parameters before the data: Gaussian, or nothing where the precision is zero.
+    """What is known of parameters before the data: Gaussian, or nothing where the precision is zero."""
 
-    Attributes
-    ----------
-    mean : (p,)
-    precision : (p, p) inverse covariance; symmetric, not negative
-    """
-
-    mean: FloatArray
-    precision: FloatArray
+    mean: FloatArray  # (p,)
+    precision: FloatArray  # (p, p) inverse covariance; symmetric, not negative
 
     @classmethod
     def of_std(cls, std: FloatArray) -> Prior:
@@ -241,19 +212,13 @@ _CONVERGED_WEIGHTS = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class SolverOptions:
-    """How a linear problem is solved; all off is ordinary least squares as published (Hamon et al. 2010, eq. 12).
+    """How a linear problem is solved; all off is ordinary least squares as published (Hamon et al. 2010, eq. 12)."""
 
-    Attributes
-    ----------
-    weighted : rows of a joint count by the inverse variance of its residuals
-    robust : Huber weights, found by iterated reweighting, and no weight for rows beyond six standard deviations of
-        their joint: outliers cannot pull, not even those of large leverage
-    bounded : nonnegative parameters are kept nonnegative
-    """
-
-    weighted: bool = True
+    weighted: bool = True  # rows of a joint count by the inverse variance of its residuals
+    # Huber weights, found by iterated reweighting, and no weight for rows beyond six standard deviations of their
+    # joint: outliers cannot pull, not even those of large leverage
     robust: bool = True
-    bounded: bool = True
+    bounded: bool = True  # nonnegative parameters are kept nonnegative
 
 
 DEFAULT_SOLVER = SolverOptions()
@@ -350,13 +315,9 @@ _BOUND_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class NormalEquations:
-    """``gram chi = moment`` has the least squares solution of weighted rows: faster than QR, with half of its digits.
+    """``gram chi = moment``, the least squares solution of weighted rows: faster than QR, with half of its digits."""
 
-    Attributes
-    ----------
-    gram, moment : (p, p), (p,)
-    """
-
+    # (p, p), (p,)
     gram: FloatArray
     moment: FloatArray
 

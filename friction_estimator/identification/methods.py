@@ -27,22 +27,14 @@ IdentifyFunction = Callable[
 
 @dataclass(frozen=True, slots=True)
 class IdentificationMethod:
-    """One method.
+    """One method."""
 
-    Attributes
-    ----------
-    name : the key in ``METHODS``
-    options : class of its options, a frozen dataclass whose defaults are those of the method
-    accepts : whether it can be used, and why
-    run : logs, robot, options, progress and warnings to the result
-    keywords : places of options inside options by the keyword of ``identify``; every other field of the options has
-        its own name as keyword
-    """
-
-    name: str
-    options: type
-    accepts: Accepts
-    run: IdentifyFunction
+    name: str  # the key in `METHODS`
+    options: type  # class of its options, a frozen dataclass whose defaults are those of the method
+    accepts: Accepts  # whether it can be used, and why
+    run: IdentifyFunction  # logs, robot, options, progress and warnings to the result
+    # places of options inside options by the keyword of `identify`; every other field of the options has its own
+    # name as keyword
     keywords: Mapping[str, str]
 
     @property

@@ -37,22 +37,14 @@ _BASIS = np.stack([pin.PseudoInertia.FromDynamicParameters(one).toMatrix() for o
 
 @dataclass(frozen=True, slots=True)
 class PhysicalInertia:
-    """Bodies with positive mass, positive-definite pseudo-inertia and positive drive inertia.
+    """Bodies with positive mass, positive-definite pseudo-inertia and positive drive inertia."""
 
-    Attributes
-    ----------
-    standard : (s,) standard parameters of the links, then the drives
-    base : (b,) the base parameters that they give
-    distance : of these from the identified ones, in standard deviations (Mahalanobis)
-    plausible : the distance is what noise explains (99 % of a chi-square distribution)
-    impossible : (b,) base parameters that are farther from those of real bodies than noise explains (99 %, of the
-        largest of b)
-    """
-
-    standard: FloatArray
-    base: FloatArray
-    distance: float
-    plausible: bool
+    standard: FloatArray  # (s,) standard parameters of the links, then the drives
+    base: FloatArray  # (b,) the base parameters that they give
+    distance: float  # of these from the identified ones, in standard deviations (Mahalanobis)
+    plausible: bool  # the distance is what noise explains (99 % of a chi-square distribution)
+    # (b,) base parameters that are farther from those of real bodies than noise explains (99 %, of the largest of
+    # b)
     impossible: BoolArray
 
 
@@ -89,16 +81,10 @@ def nearest_physical(
 
 @dataclass(frozen=True, slots=True)
 class _Divergence:
-    """Log-det divergence ``tr(R^-1 P) - ln det P`` of bodies and drives (s,) from references; convex.
+    """Log-det divergence ``tr(R^-1 P) - ln det P`` of bodies and drives (s,) from references; convex."""
 
-    Attributes
-    ----------
-    inverse : (l, 4, 4) inverse pseudo-inertias R^-1 of the reference bodies
-    drives : (m,) drive inertias of reference
-    """
-
-    inverse: FloatArray
-    drives: FloatArray
+    inverse: FloatArray  # (l, 4, 4) inverse pseudo-inertias R^-1 of the reference bodies
+    drives: FloatArray  # (m,) drive inertias of reference
 
     def value(self, standard: FloatArray) -> float:
         """Infinite where a body or a drive cannot exist."""

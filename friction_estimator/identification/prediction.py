@@ -35,40 +35,24 @@ from friction_estimator.types import BoolArray, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class TorquePrediction:
-    """Motor torques of the joints of one limb, as the method `inverse_dynamics` fitted them.
+    """Motor torques of the joints of one limb, as the method `inverse_dynamics` fitted them."""
 
-    Attributes
-    ----------
-    joints : (n)
-    treatment : of the recordings
-    columns : of friction
-    friction : their values
-    inertia : standard parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``; those that are missing
-        are zero
-    delay : by which torques are late [s]
-    dead_zone : speed of every place of friction below which samples do not count [rad/s]
-    limits : (n) errors beyond which a sample is a push [N m]
-    coupling : of motors that move several joints; None: every joint has its own
-    payload_scale : mass of the payloads over that which was given
-    payloads : what was not known of them, by name
-    late_command : of a drive that gets positions, the command is late; False: its torque
-    hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
-    gains : torque per unit of the recorded effort, by joint; empty: efforts are torques
-    """
-
-    joints: tuple[str, ...]
-    treatment: Treatment
-    columns: FrictionColumns
-    friction: tuple[float, ...]
+    joints: tuple[str, ...]  # (n)
+    treatment: Treatment  # of the recordings
+    columns: FrictionColumns  # of friction
+    friction: tuple[float, ...]  # their values
+    # standard parameters by name, e.g. `Izz knee` and the drive inertia `Ia knee`; those that are missing are
+    # zero
     inertia: Mapping[str, float]
-    delay: float
-    dead_zone: tuple[float, ...]
-    limits: tuple[float, ...]
-    coupling: Coupling | None = None
-    payload_scale: float = 1.0
-    payloads: Mapping[str, float] = field(default_factory=dict)
-    late_command: bool = False
-    hold: float = 0.0
+    delay: float  # by which torques are late [s]
+    dead_zone: tuple[float, ...]  # speed of every place of friction below which samples do not count [rad/s]
+    limits: tuple[float, ...]  # (n) errors beyond which a sample is a push [N m]
+    coupling: Coupling | None = None  # of motors that move several joints; None: every joint has its own
+    payload_scale: float = 1.0  # mass of the payloads over that which was given
+    payloads: Mapping[str, float] = field(default_factory=dict)  # what was not known of them, by name
+    late_command: bool = False  # of a drive that gets positions, the command is late; False: its torque
+    hold: float = 0.0  # by which commands are late, in addition, because drives hold them until the next one comes [s]
+    # torque per unit of the recorded effort, by joint; empty: efforts are torques
     gains: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -203,31 +187,19 @@ def _laws_of(known: IdentifiedParameters, names: Sequence[str]) -> list[JointLaw
 
 @dataclass(frozen=True, slots=True)
 class CurvePrediction:
-    """Measured friction of one joint, as the methods `friction_curve` and `motor` fitted it.
+    """Measured friction of one joint, as the methods `friction_curve` and `motor` fitted it."""
 
-    Attributes
-    ----------
-    joint : its name, or that of the motor
-    treatment : of the recordings
-    law : of the registry
-    values : its parameters
-    extra_parameters : parameters of the columns beyond friction, by name
-    delay : by which friction is late [s]
-    dead_zone : speed below which samples do not count [rad/s]
-    max_sigma : standard deviation of the measured friction above which samples do not count [N m]
-    coupling : of the motor with others that move the same joints
-    drive : how friction follows from the torque behind the transmission; None: it was measured
-    """
-
-    joint: str
-    treatment: Treatment
-    law: str
-    values: tuple[float, ...]
-    extra_parameters: Mapping[str, float]
-    delay: float = 0.0
-    dead_zone: float = 0.0
+    joint: str  # its name, or that of the motor
+    treatment: Treatment  # of the recordings
+    law: str  # of the registry
+    values: tuple[float, ...]  # its parameters
+    extra_parameters: Mapping[str, float]  # parameters of the columns beyond friction, by name
+    delay: float = 0.0  # by which friction is late [s]
+    dead_zone: float = 0.0  # speed below which samples do not count [rad/s]
+    # standard deviation of the measured friction above which samples do not count [N m]
     max_sigma: float = float("inf")
-    coupling: Coupling | None = None
+    coupling: Coupling | None = None  # of the motor with others that move the same joints
+    # how friction follows from the torque behind the transmission; None: it was measured
     drive: DriveRecording | None = None
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:

@@ -18,23 +18,15 @@ from friction_estimator.types import BoolArray, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class ParameterTable:
-    """Estimated parameters with error bars.
+    """Estimated parameters with error bars."""
 
-    Attributes
-    ----------
-    names : (p) e.g. ``knee/viscous`` or ``ZZ_3R + 0.4 MX_4`` (a base parameter with what it groups)
-    units : (p)
-    values : (p,)
-    sigma : (p,) standard deviations that allow for coloured residuals
-    reference : (p,) what was known before (URDF, file, injected truth), NaN where nothing was; None when nothing at all
-    identifiable : (p,) False where the data does not show the parameter, whatever its value; None when not tested
-    """
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: FloatArray
-    sigma: FloatArray
+    names: tuple[str, ...]  # (p) e.g. `knee/viscous` or `ZZ_3R + 0.4 MX_4` (a base parameter with what it groups)
+    units: tuple[str, ...]  # (p)
+    values: FloatArray  # (p,)
+    sigma: FloatArray  # (p,) standard deviations that allow for coloured residuals
+    # (p,) what was known before (URDF, file, injected truth), NaN where nothing was; None when nothing at all
     reference: FloatArray | None = None
+    # (p,) False where the data does not show the parameter, whatever its value; None when not tested
     identifiable: BoolArray | None = None
 
     def value(self, name: str) -> float:
@@ -53,24 +45,15 @@ class ParameterTable:
 
 @dataclass(frozen=True, slots=True)
 class JointScore:
-    """How well one joint's torque is predicted on segments that the fit has not seen.
+    """How well one joint's torque is predicted on segments that the fit has not seen."""
 
-    Attributes
-    ----------
-    joint : its name
-    torque_rms : RMS of the measured torque, the error of "predict zero" [N m]
-    rigid_body_error : RMS error when friction is left out of the model [N m], NaN when there is no rigid-body model
-    model_error : RMS error of the whole model on held-out segments [N m]
-    fit_error : RMS error on the data of the fit [N m]
-    samples : used for it
-    """
-
-    joint: str
-    torque_rms: float
+    joint: str  # its name
+    torque_rms: float  # RMS of the measured torque, the error of "predict zero" [N m]
+    # RMS error when friction is left out of the model [N m], NaN when there is no rigid-body model
     rigid_body_error: float
-    model_error: float
-    fit_error: float
-    samples: int
+    model_error: float  # RMS error of the whole model on held-out segments [N m]
+    fit_error: float  # RMS error on the data of the fit [N m]
+    samples: int  # used for it
 
     @property
     def relative_error(self) -> float:
@@ -80,26 +63,15 @@ class JointScore:
 
 @dataclass(frozen=True, slots=True)
 class FrictionSamples:
-    """Friction of one joint (or motor) as the data shows it, thinned out for figures.
+    """Friction of one joint (or motor) as the data shows it, thinned out for figures."""
 
-    Attributes
-    ----------
-    joint : its name
-    velocity : (K,) [rad/s]
-    friction : (K,) torque minus everything in the model but friction [N m]
-    load : (K,) torque through the joint [N m]
-    fitted : (K,) torque of the identified law [N m]
-    sigma : (K,) standard deviation of ``fitted`` from the parameters' covariance [N m]
-    used : (K,) False where the sample was left out of the fit (near standstill, outlier, stick)
-    """
-
-    joint: str
-    velocity: FloatArray
-    friction: FloatArray
-    load: FloatArray
-    fitted: FloatArray
-    sigma: FloatArray
-    used: BoolArray
+    joint: str  # its name
+    velocity: FloatArray  # (K,) [rad/s]
+    friction: FloatArray  # (K,) torque minus everything in the model but friction [N m]
+    load: FloatArray  # (K,) torque through the joint [N m]
+    fitted: FloatArray  # (K,) torque of the identified law [N m]
+    sigma: FloatArray  # (K,) standard deviation of `fitted` from the parameters' covariance [N m]
+    used: BoolArray  # (K,) False where the sample was left out of the fit (near standstill, outlier, stick)
 
     @property
     def shown(self) -> slice:
@@ -117,111 +89,68 @@ _FIGURE_SAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class DriveGain:
-    """Torque of a motor by its drive, ``offset + gain * drive`` at the output of the gearbox.
+    """Torque of a motor by its drive, ``offset + gain * drive`` at the output of the gearbox."""
 
-    Attributes
-    ----------
-    offset : [N m]
-    gain : [``unit``]
-    unit : ``N m/pwm``, ``N m/A``, or N m per unit of the recorded effort
-    """
-
-    offset: float
-    gain: float
-    unit: str
+    offset: float  # [N m]
+    gain: float  # [`unit`]
+    unit: str  # `N m/pwm`, `N m/A`, or N m per unit of the recorded effort
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row of the table of candidates.
+    """One row of the table of candidates."""
 
-    Attributes
-    ----------
-    decision : what was decided, e.g. ``motion``
-    settings : of this candidate, in words
-    error : held-out error relative to the torque, geometric mean over the joints
-    excess : how much larger than that of the best candidate, relative
-    sigma : standard error of ``excess``
-    chosen : whether it was taken
-    """
-
-    decision: str
-    settings: str
-    error: float
-    excess: float
-    sigma: float
-    chosen: bool
+    decision: str  # what was decided, e.g. `motion`
+    settings: str  # of this candidate, in words
+    error: float  # held-out error relative to the torque, geometric mean over the joints
+    excess: float  # how much larger than that of the best candidate, relative
+    sigma: float  # standard error of `excess`
+    chosen: bool  # whether it was taken
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a result comes from, so that it can be made again.
+    """Where a result comes from, so that it can be made again."""
 
-    Attributes
-    ----------
-    method : ``inverse_dynamics``, ``inverse_dynamics, rollout``, ``friction_curve`` or ``motor``
-    data : name and SHA-256 of every experiment
-    choices : what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
-    command : the command line, empty when called from Python
-    """
-
-    method: str
-    data: tuple[tuple[str, str], ...]
+    method: str  # `inverse_dynamics`, `inverse_dynamics, rollout`, `friction_curve` or `motor`
+    data: tuple[tuple[str, str], ...]  # name and SHA-256 of every experiment
+    # what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
     choices: tuple[str, ...]
-    command: str = ""
+    command: str = ""  # the command line, empty when called from Python
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Identification(Brief):
-    """The whole result.
+    """The whole result."""
 
-    Attributes
-    ----------
-    friction : law and parameters of every joint, as the live node starts from them
-    parameters : everything that was estimated, also what the live node does not use (inertia, drive gain)
-    scores : (n) one a joint
-    samples : (n) one a joint
-    condition : condition number of the column-scaled observation matrix
-    verdicts : findings, one sentence each, the most severe first
-    provenance : how it was made
-    inertia : standard inertial parameters by name, e.g. ``Izz knee`` and the drive inertia ``Ia knee``, that reproduce
-        the identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
-    drives : torque by PWM, current or recorded effort of every motor whose drive gain was identified
-    predictions : how the torque of every limb was predicted; empty where only laws are known
-    candidates : what was compared by held-out errors, and chosen
-    bodies : standard inertial parameters of the real bodies, and inertias of the drives, that are nearest to the
-        identified ones, by the names of ``inertia``, and the parameters of friction that go with them; empty when links
-        were not identified
-    """
-
-    friction: IdentifiedParameters
+    friction: IdentifiedParameters  # law and parameters of every joint, as the live node starts from them
+    # everything that was estimated, also what the live node does not use (inertia, drive gain)
     parameters: ParameterTable
-    scores: tuple[JointScore, ...]
-    samples: tuple[FrictionSamples, ...]
-    condition: float
-    verdicts: tuple[str, ...]
-    provenance: Provenance
+    scores: tuple[JointScore, ...]  # (n) one a joint
+    samples: tuple[FrictionSamples, ...]  # (n) one a joint
+    condition: float  # condition number of the column-scaled observation matrix
+    verdicts: tuple[str, ...]  # findings, one sentence each, the most severe first
+    provenance: Provenance  # how it was made
+    # standard inertial parameters by name, e.g. `Izz knee` and the drive inertia `Ia knee`, that reproduce the
+    # identified torque of the rigid bodies; those that are missing are zero. Empty when none were identified
     inertia: Mapping[str, float] = field(default_factory=dict)
+    # torque by PWM, current or recorded effort of every motor whose drive gain was identified
     drives: Mapping[str, DriveGain] = field(default_factory=dict)
-    predictions: tuple[Any, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    predictions: tuple[Any, ...] = ()  # how the torque of every limb was predicted; empty where only laws are known
+    candidates: tuple[Candidate, ...] = ()  # what was compared by held-out errors, and chosen
+    # standard inertial parameters of the real bodies, and inertias of the drives, that are nearest to the
+    # identified ones, by the names of `inertia`, and the parameters of friction that go with them; empty when
+    # links were not identified
     bodies: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class JointLaw:
-    """A friction law with its parameters.
+    """A friction law with its parameters."""
 
-    Attributes
-    ----------
-    law : any of the registry
-    values : (p,) its parameters
-    covariance : (p, p) of the values
-    """
-
-    law: FrictionLaw
-    values: FloatArray
-    covariance: FloatArray
+    law: FrictionLaw  # any of the registry
+    values: FloatArray  # (p,) its parameters
+    covariance: FloatArray  # (p, p) of the values
 
     @classmethod
     def of(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:

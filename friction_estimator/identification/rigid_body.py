@@ -72,18 +72,11 @@ _ROUNDING = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class BaseParameters:
-    """Independent columns of a matrix and how the others lie in their span (Gautier 1991).
+    """Independent columns of a matrix and how the others lie in their span (Gautier 1991)."""
 
-    Attributes
-    ----------
-    names : (b) e.g. ``Izz shoulder + 0.05 m elbow``: what the identified number is the sum of
-    kept : (b) columns of the full matrix that stay
-    grouping : (b, s) base = grouping @ standard; ``W = W[:, kept] @ grouping``
-    """
-
-    names: tuple[str, ...]
-    kept: IntArray
-    grouping: FloatArray
+    names: tuple[str, ...]  # (b) e.g. `Izz shoulder + 0.05 m elbow`: what the identified number is the sum of
+    kept: IntArray  # (b) columns of the full matrix that stay
+    grouping: FloatArray  # (b, s) base = grouping @ standard; `W = W[:, kept] @ grouping`
 
 
 def base_parameters(
@@ -162,18 +155,12 @@ _DRIVE_UNIT = "kg m^2"
 
 @dataclass(frozen=True, slots=True)
 class RigidBodyOptions:
-    """What of the rigid body is unknown.
+    """What of the rigid body is unknown."""
 
-    Attributes
-    ----------
-    known_inertia : the URDF's inertial parameters are trusted; nothing of the links is estimated
-    drive_inertia : the inertia of every drive is estimated
-    payload_scale : the mass of the payloads is estimated too, as a multiple of the given mass (M_ae / M_aw of Hamon et
-        al. 2010, eq. 35); otherwise they are known
-    """
-
-    known_inertia: bool = False
-    drive_inertia: bool = True
+    known_inertia: bool = False  # the URDF's inertial parameters are trusted; nothing of the links is estimated
+    drive_inertia: bool = True  # the inertia of every drive is estimated
+    # the mass of the payloads is estimated too, as a multiple of the given mass (M_ae / M_aw of Hamon et al.
+    # 2010, eq. 35); otherwise they are known
     payload_scale: bool = False
 
 

@@ -119,18 +119,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Squared held-out errors of one candidate.
+    """Squared held-out errors of one candidate."""
 
-    Attributes
-    ----------
-    squares : (n, b) sums over the rows of every joint and block of time
-    power : (n, b) sums of the squared measurements; the same for all candidates
-    seen : (b,) blocks of time that have rows
-    """
-
-    squares: FloatArray
-    power: FloatArray
-    seen: BoolArray
+    squares: FloatArray  # (n, b) sums over the rows of every joint and block of time
+    power: FloatArray  # (n, b) sums of the squared measurements; the same for all candidates
+    seen: BoolArray  # (b,) blocks of time that have rows
 
     def log_error(self, blocks: BoolArray) -> float:
         """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
@@ -305,22 +298,13 @@ class FoldedProblem:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """The problem of one candidate of how recordings are treated.
+    """The problem of one candidate of how recordings are treated."""
 
-    Attributes
-    ----------
-    problem : its rows in the order of ``number``
-    prior : what is known of its parameters
-    number : (r,) rising: sample, recording by recording, times the joints, plus joint
-    joints : n
-    scored : (r,) rows that errors are about; None: all
-    """
-
-    problem: LinearProblem
-    prior: Prior
-    number: IntArray
-    joints: int = 1
-    scored: BoolArray | None = None
+    problem: LinearProblem  # its rows in the order of `number`
+    prior: Prior  # what is known of its parameters
+    number: IntArray  # (r,) rising: sample, recording by recording, times the joints, plus joint
+    joints: int = 1  # n
+    scored: BoolArray | None = None  # (r,) rows that errors are about; None: all
 
     def nearest(self, other: NumberedRows) -> IntArray:
         """Rows (r,) of this problem that are nearest in time to those of another one, of the same joint."""

@@ -47,34 +47,23 @@ with a push every 3 s, 2.4 with a quarter more mass, and 4 while standing after 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeBodyTorque:
-    """External torque of one sample: force and moment on the base, in base axes about its origin, then the joints.
+    """External torque of one sample: force and moment on the base, in base axes about its origin, then the joints."""
 
-    Attributes
-    ----------
-    residual : (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
-    uncertainty : (nv,) uncertainty torque of the networks [N, N m]
-    sigma, external : (nv,) standard deviation of the external torque, and that torque, the residual without uncertainty
-        torque [N, N m]; NaN also where the networks have not learned from such motions (:class:`Guard`)
-    dynamics : of the sample
-    """
-
+    # (nv,) of the momentum observer, without the wrenches of the ground on the feet [N, N m]; NaN: unknown
     residual: FloatArray
-    uncertainty: FloatArray
+    uncertainty: FloatArray  # (nv,) uncertainty torque of the networks [N, N m]
+    # (nv,) standard deviation of the external torque, and that torque, the residual without uncertainty torque
+    # [N, N m]; NaN also where the networks have not learned from such motions (Guard)
     sigma: FloatArray
     external: FloatArray
-    dynamics: Dynamics
+    dynamics: Dynamics  # of the sample
 
 
 @dataclass(slots=True, kw_only=True)
 class MobNetEstimate(FrictionEstimate):
-    """An estimate whose external torque is that of MOB-Net.
+    """An estimate whose external torque is that of MOB-Net."""
 
-    Attributes
-    ----------
-    whole_body : the external torque of all rows
-    """
-
-    whole_body: WholeBodyTorque
+    whole_body: WholeBodyTorque  # the external torque of all rows
 
 
 class Guard:

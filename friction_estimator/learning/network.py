@@ -38,26 +38,15 @@ _MODEL_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class RobotIdentity:
-    """Robot that a file with a model or signals belongs to.
+    """Robot that a file with a model or signals belongs to."""
 
-    Attributes
-    ----------
-    version : of signals and files
-    robot : name of the robot, for people
-    urdf_sha256 : hash of the text of the URDF
-    joint_names : (n) order of the joints
-    foot_frames : (k) links of the feet
-    imu_frame : link of the IMU, empty for a fixed base
-    gain : K_0 of the residual [rad/s]
-    """
-
-    version: int
-    robot: str
-    urdf_sha256: str
-    joint_names: tuple[str, ...]
-    foot_frames: tuple[str, ...]
-    imu_frame: str
-    gain: float
+    version: int  # of signals and files
+    robot: str  # name of the robot, for people
+    urdf_sha256: str  # hash of the text of the URDF
+    joint_names: tuple[str, ...]  # (n) order of the joints
+    foot_frames: tuple[str, ...]  # (k) links of the feet
+    imu_frame: str  # link of the IMU, empty for a fixed base
+    gain: float  # K_0 of the residual [rad/s]
 
     @classmethod
     def of(cls, robot: Robot) -> RobotIdentity:
@@ -93,20 +82,12 @@ _VIRTUAL = "virtual joints"
 
 @dataclass(frozen=True, slots=True)
 class LimbModule:
-    """One network of MOB-Net.
+    """One network of MOB-Net."""
 
-    Attributes
-    ----------
-    name : first and last joint of the limb, or ``virtual joints``
-    outputs : (o,) rows of the generalised torque
-    inputs : (i,) columns of :attr:`~friction_estimator.learning.signals.Signals.inputs`
-    has_torque : whether motor torques are among the inputs: the limb carries a foot
-    """
-
-    name: str
-    outputs: IntArray
-    inputs: IntArray
-    has_torque: bool = False
+    name: str  # first and last joint of the limb, or `virtual joints`
+    outputs: IntArray  # (o,) rows of the generalised torque
+    inputs: IntArray  # (i,) columns of inputs
+    has_torque: bool = False  # whether motor torques are among the inputs: the limb carries a foot
 
     @property
     def is_base(self) -> bool:
@@ -231,17 +212,12 @@ def step_networks(
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One trained module.
+    """One trained module."""
 
-    Attributes
-    ----------
-    module : its place in the robot
-    tensors : ``w_input`` (i, 3 s), ``b_input`` (3 s,), ``w_hidden`` (s, 3 s), ``b_hidden`` (3 s,), ``w_output``
-        (s, 2 o), ``b_output`` (2 o,), gates in the order r, z, n and outputs mean, y; ``input_mean``, ``input_std``
-        (i,), ``output_mean``, ``output_std`` (o,) of the training data
-    """
-
-    module: LimbModule
+    module: LimbModule  # its place in the robot
+    # `w_input` (i, 3 s), `b_input` (3 s,), `w_hidden` (s, 3 s), `b_hidden` (3 s,), `w_output` (s, 2 o),
+    # `b_output` (2 o,), gates in the order r, z, n and outputs mean, y; `input_mean`, `input_std` (i,),
+    # `output_mean`, `output_std` (o,) of the training data
     tensors: Mapping[str, FloatArray]
 
     @property
@@ -290,25 +266,14 @@ class MobNet:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A trained MOB-Net with what belongs to it.
+    """A trained MOB-Net with what belongs to it."""
 
-    Attributes
-    ----------
-    identity : of the robot
-    period : between samples of the training data [s]
-    networks : one of each limb module
-    input_range : (2, x) smallest and largest inputs of the training data
-    friction : (n, p) friction model of the same data, for comparison
-        (:func:`~friction_estimator.learning.training_data.friction_columns`)
-    training : settings, data and errors of the training, for people
-    """
-
-    identity: RobotIdentity
-    period: float
-    networks: tuple[Network, ...]
-    input_range: FloatArray
-    friction: FloatArray
-    training: Mapping[str, Any]
+    identity: RobotIdentity  # of the robot
+    period: float  # between samples of the training data [s]
+    networks: tuple[Network, ...]  # one of each limb module
+    input_range: FloatArray  # (2, x) smallest and largest inputs of the training data
+    friction: FloatArray  # (n, p) friction model of the same data, for comparison (friction_columns)
+    training: Mapping[str, Any]  # settings, data and errors of the training, for people
 
     @property
     def rows(self) -> int:

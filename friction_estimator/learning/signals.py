@@ -29,19 +29,14 @@ GAIN = 100.0
 
 @dataclass(slots=True)
 class Signals:
-    """One sample.
+    """One sample."""
 
-    Attributes
-    ----------
-    inputs : (3 n + 12,) joint positions, velocities and motor torques, then U^V of a floating base: the first two
-        columns of its rotation matrix without heading, angular velocity and specific force in base axes
-    residual : (nv,) r [N, N m]; NaN until it has run for some time constants
-    external : (nv,) torque of the foot wrenches, low-passed like the residual; NaN as long as that, and in the rows of
-        a foot whose sensor sends nothing
-    """
-
+    # (3 n + 12,) joint positions, velocities and motor torques, then U^V of a floating base: the first two
+    # columns of its rotation matrix without heading, angular velocity and specific force in base axes
     inputs: FloatArray
-    residual: FloatArray
+    residual: FloatArray  # (nv,) r [N, N m]; NaN until it has run for some time constants
+    # (nv,) torque of the foot wrenches, low-passed like the residual; NaN as long as that, and in the rows of a
+    # foot whose sensor sends nothing
     external: FloatArray
 
 

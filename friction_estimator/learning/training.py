@@ -55,28 +55,19 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """Settings of the training; those of the paper are :data:`PAPER`.
+    """Settings of the training; those of the paper are :data:`PAPER`."""
 
-    Attributes
-    ----------
-    leg_hidden, other_hidden : hidden units of modules with motor torques among the inputs, and of the others
-    epochs : at most
-    patience : epochs without a better validation loss after which a module is finished
-    batch : streams
-    first_rate, last_rate : learning rate at the start, and after ``decay`` of the epochs
-    decay : part of the epochs in which the learning rate falls, linearly
-    seed : of weights and order of the data
-    """
-
+    # hidden units of modules with motor torques among the inputs, and of the others
     leg_hidden: int = 64
     other_hidden: int = 64
-    epochs: int = 40
-    patience: int = 10
-    batch: int = 64
+    epochs: int = 40  # at most
+    patience: int = 10  # epochs without a better validation loss after which a module is finished
+    batch: int = 64  # streams
+    # learning rate at the start, and after `decay` of the epochs
     first_rate: float = 0.01
     last_rate: float = 0.0005
-    decay: float = 0.8
-    seed: int = 0
+    decay: float = 0.8  # part of the epochs in which the learning rate falls, linearly
+    seed: int = 0  # of weights and order of the data
 
 
 PAPER = TrainingSettings(150, 200, 200, 200, 64, 0.05, 0.0005, 0.5)
@@ -85,22 +76,16 @@ PAPER = TrainingSettings(150, 200, 200, 200, 64, 0.05, 0.0005, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What an epoch of one module achieved.
+    """What an epoch of one module achieved."""
 
-    Attributes
-    ----------
-    module : its name
-    done, total : epochs of all modules, finished modules counting in full
-    training_loss, validation_loss : eq. 22 of the scaled outputs, mean
-    validation_rmse : root mean square error over all outputs [N m]
-    """
-
-    module: str
+    module: str  # its name
+    # epochs of all modules, finished modules counting in full
     done: int
     total: int
+    # eq. 22 of the scaled outputs, mean
     training_loss: float
     validation_loss: float
-    validation_rmse: float
+    validation_rmse: float  # root mean square error over all outputs [N m]
 
 
 def gru_linear(parameters: Parameters, h: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

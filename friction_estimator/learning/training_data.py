@@ -46,24 +46,16 @@ _MIN_RMS_VELOCITY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SignalRecording:
-    """Signals of ``m`` samples.
+    """Signals of ``m`` samples."""
 
-    Attributes
-    ----------
-    inputs : (m, x) see :class:`~friction_estimator.learning.signals.Signals`
-    residual, external : (m, nv) see there, too
-    true_external : (m, nv) ``external`` of the true foot wrenches; None without ground truth
-    starts : (s,) samples before which there is a gap, the first one included
-    period : median time between samples [s]
-    observed : (m, 2 n) external torque of the friction stage and its sigma, NaN while unknown; None: it did not run
-    """
-
-    inputs: Float32Array
+    inputs: Float32Array  # (m, x) see Signals
+    # (m, nv) see there, too
     residual: Float32Array
     external: Float32Array
-    true_external: Float32Array | None
-    starts: IntArray
-    period: float
+    true_external: Float32Array | None  # (m, nv) `external` of the true foot wrenches; None without ground truth
+    starts: IntArray  # (s,) samples before which there is a gap, the first one included
+    period: float  # median time between samples [s]
+    # (m, 2 n) external torque of the friction stage and its sigma, NaN while unknown; None: it did not run
     observed: Float32Array | None = None
 
     def __len__(self) -> int:
@@ -257,26 +249,18 @@ _SIGN_VELOCITY, _STRIBECK_VELOCITY = 0.02, 0.5
 
 @dataclass(frozen=True, slots=True)
 class ExternalTorqueErrors:
-    """Errors of the external torque in all rows.
+    """Errors of the external torque in all rows."""
 
-    Attributes
-    ----------
-    rows : (nv,) names: force and moment on the base, then the joints
-    limbs : rows of each limb, by its name
-    samples : number of samples
-    truth_rms : (nv,) root mean square of the true external torque
-    rms : (nv,) root mean square error of each method: the momentum observer alone (MOB), with a friction model of
-        velocity and motor torque fitted to the training data (MOB-fric, after Lee et al. 2015), and MOB-Net; where the
-        friction stage has run, also its observer, which needs the foot sensors, and both together (fused), NaN in the
-        rows of the base
-    coverage : (nv,) part of the samples whose error is below 1.96 sigma, of the methods with a sigma; .95 is consistent
-    """
-
-    rows: tuple[str, ...]
-    limbs: Mapping[str, IntArray]
-    samples: int
-    truth_rms: FloatArray
+    rows: tuple[str, ...]  # (nv,) names: force and moment on the base, then the joints
+    limbs: Mapping[str, IntArray]  # rows of each limb, by its name
+    samples: int  # number of samples
+    truth_rms: FloatArray  # (nv,) root mean square of the true external torque
+    # (nv,) root mean square error of each method: the momentum observer alone (MOB), with a friction model of
+    # velocity and motor torque fitted to the training data (MOB-fric, after Lee et al. 2015), and MOB-Net; where
+    # the friction stage has run, also its observer, which needs the foot sensors, and both together (fused), NaN
+    # in the rows of the base
     rms: Mapping[str, FloatArray]
+    # (nv,) part of the samples whose error is below 1.96 sigma, of the methods with a sigma; .95 is consistent
     coverage: Mapping[str, FloatArray]
 
 

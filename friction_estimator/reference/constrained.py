@@ -50,17 +50,12 @@ _FRICTION_STD = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedDynamics:
-    """How forces and the constraint accelerate the robot: ``a = mobility @ force + constraint_gain @ b``.
+    """How forces and the constraint accelerate the robot: ``a = mobility @ force + constraint_gain @ b``."""
 
-    Attributes
-    ----------
-    mobility : (nv, nv) ``M^{-1} (I - J^T (J M^{-1} J^T)^{-1} J M^{-1})``, the matrix of eq. 5.10 that removes what acts
-        on the constraints; symmetric, rank ``nv - r``
-    constraint_gain : (nv, r) ``M^{-1} J^T (J M^{-1} J^T)^{-1}``
-    """
-
+    # (nv, nv) `M^{-1} (I - J^T (J M^{-1} J^T)^{-1} J M^{-1})`, the matrix of eq. 5.10 that removes what acts on
+    # the constraints; symmetric, rank `nv - r`
     mobility: FloatArray
-    constraint_gain: FloatArray
+    constraint_gain: FloatArray  # (nv, r) `M^{-1} J^T (J M^{-1} J^T)^{-1}`
 
     def acceleration(self, force: FloatArray, b: FloatArray) -> FloatArray:
         """Generalised acceleration (nv,) under the force ``S^T tau - h`` (nv,) and the constraint b (r,) (eq. 5.10)."""
@@ -116,26 +111,15 @@ def _inverse(A: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedSolution:
-    """Friction of one instant and what it follows from.
+    """Friction of one instant and what it follows from."""
 
-    Attributes
-    ----------
-    instant : sensors, attitude, contact and dynamics
-    rows : constraint rows of the standing feet in the flattened (k*6) stack
-    system : the constrained dynamics
-    inertia : (m, m) M_mod of eq. 5.13, or what stands for it in eq. 6.1
-    friction : (m,) of the torque-controlled joints [N m]
-    acceleration : (nv,) with that friction, base included
-    constraint_force : (r,) wrenches of the standing feet, then torques of the position-controlled joints
-    """
-
-    instant: Instant
-    rows: IntArray
-    system: ConstrainedDynamics
-    inertia: FloatArray
-    friction: FloatArray
-    acceleration: FloatArray
-    constraint_force: FloatArray
+    instant: Instant  # sensors, attitude, contact and dynamics
+    rows: IntArray  # constraint rows of the standing feet in the flattened (k*6) stack
+    system: ConstrainedDynamics  # the constrained dynamics
+    inertia: FloatArray  # (m, m) M_mod of eq. 5.13, or what stands for it in eq. 6.1
+    friction: FloatArray  # (m,) of the torque-controlled joints [N m]
+    acceleration: FloatArray  # (nv,) with that friction, base included
+    constraint_force: FloatArray  # (r,) wrenches of the standing feet, then torques of the position-controlled joints
 
 
 class ConstrainedFriction:

@@ -19,18 +19,11 @@ from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArra
 
 @dataclass(frozen=True, slots=True)
 class DerivativeWeights:
-    """How a derivative follows from the samples of a window.
+    """How a derivative follows from the samples of a window."""
 
-    Attributes
-    ----------
-    values : (L,) ``derivative = values @ samples``
-    middle : index of the sample at the instant of the derivative
-    relative_error : of the derivative of a sinusoid: what smoothing takes away and causality delays
-    """
-
-    values: FloatArray
-    middle: int
-    relative_error: float
+    values: FloatArray  # (L,) `derivative = values @ samples`
+    middle: int  # index of the sample at the instant of the derivative
+    relative_error: float  # of the derivative of a sinusoid: what smoothing takes away and causality delays
 
 
 def derivative_weights(times: FloatArray, order: int, derivative: int) -> FloatArray:
@@ -84,14 +77,9 @@ class Differentiator:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One frame with everything the stages before made of it.
+    """One frame with everything the stages before made of it."""
 
-    Attributes
-    ----------
-    time : since the restart [s]
-    """
-
-    time: float
+    time: float  # since the restart [s]
     frame: SensorFrame
     attitude: Attitude
     phase: ContactPhase

@@ -43,32 +43,21 @@ _COMPARED_ROWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FrictionCurveOptions:
-    """Choices of the method.
+    """Choices of the method."""
 
-    Attributes
-    ----------
-    law : any friction law of the registry, of every joint; ``auto``: chosen
-    joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`
-    coupling : of motors that move several joints together; their friction is then fitted motor by motor
-    fit : loss and starts
-    delay : how late the friction is against the other columns [s]; None: chosen
-    offset : a constant torque is fitted that the law lacks; None: chosen, joint by joint
-    dead_zone : slower samples are left out [rad/s]; None: those whose direction the noise of the velocity hides
-    max_sigma : friction less certain than that is left out, where its standard deviation was recorded [N m]
-    folds : of the validation
-    cutoff_hz : of the zero-phase filter of velocities; None: chosen
-    """
-
-    law: str = "coulomb_viscous"
-    joint_laws: tuple[str, ...] = ()
+    law: str = "coulomb_viscous"  # any friction law of the registry, of every joint; `auto`: chosen
+    joint_laws: tuple[str, ...] = ()  # exceptions, `joint=law` as of `identifier.joint_laws`
+    # of motors that move several joints together; their friction is then fitted motor by motor
     coupling: Coupling | None = None
-    fit: CurveOptions = field(default_factory=CurveOptions)
-    delay: float | None = None
-    offset: bool | None = None
+    fit: CurveOptions = field(default_factory=CurveOptions)  # loss and starts
+    delay: float | None = None  # how late the friction is against the other columns [s]; None: chosen
+    offset: bool | None = None  # a constant torque is fitted that the law lacks; None: chosen, joint by joint
+    # slower samples are left out [rad/s]; None: those whose direction the noise of the velocity hides
     dead_zone: float | None = None
+    # friction less certain than that is left out, where its standard deviation was recorded [N m]
     max_sigma: float = float("inf")
-    folds: int = FOLDS
-    cutoff_hz: float | None = None
+    folds: int = FOLDS  # of the validation
+    cutoff_hz: float | None = None  # of the zero-phase filter of velocities; None: chosen
 
 
 CURVE_DEFAULTS = FrictionCurveOptions()
@@ -76,27 +65,16 @@ CURVE_DEFAULTS = FrictionCurveOptions()
 
 @dataclass(frozen=True, slots=True)
 class CurveSource:
-    """Where the measured friction of one joint comes from, and the law and columns that explain it.
+    """Where the measured friction of one joint comes from, and the law and columns that explain it."""
 
-    Attributes
-    ----------
-    joint : its name, or that of the motor
-    law : any of the registry
-    options : of the method
-    columns : of the torque beyond friction
-    optional : columns that are identified where they predict better
-    automatic : the law is chosen
-    coupling : of the motor with others that move the same joints
-    drive : how friction follows from the torque behind the transmission; None: it was measured
-    """
-
-    joint: str
-    law: FrictionLaw
-    options: FrictionCurveOptions
-    columns: tuple[ExtraColumn, ...] = (OFFSET_COLUMN,)
-    optional: frozenset[ExtraColumn] = frozenset()
-    automatic: bool = False
-    coupling: Coupling | None = None
+    joint: str  # its name, or that of the motor
+    law: FrictionLaw  # any of the registry
+    options: FrictionCurveOptions  # of the method
+    columns: tuple[ExtraColumn, ...] = (OFFSET_COLUMN,)  # of the torque beyond friction
+    optional: frozenset[ExtraColumn] = frozenset()  # columns that are identified where they predict better
+    automatic: bool = False  # the law is chosen
+    coupling: Coupling | None = None  # of the motor with others that move the same joints
+    # how friction follows from the torque behind the transmission; None: it was measured
     drive: DriveRecording | None = None
 
     def motions(self, logs: Sequence[JointLog], treatment: Treatment) -> list[Motion]:

@@ -101,20 +101,14 @@ class DriveRecording:
 
     Guedelha et al. 2017, eqs. 19-22 and 29-32, in our sign. Logs without and with a drive are rows of one problem: the
     columns of the drive are zero where there was none. The torque ``K u`` is the load of a motor whose gain is known.
-
-    Attributes
-    ----------
-    coupling : of motors and joints
-    drive : input that drives the motors
-    dead_zone : speed below which a motor sticks, see :func:`sliding` [rad/s]
-    inertia : reflected inertia of the motors, as far as known [kg m^2]
-    gain : torque per unit of the drive, as far as known; then all logs show friction, driven or not
     """
 
-    coupling: Coupling
-    drive: str
-    dead_zone: float | None = None
+    coupling: Coupling  # of motors and joints
+    drive: str  # input that drives the motors
+    dead_zone: float | None = None  # speed below which a motor sticks, see sliding [rad/s]
+    # reflected inertia of the motors, as far as known [kg m^2]
     inertia: Mapping[str, float] = field(default_factory=dict)
+    # torque per unit of the drive, as far as known; then all logs show friction, driven or not
     gain: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, motor: str) -> DriveRecording:

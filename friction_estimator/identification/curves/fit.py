@@ -42,17 +42,11 @@ _TOLERANCE = 1e-7, 1e-12
 
 @dataclass(frozen=True, slots=True)
 class CurveOptions:
-    """How a curve is fitted.
+    """How a curve is fitted."""
 
-    Attributes
-    ----------
-    robust : outliers count less; False: the plain squares of Egle 2021, eq. 6.4
-    starts : how many shapes are tried
-    stribeck_velocity, zero_slope : see :class:`CurveShape`
-    """
-
-    robust: bool = True
-    starts: int = 64
+    robust: bool = True  # outliers count less; False: the plain squares of Egle 2021, eq. 6.4
+    starts: int = 64  # how many shapes are tried
+    # see CurveShape
     stribeck_velocity: float | None = None
     zero_slope: str = "none"
 
@@ -79,23 +73,17 @@ class CurveFit:
     """A law through the samples; its covariance allows for residuals that are correlated in time.
 
     What the data does not show at all has the width of its bounds as standard deviation.
-
-    Attributes
-    ----------
-    law : that was fitted
-    names, units : (p) parameters of the law, then of the extra columns
-    values, covariance : (p,), (p, p)
-    linear : of the law about these values, with parameters of the shape counted from there
-    prior : of the parameters of ``linear``
     """
 
-    law: FrictionLaw
+    law: FrictionLaw  # that was fitted
+    # (p) parameters of the law, then of the extra columns
     names: tuple[str, ...]
     units: tuple[str, ...]
+    # (p,), (p, p)
     values: FloatArray
     covariance: FloatArray
-    linear: LinearFit
-    prior: Prior
+    linear: LinearFit  # of the law about these values, with parameters of the shape counted from there
+    prior: Prior  # of the parameters of `linear`
 
     @property
     def sigma(self) -> FloatArray:

@@ -137,20 +137,12 @@ def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveS
 
 @dataclass(frozen=True, slots=True)
 class JointCurve:
-    """The law of one joint.
+    """The law of one joint."""
 
-    Attributes
-    ----------
-    joint : its name
-    samples : all with measured friction, and the extra columns that were chosen
-    fit : law and parameters, with these columns
-    part : the result of this joint, and what is to be found about it
-    """
-
-    joint: str
-    samples: CurveSamples
-    fit: CurveFit
-    part: Part
+    joint: str  # its name
+    samples: CurveSamples  # all with measured friction, and the extra columns that were chosen
+    fit: CurveFit  # law and parameters, with these columns
+    part: Part  # the result of this joint, and what is to be found about it
 
 
 def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurve | str:

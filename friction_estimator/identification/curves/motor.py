@@ -40,42 +40,31 @@ from friction_estimator.types import Progress
 
 @dataclass(frozen=True, slots=True)
 class MotorOptions:
-    """How to identify.
+    """How to identify."""
 
-    Attributes
-    ----------
-    law : linear friction law of every motor, with known gains also one that needs the load; ``auto``: chosen
-    stribeck_velocity : of ``asymmetric_stribeck`` [rad/s], 1 deg/s as published; None: searched, motor by motor
-    zero_slope : ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope there
-    inertia : reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
-    identify_inertia : find the inertia of the others; False: they have none
-    offset : a constant torque acts in the free logs too; None: chosen, where the law allows to separate it
-    drive : ``pwm`` or ``current``; None: whichever was recorded
-    known_gain : torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
-    free : names of logs without drive torque, or paths of their files: whatever their PWM or current is, it did not act
-    dead_zone : slower samples stick [rad/s]; None: by the noise of the velocity
-    fit : loss
-    cutoff_hz : of the velocities; None: chosen
-    delay : by which the torques are late [s]; None: chosen
-    folds : of the validation
-    coupling : of motors that move several joints together; None: every joint has one motor
-    """
-
+    # linear friction law of every motor, with known gains also one that needs the load; `auto`: chosen
     law: str = ASYMMETRIC_STRIBECK.name
+    # of `asymmetric_stribeck` [rad/s], 1 deg/s as published; None: searched, motor by motor
     stribeck_velocity: float | None = STRIBECK_VELOCITY
+    # `none`, `positive`, `negative` or `both`: friction leaves standstill with zero slope there
     zero_slope: str = "none"
+    # reflected inertia of the motors at the output of their gearboxes, by name, as far as known [kg m^2]
     inertia: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    identify_inertia: bool = True
+    identify_inertia: bool = True  # find the inertia of the others; False: they have none
+    # a constant torque acts in the free logs too; None: chosen, where the law allows to separate it
     offset: bool | None = None
-    drive: str | None = None
+    drive: str | None = None  # `pwm` or `current`; None: whichever was recorded
+    # torque per unit of the drive by motor, for free logs in which it was not zero [N m per unit]
     known_gain: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    # names of logs without drive torque, or paths of their files: whatever their PWM or current is, it did not
+    # act
     free: tuple[str, ...] = ()
-    dead_zone: float | None = None
-    fit: CurveOptions = field(default_factory=CurveOptions)
-    cutoff_hz: float | None = None
-    delay: float | None = None
-    folds: int = FOLDS
-    coupling: Coupling | None = None
+    dead_zone: float | None = None  # slower samples stick [rad/s]; None: by the noise of the velocity
+    fit: CurveOptions = field(default_factory=CurveOptions)  # loss
+    cutoff_hz: float | None = None  # of the velocities; None: chosen
+    delay: float | None = None  # by which the torques are late [s]; None: chosen
+    folds: int = FOLDS  # of the validation
+    coupling: Coupling | None = None  # of motors that move several joints together; None: every joint has one motor
 
 
 MOTOR_DEFAULTS = MotorOptions()

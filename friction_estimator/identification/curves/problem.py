@@ -22,17 +22,12 @@ _LARGEST_TERM = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ExtraColumn:
-    """A signal that the measured torque holds beyond friction of the velocity, times an unknown number.
+    """A signal that the measured torque holds beyond friction of the velocity, times an unknown number."""
 
-    Attributes
-    ----------
-    name, unit : of the unknown number
-    nonnegative : True where it is never below zero
-    """
-
+    # of the unknown number
     name: str
     unit: str
-    nonnegative: bool = False
+    nonnegative: bool = False  # True where it is never below zero
 
 
 OFFSET_COLUMN = ExtraColumn("offset", "N m")
@@ -45,33 +40,20 @@ _USUAL: Any = None
 
 @dataclass(frozen=True, slots=True)
 class CurveSamples:
-    """Measured friction of one joint.
+    """Measured friction of one joint."""
 
-    Attributes
-    ----------
-    velocity : (N,) [rad/s]
-    friction : (N,) with the sign of the velocity it resists [N m]
-    load : (N,) torque through the joint [N m]; None when unknown
-    segment : (N,) which stretch of time a sample comes from, rising over all recordings
-    recording : (N,) which recording; not given: there is one
-    group : (N,) samples with the same number have errors of the same size, 1 where the motor was driven; not given: all
-        have
-    columns : (e) what else the torque holds
-    extra_columns : (N, e) these signals
-    time : (N,) of the friction [s]; not given: the number of the sample
-    usable : (N,) samples that are fast and certain enough; not given: all are
-    """
-
-    velocity: FloatArray
-    friction: FloatArray
-    load: FloatArray | None
-    segment: IntArray
-    recording: IntArray = _USUAL
+    velocity: FloatArray  # (N,) [rad/s]
+    friction: FloatArray  # (N,) with the sign of the velocity it resists [N m]
+    load: FloatArray | None  # (N,) torque through the joint [N m]; None when unknown
+    segment: IntArray  # (N,) which stretch of time a sample comes from, rising over all recordings
+    recording: IntArray = _USUAL  # (N,) which recording; not given: there is one
+    # (N,) samples with the same number have errors of the same size, 1 where the motor was driven; not given: all
+    # have
     group: IntArray = _USUAL
-    columns: tuple[ExtraColumn, ...] = ()
-    extra_columns: FloatArray = _USUAL
-    time: FloatArray = _USUAL
-    usable: BoolArray = _USUAL
+    columns: tuple[ExtraColumn, ...] = ()  # (e) what else the torque holds
+    extra_columns: FloatArray = _USUAL  # (N, e) these signals
+    time: FloatArray = _USUAL  # (N,) of the friction [s]; not given: the number of the sample
+    usable: BoolArray = _USUAL  # (N,) samples that are fast and certain enough; not given: all are
 
     def __post_init__(self) -> None:
         count = self.velocity.size

@@ -100,19 +100,12 @@ TreatedRows = Callable[[Treatment], NumberedRows]
 
 @dataclass(frozen=True, slots=True)
 class TreatmentChoice:
-    """The treatment that was chosen.
+    """The treatment that was chosen."""
 
-    Attributes
-    ----------
-    treatment : of all recordings
-    table : all candidates
-    names : (p) parameters of the model of the comparison
-    spread : (p, p) covariance of what changes among the treatments that predict as well; None: there was no choice
-    """
-
-    treatment: Treatment
-    table: tuple[Candidate, ...] = ()
-    names: tuple[str, ...] = ()
+    treatment: Treatment  # of all recordings
+    table: tuple[Candidate, ...] = ()  # all candidates
+    names: tuple[str, ...] = ()  # (p) parameters of the model of the comparison
+    # (p, p) covariance of what changes among the treatments that predict as well; None: there was no choice
     spread: FloatArray | None = None
 
 

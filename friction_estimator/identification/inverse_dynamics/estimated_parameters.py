@@ -68,21 +68,14 @@ def with_motor_torque_as_load(
 
 @dataclass(frozen=True, slots=True)
 class EstimatedFriction:
-    """Friction of one joint at the kept samples of all motions, and how it depends on the parameters.
+    """Friction of one joint at the kept samples of all motions, and how it depends on the parameters."""
 
-    Attributes
-    ----------
-    samples : friction by the model is all but what no law can hold (offset, temperature, position, presliding); the
-        load is the motor torque, by the model
-    output : (K,) torque behind friction, tau_out, by the model [N m]
-    output_jacobian : (K, p) of it by the model's parameters
-    jacobian : (K, p) of the friction by the model's parameters
-    """
-
+    # friction by the model is all but what no law can hold (offset, temperature, position, presliding); the load
+    # is the motor torque, by the model
     samples: FrictionSamples
-    output: FloatArray
-    output_jacobian: FloatArray
-    jacobian: FloatArray
+    output: FloatArray  # (K,) torque behind friction, tau_out, by the model [N m]
+    output_jacobian: FloatArray  # (K, p) of it by the model's parameters
+    jacobian: FloatArray  # (K, p) of the friction by the model's parameters
 
 
 def _estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list[EstimatedFriction]:

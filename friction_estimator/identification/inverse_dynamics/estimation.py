@@ -131,49 +131,31 @@ _CONVERGED_CHANGE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Parameters of a torque model.
+    """Parameters of a torque model."""
 
-    Attributes
-    ----------
-    model : whose parameters
-    observations : what they were estimated from
-    usable : (K, n) rows of every motion that were used
-    loads : (N, n) torque of every motion that friction depends on: tau_out of the model itself [N m]
-    fit : of the columns that were kept, about the solution
-    kept : (q) which of the model's p parameters the fit has; the others are zero
-    prior : of the parameters of the fit
-    urdf_sigma : relative standard deviation of the URDF's inertial parameters in the prior; infinite: not used
-    names : (q) with all that each holds, because the data cannot separate it
-    values : (p,)
-    delay : by which all torques were late, and were moved back [s]
-    delay_variance : of it; the covariance of the parameters allows for it [s^2]
-    dead_zone : of every place of friction [rad/s]
-    candidates : models that were compared
-    spread : (p, p) covariance of what changes among models that predict as well; None: there was no choice
-    late_command : where a drive gets positions, its delay is that of the command; False: of its whole torque
-    hold : by which commands are late, in addition, because drives hold them until the next one comes [s]
-    gains : (n,) torque per unit of the recorded effort, that the torques have by now; None: efforts are torques
-    gain_covariance : (n, n) of their logarithms; the covariance of the parameters allows for it
-    """
-
-    model: TorqueModel
-    observations: tuple[Observation, ...]
-    usable: tuple[BoolArray, ...]
+    model: TorqueModel  # whose parameters
+    observations: tuple[Observation, ...]  # what they were estimated from
+    usable: tuple[BoolArray, ...]  # (K, n) rows of every motion that were used
+    # (N, n) torque of every motion that friction depends on: tau_out of the model itself [N m]
     loads: tuple[FloatArray, ...]
-    fit: LinearFit
-    kept: IntArray
-    prior: Prior
-    urdf_sigma: float
-    names: tuple[str, ...]
-    values: FloatArray
-    delay: float = 0.0
-    delay_variance: float = 0.0
-    dead_zone: FloatArray = field(default_factory=lambda: np.zeros(0))
-    candidates: tuple[Candidate, ...] = ()
+    fit: LinearFit  # of the columns that were kept, about the solution
+    kept: IntArray  # (q) which of the model's p parameters the fit has; the others are zero
+    prior: Prior  # of the parameters of the fit
+    urdf_sigma: float  # relative standard deviation of the URDF's inertial parameters in the prior; infinite: not used
+    names: tuple[str, ...]  # (q) with all that each holds, because the data cannot separate it
+    values: FloatArray  # (p,)
+    delay: float = 0.0  # by which all torques were late, and were moved back [s]
+    delay_variance: float = 0.0  # of it; the covariance of the parameters allows for it [s^2]
+    dead_zone: FloatArray = field(default_factory=lambda: np.zeros(0))  # of every place of friction [rad/s]
+    candidates: tuple[Candidate, ...] = ()  # models that were compared
+    # (p, p) covariance of what changes among models that predict as well; None: there was no choice
     spread: FloatArray | None = None
+    # where a drive gets positions, its delay is that of the command; False: of its whole torque
     late_command: bool = False
-    hold: float = 0.0
+    hold: float = 0.0  # by which commands are late, in addition, because drives hold them until the next one comes [s]
+    # (n,) torque per unit of the recorded effort, that the torques have by now; None: efforts are torques
     gains: FloatArray | None = None
+    # (n, n) of their logarithms; the covariance of the parameters allows for it
     gain_covariance: FloatArray | None = None
 
     @property

@@ -30,36 +30,22 @@ _GAIN_STD = 0.3
 
 @dataclass(frozen=True, slots=True)
 class FrictionSite:
-    """Where friction acts: a joint, or a motor that moves several joints.
+    """Where friction acts: a joint, or a motor that moves several joints."""
 
-    Attributes
-    ----------
-    name : of the joint or the motor
-    law : of its friction
-    direction : (n) velocity of the site is ``direction @ dq``; its friction f acts on the joints as ``direction * f``
-    """
-
-    name: str
-    law: LinearFrictionLaw
+    name: str  # of the joint or the motor
+    law: LinearFrictionLaw  # of its friction
+    # (n) velocity of the site is `direction @ dq`; its friction f acts on the joints as `direction * f`
     direction: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class FrictionColumn:
-    """What one column means.
+    """What one column means."""
 
-    Attributes
-    ----------
-    site : name of the joint or the motor
-    parameter : that multiplies the column
-    in_law : False for an offset that the law lacks, temperature, position and presliding
-    wave : True for a change with the position
-    """
-
-    site: str
-    parameter: Parameter
-    in_law: bool
-    wave: bool = False
+    site: str  # name of the joint or the motor
+    parameter: Parameter  # that multiplies the column
+    in_law: bool  # False for an offset that the law lacks, temperature, position and presliding
+    wave: bool = False  # True for a change with the position
 
     @property
     def name(self) -> str:
@@ -74,28 +60,23 @@ class FrictionColumn:
 
 @dataclass(frozen=True, slots=True)
 class FrictionColumns:
-    """Friction torque of all joints, linear in its parameters.
+    """Friction torque of all joints, linear in its parameters."""
 
-    Attributes
-    ----------
-    joint_names : (n) joints, or motors in their place
-    law_names : (n) linear law of every joint, or ``load_velocity`` of all, in the form of Hamon et al. 2010, eq. 25
-    adding : coupling whose motors add to the friction of several joints (a coupled wrist); None: there are none
-    stribeck : (n) Stribeck velocities of ``load_velocity`` and their standard deviations [rad/s]; empty: other laws
-    temperature : (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
-    harmonics : dry friction of every joint also changes with cosine and sine of these multiples of its position
-    waves : (n, 2 h) means of cosines and sines, about which it changes: dry friction is that of the whole motion;
-        None: zero
-    presliding : after a reversal, dry friction of every joint builds up over a distance, as in the live filter
-    """
-
-    joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...]  # (n) joints, or motors in their place
+    # (n) linear law of every joint, or `load_velocity` of all, in the form of Hamon et al. 2010, eq. 25
     law_names: tuple[str, ...]
+    # coupling whose motors add to the friction of several joints (a coupled wrist); None: there are none
     adding: Coupling | None = None
+    # (n) Stribeck velocities of `load_velocity` and their standard deviations [rad/s]; empty: other laws
     stribeck: tuple[tuple[float, float], ...] = ()
+    # (n) about which dry and viscous friction of every joint also change, linearly; None: they do not
     temperature: FloatArray | None = None
+    # dry friction of every joint also changes with cosine and sine of these multiples of its position
     harmonics: tuple[float, ...] = ()
+    # (n, 2 h) means of cosines and sines, about which it changes: dry friction is that of the whole motion; None:
+    # zero
     waves: FloatArray | None = None
+    # after a reversal, dry friction of every joint builds up over a distance, as in the live filter
     presliding: bool = False
 
     @property

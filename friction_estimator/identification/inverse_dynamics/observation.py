@@ -37,30 +37,21 @@ class Observation:
 
     Where friction is that of motors that move joints together, rows are those of the motors, and so is everything here:
     ``T^T (tau - D chi) = f(T^-1 dq)``, motor by motor. "Joint" then means the motor at its place.
-
-    Attributes
-    ----------
-    motion : thinned out to the working rate
-    filter : the same for both sides of the equation
-    rigid, smooth : (N, n, b) torque per unit of each body parameter, and (K, n, b) the same behind the parallel filter
-    known : (N, n) torque of known bodies, less that of known external forces [N m]
-    load : (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
-    torque : (K, n) measured torque behind the parallel filter [N m]
-    segment : (K,) unique over all motions
-    commanded : (N, n) part of the load that a drive computes from commanded positions; None: the torque was measured
-    sampling : period of the recording [s]
     """
 
-    motion: Motion
-    filter: ParallelFilter
+    motion: Motion  # thinned out to the working rate
+    filter: ParallelFilter  # the same for both sides of the equation
+    # (N, n, b) torque per unit of each body parameter, and (K, n, b) the same behind the parallel filter
     rigid: FloatArray
     smooth: FloatArray
-    known: FloatArray
+    known: FloatArray  # (N, n) torque of known bodies, less that of known external forces [N m]
+    # (N, n) measured torque at the working rate, low-passed: the load that friction depends on at first [N m]
     load: FloatArray
-    torque: FloatArray
-    segment: IntArray
+    torque: FloatArray  # (K, n) measured torque behind the parallel filter [N m]
+    segment: IntArray  # (K,) unique over all motions
+    # (N, n) part of the load that a drive computes from commanded positions; None: the torque was measured
     commanded: FloatArray | None = None
-    sampling: float = 0.0
+    sampling: float = 0.0  # period of the recording [s]
 
     def late_part(self, command: bool) -> tuple[FloatArray, float]:
         """The part of the load (N, n) that a delay moves, and how: -1: it was recorded late, 1: it acts late.

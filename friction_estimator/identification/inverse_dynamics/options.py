@@ -33,59 +33,44 @@ LATE = LATE_TORQUE, LATE_COMMAND = "torque", "command"
 
 @dataclass(frozen=True, slots=True)
 class InverseDynamicsOptions:
-    """How to identify.
+    """How to identify."""
 
-    Attributes
-    ----------
-    law : linear friction law of every joint, ``load_velocity`` (Hamon et al. 2010, eq. 25), or ``auto``: chosen
-    joint_laws : exceptions, ``joint=law`` as of `identifier.joint_laws`; not with ``load_velocity``
-    stribeck_velocity : q_s of ``load_velocity`` [rad/s]; None: searched, the same share of every joint's speed
-    body : what of the rigid body is unknown
-    drive_gains : efforts are currents, or torques times an unknown factor: the torque per unit of effort of every
-        joint is estimated, which a payload of known mass decides, or ``body.known_inertia``
-    coupling : of motors that move several joints together
-    coupled_friction : ``motors``: with a coupling, friction is that of the motors, ``T^-T f(T^-1 dq)``, and named by
-        them; ``joints_and_motors``: every joint has friction, and every motor that turns with several of them adds some
-    temperature : dry and viscous friction change with the column ``temperature``
-    presliding : after a reversal dry friction builds up over a distance (Dahl 1968), as in the live filter
-    harmonics : dry friction changes with cosine and sine of these multiples of the position; None: of drives that get
-        positions, chosen, else none
-    solver : weights, robustness and bounds
-    urdf_sigma : relative standard deviation of the URDF's inertial parameters, infinite: not used; None: chosen
-    offset : constant torques are estimated that the laws lack; None: chosen
-    delay : by which all torques are late [s]; None: chosen
-    late : of a drive that gets positions, what acts late: ``command``, so that its feedback is not late, or ``torque``;
-        None: chosen
-    hold : drives that get positions hold a command until the next one comes; False: they interpolate, or compute as
-        rarely as was recorded; None: either, and sigma allows for it
-    dead_zone : speed below which a joint's samples are left out [rad/s]; None: 0.5 % of its usual top speed
-    velocity : ``measured``, or ``differentiated`` from the positions; None: chosen
-    cutoff_hz : of the zero-phase filter of velocities and accelerations; None: chosen
-    parallel_hz : motion and torque are compared up to here; None: ten bands of the motion
-    folds : of the validation
-    """
-
+    # linear friction law of every joint, `load_velocity` (Hamon et al. 2010, eq. 25), or `auto`: chosen
     law: str = "coulomb_viscous"
-    joint_laws: tuple[str, ...] = ()
+    joint_laws: tuple[str, ...] = ()  # exceptions, `joint=law` as of `identifier.joint_laws`; not with `load_velocity`
+    # q_s of `load_velocity` [rad/s]; None: searched, the same share of every joint's speed
     stribeck_velocity: float | None = None
-    body: RigidBodyOptions = field(default_factory=RigidBodyOptions)
+    body: RigidBodyOptions = field(default_factory=RigidBodyOptions)  # what of the rigid body is unknown
+    # efforts are currents, or torques times an unknown factor: the torque per unit of effort of every joint is
+    # estimated, which a payload of known mass decides, or `body.known_inertia`
     drive_gains: bool = False
-    coupling: Coupling | None = None
+    coupling: Coupling | None = None  # of motors that move several joints together
+    # `motors`: with a coupling, friction is that of the motors, `T^-T f(T^-1 dq)`, and named by them;
+    # `joints_and_motors`: every joint has friction, and every motor that turns with several of them adds some
     coupled_friction: str = MOTORS
-    temperature: bool = False
+    temperature: bool = False  # dry and viscous friction change with the column `temperature`
+    # after a reversal dry friction builds up over a distance (Dahl 1968), as in the live filter
     presliding: bool = False
+    # dry friction changes with cosine and sine of these multiples of the position; None: of drives that get
+    # positions, chosen, else none
     harmonics: tuple[float, ...] | None = None
-    solver: SolverOptions = field(default_factory=SolverOptions)
+    solver: SolverOptions = field(default_factory=SolverOptions)  # weights, robustness and bounds
+    # relative standard deviation of the URDF's inertial parameters, infinite: not used; None: chosen
     urdf_sigma: float | None = None
-    offset: bool | None = None
-    delay: float | None = None
+    offset: bool | None = None  # constant torques are estimated that the laws lack; None: chosen
+    delay: float | None = None  # by which all torques are late [s]; None: chosen
+    # of a drive that gets positions, what acts late: `command`, so that its feedback is not late, or `torque`;
+    # None: chosen
     late: str | None = None
+    # drives that get positions hold a command until the next one comes; False: they interpolate, or compute as
+    # rarely as was recorded; None: either, and sigma allows for it
     hold: bool | None = None
+    # speed below which a joint's samples are left out [rad/s]; None: 0.5 % of its usual top speed
     dead_zone: float | None = None
-    velocity: str | None = None
-    cutoff_hz: float | None = None
-    parallel_hz: float | None = None
-    folds: int = FOLDS
+    velocity: str | None = None  # `measured`, or `differentiated` from the positions; None: chosen
+    cutoff_hz: float | None = None  # of the zero-phase filter of velocities and accelerations; None: chosen
+    parallel_hz: float | None = None  # motion and torque are compared up to here; None: ten bands of the motion
+    folds: int = FOLDS  # of the validation
 
 
 DEFAULT = InverseDynamicsOptions()

@@ -25,19 +25,13 @@ EVEN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Samples without a gap between them.
+    """Samples without a gap between them."""
 
-    Attributes
-    ----------
-    start, stop : first sample and the one after the last
-    jitter : RMS deviation of the steps between stamps from whole periods, in periods
-    missing : how many samples were lost and are bridged
-    """
-
+    # first sample and the one after the last
     start: int
     stop: int
-    jitter: float
-    missing: int
+    jitter: float  # RMS deviation of the steps between stamps from whole periods, in periods
+    missing: int  # how many samples were lost and are bridged
 
     @property
     def even(self) -> bool:

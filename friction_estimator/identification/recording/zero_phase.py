@@ -109,22 +109,13 @@ FULL_BAND = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ParallelFilter:
-    """One filter for all columns of one motion.
+    """One filter for all columns of one motion."""
 
-    Attributes
-    ----------
-    stretches : first sample and the one after the last of every stretch without a gap
-    period : between two samples [s]
-    cutoff_hz : -3 dB frequency [Hz]
-    decimate : every how manieth sample is kept
-    kept : (K,) which samples of the motion are kept: edges cut, decimated
-    """
-
-    stretches: tuple[tuple[int, int], ...]
-    period: float
-    cutoff_hz: float
-    decimate: int
-    kept: IntArray
+    stretches: tuple[tuple[int, int], ...]  # first sample and the one after the last of every stretch without a gap
+    period: float  # between two samples [s]
+    cutoff_hz: float  # -3 dB frequency [Hz]
+    decimate: int  # every how manieth sample is kept
+    kept: IntArray  # (K,) which samples of the motion are kept: edges cut, decimated
 
     def apply(self, columns: FloatArray) -> FloatArray:
         """Filter and decimate columns (N, ...), N samples of the motion, to (K, ...).
