@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from friction_estimator.identification.joint_log import (
     JointLog,
 )
 from friction_estimator.identification.linear_problem import FOLDS, rms
+from friction_estimator.identification.methods import IdentifyOptions
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import VAGUE, ParameterTable
@@ -68,7 +69,7 @@ def check_motion(
     seed: int = 0,
     stage: Stage | None = None,
     warn: Warn | None = None,
-    **options: Any,
+    **options: Unpack[IdentifyOptions],
 ) -> tuple[ParameterCheck, ...]:
     """Simulate a motion of a robot with known parameters, identify these, and compare.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -23,7 +23,13 @@ from friction_estimator.identification.joint_log import (
     Payload,
     RobotDescription,
 )
-from friction_estimator.identification.methods import IdentificationMethod, choose_method, find_method, options_of
+from friction_estimator.identification.methods import (
+    IdentificationMethod,
+    IdentifyOptions,
+    choose_method,
+    find_method,
+    options_of,
+)
 from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.result import Identification, velocity_ranges
@@ -164,7 +170,7 @@ def identify(
     fit: str = FITS[0],
     stage: Stage | None = None,
     warn: Warn | None = None,
-    **options: Any,
+    **options: Unpack[IdentifyOptions],
 ) -> IdentificationResult:
     """Identify friction, and where need be inertia and drive parameters, of arms, pendulums and walking robots.
 
@@ -188,7 +194,7 @@ def identify(
         simulates under the recorded commands; takes minutes a limb
     stage : reports long pieces of work
     warn : called with every warning about the data as it is found
-    options : further options of the method, e.g. ``known_inertia=True``, ``cutoff=20.0``, ``robust=False``
+    options : of the method, see :class:`~friction_estimator.identification.methods.IdentifyOptions`
 
     Raises
     ------

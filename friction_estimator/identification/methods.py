@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from friction_estimator.errors import ConfigError, InputError, choices, lookup
 from friction_estimator.identification.curves import friction_curve, motor
@@ -78,6 +78,67 @@ METHODS: dict[str, IdentificationMethod] = {
     )
 }
 """All methods. The first one that accepts the logs and the robot is taken when the user names none."""
+
+
+class IdentifyOptions(TypedDict, total=False):
+    """Further keywords of :func:`~friction_estimator.identify`; one that is left out is chosen, or off.
+
+    Attributes
+    ----------
+    cutoff : of the zero-phase filter [Hz]; else chosen
+    dead_zone : slower samples are left out [rad/s]
+    delay : by which torques, or measured friction, are late [s]; else chosen
+    folds : of the cross-validation, 5
+    offset : a constant torque that the law lacks is identified; else chosen
+    robust : outliers count less, which is usual
+    stribeck_velocity : `inverse_dynamics` with the law ``load_velocity``, `motor`: given [rad/s]; None: searched
+    coupled_friction : `inverse_dynamics`: friction of motors behind a coupling, ``motors`` or ``joints_and_motors``
+    drive_gains : `inverse_dynamics`: the torque per unit of effort is estimated, of every joint
+    harmonics : `inverse_dynamics`: dry friction changes with these multiples of the position
+    hold : `inverse_dynamics`: drives that get positions hold a command until the next one comes
+    known_inertia : `inverse_dynamics`: the links are those of the URDF
+    late : `inverse_dynamics`: ``torque`` or ``command`` of drives that get positions
+    parallel_cutoff : `inverse_dynamics`: of the filter of both sides of the equation [Hz]; else chosen
+    payload_scale : `inverse_dynamics`: the mass of the payloads is estimated
+    presliding : `inverse_dynamics`: dry friction builds up over a distance after a reversal
+    temperature : `inverse_dynamics`: friction changes with the column ``temperature``
+    urdf_sigma : `inverse_dynamics`: relative standard deviation of the URDF's inertial parameters; else chosen
+    velocity : `inverse_dynamics`: ``measured`` or ``differentiated``; else chosen
+    max_sigma : `friction_curve`: friction less certain than that is left out [N m]
+    drive : `motor`: ``pwm`` or ``current``, where both were recorded
+    free : `motor`: names of logs, or paths of their files, without drive torque
+    identify_inertia : `motor`: False: motors whose inertia is not given have none
+    inertia : `motor`: reflected inertia by motor [kg m^2]
+    known_gain : `motor`: torque per unit of the drive by motor
+    zero_slope : `motor`: ``none``, ``positive``, ``negative`` or ``both``: friction leaves standstill with zero slope
+    """
+
+    cutoff: float | None
+    dead_zone: float | None
+    delay: float | None
+    folds: int
+    offset: bool | None
+    robust: bool
+    stribeck_velocity: float | None
+    coupled_friction: str
+    drive_gains: bool
+    harmonics: tuple[float, ...] | None
+    hold: bool | None
+    known_inertia: bool
+    late: str | None
+    parallel_cutoff: float | None
+    payload_scale: bool
+    presliding: bool
+    temperature: bool
+    urdf_sigma: float | None
+    velocity: str | None
+    max_sigma: float
+    drive: str | None
+    free: Sequence[str]
+    identify_inertia: bool
+    inertia: Mapping[str, float]
+    known_gain: Mapping[str, float]
+    zero_slope: str
 
 
 def choose_method(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[str, str]:

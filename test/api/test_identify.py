@@ -10,6 +10,7 @@ import pytest
 
 import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
+from friction_estimator.identification.methods import METHODS, IdentifyOptions
 from friction_estimator.io.identification_file import read_identification
 from test.arm import ARM, COULOMB, JOINTS, NOISE, URDF, VISCOUS
 
@@ -135,3 +136,9 @@ def test_a_plan_moves_every_joint_within_its_limits(urdf: Path) -> None:
     assert (np.abs(plan.position) <= [2.0, 2.2]).all() and (np.abs(plan.velocity) <= [3.0, 4.0]).all()
     with pytest.raises(fe.FrictionEstimatorError, match="planning has no option 'speed'"):
         fe.plan_excitation(urdf, speed=1.0)
+
+
+def test_every_option_of_a_method_is_a_typed_keyword_of_identify() -> None:
+    stated = {"law", "joint_laws", "coupling"}  # arguments of their own
+    of_methods = set().union(*(method.places for method in METHODS.values())) - stated
+    assert set(IdentifyOptions.__annotations__) == of_methods
