@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-Entry = TypeVar("Entry")
+_Entry = TypeVar("_Entry")
 
 
 class FrictionEstimatorError(Exception):
@@ -78,7 +78,9 @@ def choices(names: Iterable[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text or "(none)"
 
 
-def lookup(table: Mapping[str, Entry], name: str, what: str, kind: type[FrictionEstimatorError] = ConfigError) -> Entry:
+def lookup(
+    table: Mapping[str, _Entry], name: str, what: str, kind: type[FrictionEstimatorError] = ConfigError
+) -> _Entry:
     """Entry of a table; where it has none of this name, an error that lists the names.
 
     Parameters

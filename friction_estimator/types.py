@@ -103,7 +103,7 @@ Reading = JointSample | ImuSample | WrenchSample
 
 @dataclass(slots=True)
 class CommandSample:
-    """What the joint controller wants, in model order.
+    """Desired joint velocities of the controller, in model order.
 
     Attributes
     ----------

@@ -16,8 +16,8 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
-    FRICTION,
-    SIGMA,
+    FRICTION_INPUT,
+    SIGMA_INPUT,
     ExternalWrench,
     JointLog,
     Payload,
@@ -341,12 +341,12 @@ def measured_friction(
     Logs that hold friction stay as they are; without a robot all do.
     """
     robot = experiments.robot
-    if robot is None or all(FRICTION in log.inputs for log in experiments.logs):
+    if robot is None or all(FRICTION_INPUT in log.inputs for log in experiments.logs):
         return experiments.logs, ()
     smooth = SMOOTHING_LAG if robot.config.observer == "kalman" else None
     measured = []
     for path, log in zip(experiments.paths, experiments.logs, strict=True):
-        if FRICTION in log.inputs:
+        if FRICTION_INPUT in log.inputs:
             measured.append(log)
             continue
         if path is None or is_table(path):
@@ -368,7 +368,7 @@ def measured_friction(
 
 def _with_friction(log: JointLog, found: ReplayResult) -> JointLog:
     """The log at the samples of the estimator, with the friction that was measured, NaN where it was not."""
-    inputs = {FRICTION: found.friction, SIGMA: found.sigma}
+    inputs = {FRICTION_INPUT: found.friction, SIGMA_INPUT: found.sigma}
     measured = {kind: np.where(found.measured, values, np.nan) for kind, values in inputs.items()}
     whole = replace(
         log, joint_names=found.joint_names, time=found.time, position=found.position, velocity=found.velocity,

@@ -13,7 +13,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
-    FRICTION,
+    FRICTION_INPUT,
     ExternalWrench,
     JointLog,
     Motion,
@@ -103,7 +103,7 @@ def validate(
     chosen = experiments.robot
     if chosen is not None and not chosen.config.robot.fixed_base:
         logs, _ = measured_friction(experiments, namespace, working, note)
-    urdf, torques = None if chosen is None else chosen.urdf_xml, any(FRICTION not in log.inputs for log in logs)
+    urdf, torques = None if chosen is None else chosen.urdf_xml, any(FRICTION_INPUT not in log.inputs for log in logs)
     with working("validating") as progress:
         predictions = [one for one in found.predictions if torques or getattr(one, "drive", one) is None]
         if not predictions:
@@ -135,7 +135,7 @@ def _by_laws(
 ) -> Identification:
     """Laws of another method, or of a live node, on measured friction or motor torques."""
     treatment, names = usual_treatment(logs), logs[0].joint_names
-    if all(FRICTION in log.inputs for log in logs):
+    if all(FRICTION_INPUT in log.inputs for log in logs):
         motors = Transmission.of(coupling, names)
         made = [one.compared(logs) for one in curves_of_laws(found.friction, motors.names, treatment, coupling)]
         return validated(found, [rows for rows, _ in made], [motion for _, own in made for motion in own])

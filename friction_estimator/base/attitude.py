@@ -389,7 +389,7 @@ class AttitudeEstimator:
         Raises
         ------
         FloatingPointError
-            When the state is no longer finite; :meth:`reset` mends it.
+            When the state is no longer finite; call :meth:`reset` then.
         """
         self.contradicted = False
         out: Any = Record(_EMPTY.buffer.copy(), _EMPTY)

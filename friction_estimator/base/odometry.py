@@ -30,10 +30,10 @@ from friction_estimator.base.velocity import (
     ACCELERATION_ERROR_TIME,
     SOLE_SPEED_STD,
     InertialVelocity,
-    bounded_velocity,
     level_attitude,
     new_velocity,
     step_velocity,
+    velocity_is_bounded,
 )
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
@@ -130,12 +130,12 @@ class OdometryState(NamedTuple):
 
 
 @kernel
-def _sound(filters: OdometryState) -> bool:
+def _filters_are_valid(filters: OdometryState) -> bool:
     """Whether all states are finite, and covariances are."""
     heading, velocity, places, heights = filters.heading, filters.velocity, filters.places, filters.heights
     covariances = is_covariance(heading.covariance) and is_covariance(heights.covariance)
     base = (
-        bounded_velocity(velocity)
+        velocity_is_bounded(velocity)
         and is_bounded(heading.mean)
         and is_bounded(heights.mean)
         and is_bounded(filters.speed)
@@ -208,7 +208,7 @@ def _step_odometry(
             state[i, j] = R[i, j]
         state[3, i] = heights.mean[0] if i == 2 else places.position[i]
         state[4, i], state[5, i] = velocity[i], omega[i]
-    return _sound(filters) and is_bounded(state) and is_bounded(covariances)
+    return _filters_are_valid(filters) and is_bounded(state) and is_bounded(covariances)
 
 
 class Odometry:
@@ -239,7 +239,7 @@ class Odometry:
         Raises
         ------
         FloatingPointError
-            When a state is no longer finite; :meth:`reset` mends it.
+            When a state is no longer finite; call :meth:`reset` then.
         """
         state, covariances = np.empty((6, 3)), np.empty((12, 6))
         is_valid = _step_odometry(

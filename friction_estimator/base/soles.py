@@ -3,7 +3,7 @@
 Heading. The attitude stage only integrates the yaw, which drifts with the bias of the gyroscope about the vertical.
 A standing sole does not turn about the vertical, but for a little twist: what the attitude and the joints make it turn
 is error of the yaw. Soles twist in proportion to the distance that the robot travels, the more the less load they
-carry. So a robot at rest holds its heading and learns the bias, and one that walks trusts a gyroscope whose bias is
+carry. So a robot at rest holds its heading and learns the bias, and one that walks relies on a gyroscope whose bias is
 known.
 
 Height. A sole lands on an edge, which is not where its frame is, and lies flat only under load; a leg that carries is

@@ -112,7 +112,7 @@ def new_velocity(config: Config) -> InertialVelocity:
 
 
 @kernel
-def bounded_velocity(s: InertialVelocity) -> bool:
+def velocity_is_bounded(s: InertialVelocity) -> bool:
     """Whether all numbers of the state are finite and plausible."""
     is_valid = True
     for values in (

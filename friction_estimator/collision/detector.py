@@ -258,7 +258,7 @@ COLLISION_PAUSE = 0.3
 
 
 @kernel("V V I T f8 M M")
-def compare(
+def compare_with_thresholds(
     torque: FloatArray,
     sigma: FloatArray,
     state: IntArray,
@@ -346,7 +346,7 @@ class CollisionDetector:
         if dt == 0.0:
             self._collided_until_ns = [0] * len(self._limbs)
         signals = estimate.external_torque, estimate.external_torque_sigma
-        compare(*signals, self._states.state, self._thresholds, dt, self._ratio, self._above_for)
+        compare_with_thresholds(*signals, self._states.state, self._thresholds, dt, self._ratio, self._above_for)
         if self._above_for.max() < MIN_DURATION - 1e-9:
             self.hit = ()
             return ()

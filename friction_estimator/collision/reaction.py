@@ -44,7 +44,7 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Footsteps:
-    """Where the feet shall step, in turn, the first one with the foot that does not stand."""
+    """Footsteps to take, with the feet in turn; the first one is of the foot that does not stand."""
 
     standing: int  # foot whose sole frame the poses are given in
     # (s, 3, 3), (s, 3) of the soles [m]

@@ -54,11 +54,11 @@ class TransmittedLaws:
 
 
 class PassivityCheck:
-    """Which torques give a joint more energy than its friction takes, or take energy, over a window of time.
+    """Passivity check: which torques give a joint more energy than its friction takes, or take energy from it.
 
     The friction is measured: that of the estimate, minus what the momentum observer finds on top of it. So a law that
-    is too large is found even where the estimate believes it. Energies are torques times changes of the position, so
-    that a wrong velocity does not hide what it does to the torque. The windows are low-pass filters.
+    is too large is found even where the estimate has the same error. Energies are torques times changes of the
+    position, so that a wrong velocity does not hide what it does to the torque. The windows are low-pass filters.
 
     Parameters
     ----------
@@ -171,15 +171,15 @@ class FrictionCompensation:
             return self._torque
         friction = self._laws.torque(estimate.law.parameters, velocity, estimate.effort)
         confident = confident_torque(friction, estimate.model_sigma)
-        wanted = saturated(self.gain * fade_near_standstill(confident, velocity, self._fade_velocity), self._limit)
-        self.passivity.step(estimate, wanted, elapsed)
+        desired = saturated(self.gain * fade_near_standstill(confident, velocity, self._fade_velocity), self._limit)
+        self.passivity.step(estimate, desired, elapsed)
         self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes
         self.fade = np.clip(
             self.fade + np.where(self.trusted, elapsed / _FADE_IN_TIME, -elapsed / _FADE_OUT_TIME), 0.0, 1.0
         )
-        wanted = self.fade * wanted
+        desired = self.fade * desired
         self.idle_reason, self.compensated = "", (confident != 0.0) & (self.fade > 0.0)
-        torque = saturated(self._torque + saturated(wanted - self._torque, self._slew_rate * elapsed), self._limit)
+        torque = saturated(self._torque + saturated(desired - self._torque, self._slew_rate * elapsed), self._limit)
         self._torque = np.where(torque == torque, torque, 0.0)  # no NaN lasts
         return self._torque
 

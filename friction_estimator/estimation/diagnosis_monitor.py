@@ -248,8 +248,8 @@ class DiagnosisMonitor:
         A push stops the identification of a whole limb, and counts for the joints where the external torque is beyond
         its noise and beyond the friction.
 
-        Friction drives where it has the sign against the velocity beyond its noise (Egle 2021, eq. 7.9). This is judged
-        at the motors: friction of a motor that moves several joints may well drive one of them.
+        Friction drives where it has the sign against the velocity beyond its noise (Egle 2021, eq. 7.9). This is
+        evaluated at the motors: friction of a motor that moves several joints may well drive one of them.
         """
         friction, motors = estimate.friction, self._motors
         least = np.fmax(_PASSIVITY_GATE * estimate.external_torque_sigma, np.abs(friction))
@@ -299,7 +299,7 @@ class DiagnosisMonitor:
             return np.where(count >= fewest, values, np.nan)
 
         def largest_ratio(means: tuple[FadingMean, ...]) -> FloatArray:
-            """Ratio of the second mean to the first one (RMS), in stance or in swing, where sigma is judged."""
+            """Ratio of the second mean to the first one (RMS), in stance or in swing, where sigma counts."""
             ratios = [
                 where_enough(mean.mean[1] / np.where(mean.mean[0] > 0.0, mean.mean[0], np.nan), sigmas.weight)
                 for mean, sigmas in zip(means, self._sigmas, strict=True)

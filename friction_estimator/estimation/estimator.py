@@ -307,7 +307,7 @@ class Estimator:
         """Why the friction of each joint should not be used now (n); empty texts where it may be used.
 
         A joint is in doubt while a sensor that it depends on is wrong, while its diagnosis has a problem, and before
-        the first diagnosis, unless its law comes from an earlier run. Judged twice a second, and at every new finding.
+        the first diagnosis, unless its law comes from an earlier run. Updated twice a second, and at every new finding.
         """
         return self._invalid_reasons
 
@@ -324,7 +324,7 @@ class Estimator:
         self.pipeline.valid = np.array([not reason for reason in reasons], dtype=bool)
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
-        """Restart all filters after an error that no stage could mend."""
+        """Restart all filters after an error that no stage has handled."""
         frame = frame or self._newest_frame
         self._health.add_error_restart("all filters", 0 if frame is None else frame.stamp_ns, error)
         self.reset()

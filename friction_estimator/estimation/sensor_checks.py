@@ -141,7 +141,7 @@ class SensorChecks:
         self._first = 0 if self._floating else 1
         self._sensors = sensors[self._first :]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
-        self._collector, self._relations = StatisticsCollector(robot, flat), PlausibilityChecks(config, robot)
+        self._collector, self._plausibility = StatisticsCollector(robot, flat), PlausibilityChecks(config, robot)
         self._blocks: deque[SensorStatistics] = deque(maxlen=_BLOCKS)
         self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
         self._changing, self._factor = "", np.full(len(robot.joint_names), np.nan)
@@ -232,45 +232,45 @@ class SensorChecks:
 
         A check is left out while something is found about a sensor that it needs.
         """
-        yield self._rates(interval)
-        yield self._publishers(interval)
-        yield self._lags(interval)
-        yield self._calibrated(interval)
-        yield self._stuck()
-        yield self._relations.speeds(self._statistics(2))
+        yield self._check_rates(interval)
+        yield self._check_publishers(interval)
+        yield self._check_lags(interval)
+        yield self._check_calibration(interval)
+        yield self._check_stuck_readings()
+        yield self._plausibility.check_velocities(self._statistics(2))
         if self._findings.is_wrong(self._joints):
             return
         if self._floating:
             yield from self._checks_of_base()
         else:
-            yield self._relations.torques(self._statistics(4), self._factor)
+            yield self._plausibility.check_torques(self._statistics(4), self._factor)
 
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
-        findings, relations, two = self._findings, self._relations, self._statistics(2)
-        yield relations.gravity(two)
+        findings, plausibility, two = self._findings, self._plausibility, self._statistics(2)
+        yield plausibility.check_gravity(two)
         if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
-            yield relations.directions(two)
+            yield plausibility.check_directions(two)
         four = two if any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current) else self._statistics(4)
-        yield relations.turning(four)
+        yield plausibility.check_gyroscope(four)
         if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
-        yield relations.feet_and_weight(two, findings.current)
+        yield plausibility.check_wrenches(two, findings.current)
         if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
         if self._changing != "position_offset":  # a leg in a wrong posture turns the foot forces
-            yield relations.heading(four)
+            yield plausibility.check_heading(four)
         elif (SensorFault.HEADING, self._imu) in findings.current:
             yield iter((Check(SensorFault.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
         if not findings.is_wrong(self._imu):
-            yield relations.torques(four, self._factor)
+            yield plausibility.check_torques(four, self._factor)
 
     def _statistics(self, blocks: int) -> SensorStatistics:
         """What the newest blocks show."""
         return SensorStatistics(self._robot).include(list(self._blocks)[-blocks:])
 
-    def _rates(self, interval: _CheckInterval) -> Iterator[Check]:
+    def _check_rates(self, interval: _CheckInterval) -> Iterator[Check]:
         """Topics that deliver less often than identification needs."""
         frame, frames, restarts = interval.frame, interval.frames, interval.restarts
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
@@ -289,7 +289,7 @@ class SensorChecks:
         """Which of the sensors other than the joints are fresh."""
         return [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
 
-    def _publishers(self, interval: _CheckInterval) -> Iterator[Check]:
+    def _check_publishers(self, interval: _CheckInterval) -> Iterator[Check]:
         """Joint states of a second node, which contradict those that are used."""
         dropped = interval.contradicting
         text = (
@@ -298,7 +298,7 @@ class SensorChecks:
         )
         yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _MAX_GLITCH_SHARE * interval.frames else "")
 
-    def _lags(self, interval: _CheckInterval) -> Iterator[Check]:
+    def _check_lags(self, interval: _CheckInterval) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
         wait, fresh = self._config.synchronizer, self._fresh(interval.frame)
         for sensor, (topic, _) in enumerate(self._sensors):
@@ -324,7 +324,7 @@ class SensorChecks:
             text = f"{topic}: {share:.0%} of the readings came too late to be used: raise synchronizer.max_wait"
             yield Check(SensorFault.LATE, topic, text if share > _MAX_LATE_SHARE else "")
 
-    def _calibrated(self, interval: _CheckInterval) -> Iterator[Check]:
+    def _check_calibration(self, interval: _CheckInterval) -> Iterator[Check]:
         """What has changed in mid-run; else errors that the filters have identified and that no longer change."""
         found, before = self._calibration(), self._calibration_before
         self._calibration_before = found
@@ -336,8 +336,8 @@ class SensorChecks:
             self._changing, second_cause = change.kind, f". Second in likelihood, {change.second}"
             errors = [(change.kind, change.place, change.size)] if change.second else []
         elif not self.readings_are_wrong:
-            errors = list(self._identified(interval, found, before))
-        checks = [check for error in errors if (check := self._error(*error)) is not None]
+            errors = list(self._significant_errors(interval, found, before))
+        checks = [check for error in errors if (check := self._error_check(*error)) is not None]
         yield from (check._replace(text=check.text + second_cause) for check in checks)
         found_keys = {(check.kind, check.topic) for check in checks}
         of_joints = SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY
@@ -345,7 +345,7 @@ class SensorChecks:
         keys += [(SensorFault.DELAY, foot.wrench_topic) for foot in self._feet]
         yield from (Check(*key, "") for key in (*keys, (SensorFault.TILT, self._imu)) if key not in found_keys)
 
-    def _identified(
+    def _significant_errors(
         self, interval: _CheckInterval, found: SensorCalibration, before: SensorCalibration
     ) -> Iterator[tuple[str, int, float]]:
         """Kind, joint or foot, and size of errors of sensors that are certain; of torque gains the surest one."""
@@ -366,12 +366,12 @@ class SensorChecks:
         if _is_significant(np.array(tilt), np.array(sigma), np.array(past)):
             yield "accelerometer_bias", -1, tilt
 
-    def _error(self, kind: str, place: int, size: float) -> Check | None:
+    def _error_check(self, kind: str, place: int, size: float) -> Check | None:
         """Finding about an error of this size, of a joint or foot; None where it is small, or found by other checks."""
         if kind == "effort_gain":
             self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
             if not 1.0 / MIN_UNIT_RATIO <= factor <= MIN_UNIT_RATIO:
-                return None  # a wrong sign or unit, see PlausibilityChecks.torques
+                return None  # a wrong sign or unit, see PlausibilityChecks.check_torques
         if not abs(size) > _LARGEST_UNNAMED[kind]:
             return None
         joints, in_driver = self._joints, "correct the stamps in the driver"
@@ -394,7 +394,7 @@ class SensorChecks:
         what = f"effort of joint {JOINTS} is {self._factor[place]:.2f} times its torque"
         return _corrected_error(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
 
-    def _stuck(self) -> Iterator[Check]:
+    def _check_stuck_readings(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
         newest, limbs, n = self._blocks[-1], self._robot.limb, len(self._robot.joint_names)
         same = newest.unchanged > 0.0

@@ -223,7 +223,7 @@ class PlausibilityChecks:
         self._config, self._robot = config, robot
         self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
-    def speeds(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_velocities(self, sums: SensorStatistics) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
         product, expected, step, count = sums.speed[:4]
         moves = (count >= _MIN_FRAMES) & (np.maximum(expected, step) > count * (_MIN_SPEED * READING_PERIOD) ** 2)
@@ -240,7 +240,7 @@ class PlausibilityChecks:
         text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
         yield Check(SensorFault.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
 
-    def gravity(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_gravity(self, sums: SensorStatistics) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
         count = float(sums.imu[0])
         if count < _MIN_FRAMES:
@@ -256,7 +256,7 @@ class PlausibilityChecks:
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
         yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
-    def directions(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_directions(self, sums: SensorStatistics) -> Iterator[Check]:
         """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
         tilts = []
         for foot, config in enumerate(self._feet):
@@ -285,7 +285,7 @@ class PlausibilityChecks:
                 text = f"{self._imu}: the specific force at rest points down and should point up: change its sign"
             yield Check(SensorFault.IMU_DIRECTION, self._imu, text if tilt > _MISALIGNED_ANGLE else "")
 
-    def turning(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_gyroscope(self, sums: SensorStatistics) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
         product, legs, rate, count = sums.turning
         correlation, slope = (float(value) for value in _correlation_and_ratio(product, legs, rate))
@@ -299,7 +299,7 @@ class PlausibilityChecks:
             text = f"{what} {slope:.2g} times that of the standing legs: {unit} rad/s"
         yield Check(SensorFault.GYROSCOPE_UNIT, self._imu, text)
 
-    def feet_and_weight(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
+    def check_wrenches(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
         """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
         correlation, slope = _correlation_and_ratio(*sums.limb.T)
         significant = correlation > _MIN_CORRELATION
@@ -332,7 +332,7 @@ class PlausibilityChecks:
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
                 yield Check(SensorFault.NO_WRENCH, config.wrench_topic, text if empty else "")
 
-    def heading(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_heading(self, sums: SensorStatistics) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
         count = float(sums.newton[0])
         if count < 2 * _MIN_FRAMES:
@@ -358,11 +358,11 @@ class PlausibilityChecks:
         )
         yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _MISALIGNED_ANGLE else "")
 
-    def torques(self, sums: SensorStatistics, changed: FloatArray) -> Iterator[Check]:
+    def check_torques(self, sums: SensorStatistics, changed: FloatArray) -> Iterator[Check]:
         """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
 
         With a floating base these are the joints of legs that stand. Torques that have changed in mid-run by a known
-        factor, ``changed`` (n,), are judged by that one; NaN: not known.
+        factor, ``changed`` (n,), are checked by that factor; NaN: not known.
         """
         product, needed, measured, count = sums.torque
         correlation, slope = _correlation_and_ratio(product, needed, measured)

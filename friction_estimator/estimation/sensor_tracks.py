@@ -35,7 +35,7 @@ _MIN_MOVING_STEPS = 3.0
 _STEP_TOLERANCE = 1e-9
 """Steps that differ by less are equal [rad or m]. The resolution is the smallest step or difference of steps so far."""
 _MAX_REPETITIONS = 5
-"""Repetitions in a row that are left out at most: joints may stop, and nobody shall wait long for an estimate."""
+"""Largest number of repetitions in a row that are left out: joints may stop, and an estimate must not wait long."""
 WAITS, USED, REPEATS, GAP, CHANGED = 0, 1, 2, 4, 8
 """Results of :func:`next_frame`."""
 
@@ -137,7 +137,7 @@ def _drop_oldest(own: IntArray, rows: FloatArray, length: int, count: int) -> in
 def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, used: int) -> None:
     """Insert a reading in the order of the stamps; one with a known stamp is dropped, one that is too late is counted.
 
-    Readings that are older than the newest one by more than ``RESET_AFTER_NS`` are not wanted any more.
+    Readings that are older than the newest one by more than ``RESET_AFTER_NS`` are dropped.
 
     Parameters
     ----------

@@ -141,7 +141,13 @@ class JointTrajectory:
 
 EXTERNAL = "external"
 """Input: known torque of external forces, positive where it drives the joint [N m]."""
-FRICTION, SIGMA, TEMPERATURE, DRIVEN, SLIDES = "friction", "friction_sigma", "temperature", "driven", "slides"
+FRICTION_INPUT, SIGMA_INPUT, TEMPERATURE, DRIVEN, SLIDES = (
+    "friction",
+    "friction_sigma",
+    "temperature",
+    "driven",
+    "slides",
+)
 """Inputs with a meaning here: measured friction and its standard deviation [N m], temperature [K], whether motors are
 driven, and whether they slide."""
 COMMAND, KP, KD, COMMANDED = "command", "kp", "kd", "commanded"
@@ -229,8 +235,8 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
     if not motors.couples:
         return replace(motion, joint_names=motors.names)
     at_motor = {
-        FRICTION: lambda torque: _pulled(torque, motors.matrix),
-        SIGMA: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
+        FRICTION_INPUT: lambda torque: _pulled(torque, motors.matrix),
+        SIGMA_INPUT: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
         TEMPERATURE: lambda warmth: warmth,
         COMMANDED: lambda torque: _pulled(torque, motors.matrix),
         EXTERNAL: lambda torque: _pulled(torque, motors.matrix),

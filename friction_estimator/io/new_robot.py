@@ -16,7 +16,7 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.documents import nested, yaml_text
 from friction_estimator.messages.topics import IMU, JOINT_STATE, WRENCH
 from friction_estimator.robot.model import link_positions
-from friction_estimator.robot.urdf import end_of, movable_joints, parse_urdf
+from friction_estimator.robot.urdf import joint_link, movable_joints, parse_urdf
 
 _FOOT_WORDS = ("sole", "foot", "toe", "ankle")
 """Words in the names of links that stand on the ground, those that most likely mean the sole first."""
@@ -83,7 +83,7 @@ class _Tree:
     def __init__(self, urdf_xml: str) -> None:
         root = parse_urdf(urdf_xml)
         self.joints = {str(joint.get("name")): joint for joint in root.findall("joint")}
-        self.above = {end_of(joint, "child"): name for name, joint in self.joints.items()}
+        self.above = {joint_link(joint, "child"): name for name, joint in self.joints.items()}
         links = [str(link.get("name")) for link in root.findall("link")]
         self.root = next(link for link in links if link not in self.above)
         self.moving = movable_joints(root)
@@ -94,7 +94,7 @@ class _Tree:
         """All joints between a link and the root, the nearest first."""
         while link in self.above:
             yield self.above[link]
-            link = end_of(self.joints[self.above[link]], "parent")
+            link = joint_link(self.joints[self.above[link]], "parent")
 
 
 def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:

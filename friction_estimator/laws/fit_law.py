@@ -117,7 +117,7 @@ def fit_law(
 
     Parameters
     ----------
-    law : that is wanted
+    law : whose parameters are fitted
     velocity, load, friction : (N,) [rad/s], [N m], [N m]
     noise : how well the friction is known; None: independent samples of equal weight
     with_prior : the prior of the law decides what the friction leaves open
@@ -174,7 +174,7 @@ def fit_law_to_curve(
 
     Parameters
     ----------
-    target : law that is wanted
+    target : law whose parameters are fitted
     law, values, covariance : the curve, parameters (q,) and their covariance (q, q)
     residual_variance : of what the curve itself does not explain [(N m)^2]
     """
@@ -223,14 +223,14 @@ def with_linear_laws(
         laws[row], values[row], covariance[row] = target.name, 0.0, 0.0
         values[row, :p], covariance[row, :p, :p] = found.values, found.covariance
         residual_variance[row] += found.misfit**2
-        notes.append(_note(joint, saved.name, target.name, found))
+        notes.append(_fit_note(joint, saved.name, target.name, found))
     changed = replace(
         identified, law_names=tuple(laws), values=values, covariance=covariance, residual_variance=residual_variance
     )
     return changed, tuple(notes)
 
 
-def _note(joint: str, saved: str, target: str, found: LawFit) -> str:
+def _fit_note(joint: str, saved: str, target: str, found: LawFit) -> str:
     text = f"{joint}: the curve of {saved} was fitted by {target} with an error of {found.misfit:.2g} N m RMS"
     if abs(found.offset) > _NAMED_OFFSET_SHARE * max(np.hypot(found.misfit, found.offset), _CURVE_FLOOR):
         text += f", without its offset of {found.offset:.2g} N m"
@@ -293,7 +293,7 @@ def fit_coulomb_viscous(
     torque = law.torque(parameters[None, :], velocity, load)
     both = bool(velocity.min() < 0.0 < velocity.max())
     basis = np.column_stack((np.sign(velocity), velocity, np.ones(velocity.size)))
-    chi = _own_parameters(law, parameters)
+    chi = _coulomb_viscous_parameters(law, parameters)
     if chi is None or _max_abs(basis @ chi - torque) > _EXACT_SHARE * _max_abs(torque):
         found = fit_law(COULOMB_VISCOUS, velocity, load, torque, with_prior=False, free_offset=both)
         chi = np.append(found.values, found.offset)
@@ -314,7 +314,7 @@ def fit_coulomb_viscous(
     )
 
 
-def _own_parameters(law: FrictionLaw, parameters: FloatArray) -> FloatArray | None:
+def _coulomb_viscous_parameters(law: FrictionLaw, parameters: FloatArray) -> FloatArray | None:
     """F_c, F_v and no offset, as a linear law has them; None where one is negative or the law is not linear."""
     if not isinstance(law, LinearFrictionLaw):
         return None

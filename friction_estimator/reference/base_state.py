@@ -168,7 +168,7 @@ class BaseStateEstimator:
         Raises
         ------
         FloatingPointError
-            When the state is no longer finite; :meth:`reset` mends it.
+            When the state is no longer finite; call :meth:`reset` then.
         """
         standing = phase.contact & frame.wrench_fresh
         R = attitude.rotation_base_to_world

@@ -106,7 +106,7 @@ def link_error_basis(inertia: pin.Inertia) -> FloatArray:
     return basis
 
 
-def massless(model: pin.Model, first_joint: int) -> Iterator[str]:
+def massless_warnings(model: pin.Model, first_joint: int) -> Iterator[str]:
     """A warning about joints that move no mass: their motor torque is all friction."""
     masses = [inertia.mass for inertia in model.inertias]
     empty = [

@@ -26,7 +26,7 @@ from friction_estimator.robot.dynamics import (
     identity_of,
     link_error_basis,
     link_error_columns,
-    massless,
+    massless_warnings,
     velocity_seen_from_imu,
 )
 from friction_estimator.robot.rerooting import reroot
@@ -82,7 +82,7 @@ class RobotModel:
             urdf_xml, self.root = reroot(urdf_xml, joint)
             self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
-        self.warnings = (*urdf_warnings(urdf_xml), *massless(self._model, first_joint))
+        self.warnings = (*urdf_warnings(urdf_xml), *massless_warnings(self._model, first_joint))
         if (followers := sorted(mimics(urdf_xml))) and not config.robot.joints:
             text = f"joints that <mimic> others have no motor, and are held at zero: {', '.join(followers)}"
             self.warnings = (*self.warnings, text)

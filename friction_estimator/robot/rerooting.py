@@ -8,7 +8,7 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 from pinocchio.rpy import matrixToRpy, rpyToMatrix
 
-from friction_estimator.robot.urdf import end_of, vector_of
+from friction_estimator.robot.urdf import joint_link, vector_of
 from friction_estimator.types import FloatArray
 
 
@@ -24,10 +24,10 @@ def reroot(urdf_xml: str, joint_name: str) -> tuple[str, str]:
     joint_name : of one of its joints
     """
     root = ElementTree.fromstring(urdf_xml)
-    above = {end_of(joint, "child"): joint for joint in root.findall("joint")}
+    above = {joint_link(joint, "child"): joint for joint in root.findall("joint")}
     link = next(end for end, joint in above.items() if joint.get("name") == joint_name)
     while (joint := above.get(link)) is not None:
-        parent, middle = end_of(joint, "parent"), f"{joint.get('name')}_reversed"
+        parent, middle = joint_link(joint, "parent"), f"{joint.get('name')}_reversed"
         xyz, rpy = (vector_of(joint.find("origin"), part) for part in ("xyz", "rpy"))
         back = rpyToMatrix(rpy).T
         origin = {"xyz": _text(-back @ xyz), "rpy": _text(matrixToRpy(back))}

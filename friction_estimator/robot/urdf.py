@@ -99,7 +99,7 @@ _SHAPES = ("visual", "collision", "material")
 
 
 def _declare_world(root: Element) -> None:
-    parents = {end_of(joint, "parent") for joint in root.findall("joint")}
+    parents = {joint_link(joint, "parent") for joint in root.findall("joint")}
     if _WORLD in parents and not any(link.get("name") == _WORLD for link in root.findall("link")):
         root.insert(0, Element("link", {"name": _WORLD}))
 
@@ -201,7 +201,7 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
     if kind not in _TYPES:
         raise RobotModelError(f"{owner} is of the type {kind!r}; the types are {choices(_TYPES)}")
     for end in ("parent", "child"):
-        if (name := end_of(joint, end)) not in links:
+        if (name := joint_link(joint, end)) not in links:
             raise RobotModelError(f"{owner} has the {end} link {name!r}, not in the URDF")
     _check_elements(owner, joint)
     limit, axis = joint.find("limit"), joint.find("axis")
@@ -243,9 +243,9 @@ def _is_number(word: str, largest: float) -> bool:
 
 
 def _check_tree(links: list[str], joints: list[Element]) -> None:
-    parents = {end_of(joint, "child"): end_of(joint, "parent") for joint in joints}
+    parents = {joint_link(joint, "child"): joint_link(joint, "parent") for joint in joints}
     if len(parents) < len(joints):
-        children = [end_of(joint, "child") for joint in joints]
+        children = [joint_link(joint, "child") for joint in joints]
         twice = {name for name in children if children.count(name) > 1}
         raise RobotModelError(f"the links are not one tree: {choices(twice)} is the child of several joints")
     roots = [name for name in links if name not in parents]
@@ -264,7 +264,7 @@ def _check_tree(links: list[str], joints: list[Element]) -> None:
         raise RobotModelError(f"the links are not one tree: {choices(circle)} hang on one another in a circle")
 
 
-def end_of(joint: Element, which: str) -> str:
+def joint_link(joint: Element, which: str) -> str:
     """Name of the link that the element ``parent`` or ``child`` of a joint gives; empty where there is none."""
     end = joint.find(which)
     return "" if end is None else end.get("link", "")

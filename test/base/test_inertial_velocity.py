@@ -9,12 +9,12 @@ import numpy as np
 from friction_estimator.base.attitude import VIBRATION_STD
 from friction_estimator.base.velocity import (
     SOLE_SPEED_STD,
-    bounded_velocity,
     correct_velocity,
     hidden_velocity_square,
     imu_velocity_by_legs,
     new_velocity,
     predict_velocity,
+    velocity_is_bounded,
 )
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.robot.model import RobotModel
@@ -199,8 +199,8 @@ def test_legs_in_doubt_make_the_velocity_unsure_at_once():
 
 
 def test_a_state_with_a_number_that_is_not_finite_is_not_sound():
-    assert bounded_velocity(new_velocity(suralp_config()))
+    assert velocity_is_bounded(new_velocity(suralp_config()))
     for row in range(12):
         broken = new_velocity(suralp_config())
         broken[row][1] = np.nan
-        assert not bounded_velocity(broken), broken._fields[row]
+        assert not velocity_is_bounded(broken), broken._fields[row]

@@ -228,10 +228,10 @@ class LimbBank:
             if index in used:
                 last = self._next.measured_at[limb_filter.limb.joints[0]]
                 measured_at = time if limb_filter.running else float(last)
-            if mended := self._update_estimates(index, measured_at):
-                failed[index] = mended
+            if recovery := self._update_estimates(index, measured_at):
+                failed[index] = recovery
             elif index not in failed:
-                limb_filter.checkpoint(time)
+                limb_filter.save_checkpoint(time)
         self._split_offset()
         self._changes.step(time)
         if failed:
@@ -406,14 +406,15 @@ class LimbBank:
     def _update_estimates(self, index: int, measured_at: float = math.nan) -> str:
         """Law and model error of a limb's motors, and their covariance joint by joint.
 
-        A filter that is not finite, or has no covariance, goes back to an older state; returns what was done, in words.
+        A filter that is not finite, or has no covariance, goes back to an older state; returns a text about that for
+        the log, else an empty one.
         """
         one = self.filters[index]
         if write_limb_estimates(one.limb_buffer, *one.buffers, measured_at, self.visited.rows, self._next_buffer):
             return ""
-        mended = f"the filter of a limb was not finite, and {one.recover()}"
+        recovery = f"the filter of a limb was not finite, and {one.recover()}"
         self._update_estimates(index)
-        return mended
+        return recovery
 
     def inflate_law_covariance(self, limbs: int) -> None:
         """Inflate the covariance of limbs, given as bits, whose push has lasted too long to be one."""

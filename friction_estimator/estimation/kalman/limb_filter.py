@@ -142,7 +142,7 @@ class LimbFilter:
         self.drop_checkpoints()
         self.reset()
 
-    def checkpoint(self, time: float) -> None:
+    def save_checkpoint(self, time: float) -> None:
         """Save a copy of all that was learned by a time [s] at which it is valid; one a ``_CHECKPOINT_PERIOD``."""
         if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
             self._checkpoint_time = time
@@ -200,19 +200,19 @@ class LimbFilter:
         ----------
         columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
         """
-        self._use_states(other, self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1]))
+        self._copy_states(other, self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1]))
         self.fit.free_at_rest[:] = other.fit.free_at_rest
 
     def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`take_over`."""
         head = np.r_[self._head]
         here, there = self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1])
-        self._use_states(other, np.r_[head, here], np.r_[head, there])
+        self._copy_states(other, np.r_[head, here], np.r_[head, there])
         for own, known in zip(self.fit, other.fit, strict=True):
             own[:] = known
         self.running, self._is_first, self._impacts = other.running, other._is_first, other._impacts
 
-    def _use_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
+    def _copy_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
         """Copy states (c,) and the model-error statistics of another filter."""
         learned = here >= self._head.stop
         all_known = learned.sum() == self.layout.size - self._head.stop

@@ -5,7 +5,7 @@ turn. The torque y of a window that the law does not explain then follows the la
 
     y = F (a sin(k q) + b cos(k q)) + noise
 
-The squares that each k explains, over those that it leaves, tell which one is true (the periodogram of unevenly spaced
+The squares that each k explains, over those that it leaves, show which k is true (the periodogram of unevenly spaced
 samples, Lomb 1976). Motors of a robot are alike: all decide together, and a ripple is in most of them.
 """
 

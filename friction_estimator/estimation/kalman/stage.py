@@ -119,8 +119,8 @@ class KalmanFriction:
         Raises
         ------
         FloatingPointError
-            When a result is not finite. Limbs whose law was not finite have their newest sound law again, or the prior;
-            :meth:`reset` mends the rest.
+            When a result is not finite. Limbs whose law was not finite have their newest valid law again, or the prior;
+            call :meth:`reset` then.
         """
         if self.bank.step(self.frozen):
             if not (self.frozen or self._sensors_wrong):

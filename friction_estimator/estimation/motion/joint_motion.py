@@ -348,7 +348,7 @@ class JointMotionFilter:
         Raises
         ------
         FloatingPointError
-            When the motion is no longer finite; :meth:`reset` mends it.
+            When the motion is no longer finite; call :meth:`reset` then.
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)

@@ -15,7 +15,7 @@ from friction_estimator.types import FloatArray
 
 _EVEN_SAMPLING, _MIN_INFORMATION = 0.5, 100.0
 """Part of the stamps' unevenness that the positions show, below which the sampling is even; and the least inverse
-variance of this part with which it is judged."""
+variance of this part at which that is decided."""
 _FORGETTING_FACTOR = 0.8
 """Weight of the earlier blocks in the regression when a block is added."""
 _SPAN = 10

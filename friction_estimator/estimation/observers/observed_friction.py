@@ -146,7 +146,7 @@ class ObservedFriction:
         Raises
         ------
         FloatingPointError
-            When a result is not finite. Laws that were not finite have begun anew; :meth:`reset` mends the rest.
+            When a result is not finite. Laws that were not finite have their prior again; call :meth:`reset` then.
         """
         observer, momentum, identifier = self.observer, self.momentum, self.identifier
         measured = observer.step(frame, attitude, phase, dynamics)
@@ -158,7 +158,7 @@ class ObservedFriction:
         learning = measured.available & self._may_learn(phase)
         if not self.frozen:
             identifier.learn(delayed, measured.friction, measured.noise_sigma, learning)
-        self._visit(frame, regressor, learning)
+        self._add_velocities(frame, regressor, learning)
         late = delayed if momentum is observer else momentum.filter(regressor, frame.dt)
         rows = np.empty((6, frame.effort.size))
         is_valid = fuse(
@@ -180,7 +180,7 @@ class ObservedFriction:
             self._no_calibration, self._never_disturbed, identifier.law,
         )  # fmt: skip
 
-    def _visit(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
+    def _add_velocities(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
         """Note the velocities at which motors learn, now and then."""
         self._not_visited += frame.dt
         if self._not_visited >= VISIT_PERIOD:

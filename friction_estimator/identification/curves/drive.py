@@ -15,7 +15,15 @@ from scipy.ndimage import maximum_filter1d
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.curves.problem import COLUMN, ExtraColumn
-from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SLIDES, JointLog, Motion, Treatment, at_motors
+from friction_estimator.identification.joint_log import (
+    DRIVEN,
+    FRICTION_INPUT,
+    SLIDES,
+    JointLog,
+    Motion,
+    Treatment,
+    at_motors,
+)
 from friction_estimator.identification.recording.zero_phase import to_motions
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
@@ -155,7 +163,7 @@ class DriveRecording:
         slides = np.column_stack([sliding(one, motion.stretch, motion.period, self.dead_zone) for one in velocity.T])
         ones = np.ones_like(velocity)
         inputs = {
-            FRICTION: np.where(np.isfinite(recorded), friction, np.nan),
+            FRICTION_INPUT: np.where(np.isfinite(recorded), friction, np.nan),
             SLIDES: slides,
             DRIVEN: ones * is_driven,
             COLUMN + INERTIA.name: acceleration,

@@ -28,7 +28,7 @@ from friction_estimator.identification.curves.fit import (
     refit,
 )
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, torque_of
-from friction_estimator.identification.joint_log import FRICTION, JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, Motion, RobotDescription, Treatment
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
 from friction_estimator.identification.result import (
@@ -59,7 +59,7 @@ def accepts(logs: Sequence[JointLog], robot: RobotDescription | None) -> tuple[b
 
     Of a walking robot whose logs lack the input ``friction`` the estimator must measure it before :func:`run`.
     """
-    if all(FRICTION in log.inputs for log in logs):
+    if all(FRICTION_INPUT in log.inputs for log in logs):
         return True, "measured friction torque is in the data"
     if robot is not None and not robot.fixed_base:
         return True, "the robot walks, so the estimator must measure friction first"

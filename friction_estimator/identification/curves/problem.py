@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import DRIVEN, FRICTION, SIGMA, SLIDES, Motion
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION_INPUT, SIGMA_INPUT, SLIDES, Motion
 from friction_estimator.identification.linear_problem import LinearProblem, Prior, select_columns
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
@@ -304,7 +304,7 @@ def curve_samples(
     parts: dict[str, list[Any]] = {}
     segments = 0
     for number, motion in enumerate(motions):
-        if FRICTION not in motion.inputs:
+        if FRICTION_INPUT not in motion.inputs:
             raise InputError(
                 f"{motion.name} has no measured friction: replay a bag first (topic joint_friction), or name a column "
                 "friction/JOINT; the columns other than position, velocity and effort are "
@@ -315,11 +315,11 @@ def curve_samples(
         apart = motion.time[late] - motion.time[late - steps]
         late = late[np.abs(apart - steps * motion.period) < 0.5 * motion.period]
         early, k = late - steps, motion.joint_names.index(joint)
-        velocity, friction = motion.velocity[early, k], motion.inputs[FRICTION][late, k]
+        velocity, friction = motion.velocity[early, k], motion.inputs[FRICTION_INPUT][late, k]
         driven = bool(DRIVEN in motion.inputs and motion.inputs[DRIVEN].any())
         sigma, slides = (
             motion.inputs.get(kind, np.full_like(motion.velocity, other))[:, k]
-            for kind, other in ((SIGMA, 0.0), (SLIDES, 1.0))
+            for kind, other in ((SIGMA_INPUT, 0.0), (SLIDES, 1.0))
         )
         extra = [np.ones_like(motion.velocity) if one == OFFSET_COLUMN else motion.inputs[COLUMN + one.name]
                  for one in columns]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError, RobotModelError, choices
 from friction_estimator.io.export.exporter import ExportedFriction, ExportRequest, ExportResult, reductions
-from friction_estimator.robot.urdf import end_of, mass_and_inertia, parse_urdf
+from friction_estimator.robot.urdf import joint_link, mass_and_inertia, parse_urdf
 
 _URDF, _IDENTIFIED = "urdf", "identified"
 
@@ -146,7 +146,7 @@ def urdf_with_bodies(urdf_xml: str, bodies: Mapping[str, float]) -> str:
     document, root = _XmlText(urdf_xml, "URDF"), parse_urdf(urdf_xml)
     links = {one.attributes.get("name"): one for one in document.elements if one.path == ("robot", "link")}
     behind: dict[str, list[tuple[str, bool]]] = {}
-    joints = [(one, end_of(one, "parent"), end_of(one, "child")) for one in root.findall("joint")]
+    joints = [(one, joint_link(one, "parent"), joint_link(one, "child")) for one in root.findall("joint")]
     for joint, parent, child in joints:
         stands = joint.get("type") == "fixed"
         if stands or f"m {joint.get('name')}" not in bodies:
@@ -257,7 +257,7 @@ def _with_all_digits(mjcf: str, model: Any) -> str:
 
 def _mended(robot: XmlElement) -> list[str]:
     """Change inertias that MuJoCo refuses; a warning for each kind."""
-    moved = {end_of(joint, "child") for joint in robot.iterfind("joint") if joint.get("type") != "fixed"}
+    moved = {joint_link(joint, "child") for joint in robot.iterfind("joint") if joint.get("type") != "fixed"}
     points, impossible = [], []
     for link in robot.iterfind("link"):
         inertial, name = link.find("inertial"), link.get("name", "")

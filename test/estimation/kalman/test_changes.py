@@ -37,7 +37,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
             change(limb)
         for _ in range(round((10.0 if change is None else seconds) / WINDOW)):
             limb_filter.step(limb.window(), frozen=False, contact_transition=False)
-            limb_filter.checkpoint(limb.time)
+            limb_filter.save_checkpoint(limb.time)
             comparison.step(limb.time)
     return comparison
 
@@ -106,7 +106,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
             add("effort_gain", 1, 1.0)(robot[1])
         for limb, limb_filter in zip(robot, filters, strict=True):
             limb_filter.step(limb.window(), frozen=False, contact_transition=False)
-            limb_filter.checkpoint(limb.time)
+            limb_filter.save_checkpoint(limb.time)
         comparison.step(robot[0].time)
     assert comparison.found is not None and comparison.found[:2] == ("effort_gain", 3)
 

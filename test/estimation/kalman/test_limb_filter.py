@@ -251,7 +251,7 @@ def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not()
     _, limb_filter = learned(KalmanConfig(), 2)
     layout, before = limb_filter.layout, limb_filter.covariance.copy()
     for second in range(10):
-        limb_filter.checkpoint(float(second))
+        limb_filter.save_checkpoint(float(second))
     limb_filter.inflate_law_covariance()
     after, law, calibration = limb_filter.covariance, layout["law"], layout.calibration
     expected = (LAW_INFLATION * layout.prior_std[law]) ** 2
