@@ -219,13 +219,13 @@ class MeasuredFriction(NamedTuple):
 class StateChange(NamedTuple):
     """A change in mid-run: block of the filters' states, joint or foot (-1: the robot), and size of the change.
 
-    ``second`` is the second most likely change, and by which factor; empty while this one is not sure.
+    ``runner_up`` is the second most likely change, and by which factor; empty while this one is not sure.
     """
 
     kind: str
     place: int
     size: float
-    second: str
+    runner_up: str
 
 
 @dataclass(slots=True)

@@ -241,7 +241,7 @@ class Sources:
         self, signals: WalkSignals, torques: dict[Source, tuple[FloatArray, FloatArray]]
     ) -> Iterator[dict[Source, FrictionEstimate]]:
         """Estimates with the external torque of each source."""
-        unknown, n = Pipeline(self.robot.config, self.robot.urdf_xml).unknown, signals.observed.shape[1]
+        unknown, n = Pipeline(self.robot.config, self.robot.urdf_xml).unknown_friction, signals.observed.shape[1]
         values = {item.name: getattr(unknown, item.name) for item in dataclasses.fields(unknown)}
         values |= dict.fromkeys(("position", "velocity", "effort"), np.zeros(n)) | {"base": resting_base()}
         values["valid"] = np.ones(n, dtype=bool)

@@ -117,8 +117,8 @@ paper does not compare standing legs; there the highest levels of 8 minutes and 
 _MIN_EFFORT_SHARE = 0.01
 """Smallest threshold of the external torque as a part of the effort limit: a regular walk of some minutes does not show
 all errors of motor torque and model."""
-_FORMAT = "friction_estimator/collision_thresholds"
-_KEYS = ("external_torque", "sigma")
+_FORMAT, _KEYS = "friction_estimator/collision_thresholds", ("external_torque", "sigma")
+"""Format of the YAML, and keys of the two signals in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ that are wrong by 15 % this part is at most 0.06, because gravity gives no energ
 _BRAKING_TIME = 0.1
 """Time constant of the energy that a torque takes from a joint [s]. Only its sign counts, which no model affects."""
 _ENERGY_TIMES = np.array([[_ENERGY_TIME]] * 3 + [[_BRAKING_TIME]] * 2)
+"""Time constants of the five energies of :class:`PassivityCheck`."""
 _FADE_OUT_TIME, _FADE_IN_TIME = 0.05, 0.5
 """Times in which a torque fades [s]: fast enough to do no harm, and slow enough to shake no joint."""
 _TOO_LARGE = (

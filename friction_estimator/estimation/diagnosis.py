@@ -66,6 +66,7 @@ _NOTES = frozenset(("calibration", "drift"))
 _SENSORS_FIRST = "sensors are wrong, and estimates with them: correct the sensors first (status `sensors`)"
 
 NO_PROBLEM = "no problem found"
+"""Text of a joint without a problem."""
 
 
 @dataclass(frozen=True, slots=True)

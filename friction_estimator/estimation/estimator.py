@@ -181,7 +181,7 @@ class Estimator:
         The filters restart when it raises one of ``NUMERICAL_ERRORS``.
         """
         estimate = self.pipeline.step(frame)
-        if estimate.law is not self.pipeline.unknown.law:
+        if estimate.law is not self.pipeline.unknown_friction.law:
             self.monitor.add(estimate)
         if (excess := self._excess) is not None:
             estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma

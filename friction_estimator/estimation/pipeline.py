@@ -169,7 +169,7 @@ class Pipeline:
     Attributes
     ----------
     robot, attitude, contact_phase, base_state, friction : the stages
-    unknown : friction of the joints in every estimate without friction
+    unknown_friction : friction of the joints in every estimate without friction
     sensed : results of the stages before the friction for the newest frame; None before the first one
     valid : (n,) joints whose friction may be used, of all estimates from now on that have friction
     """
@@ -195,7 +195,7 @@ class Pipeline:
             self._constant_base = resting_base()
         self._no_joints: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
         self.valid = self._no_joints
-        self.unknown = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
+        self.unknown_friction = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
     def reset(self) -> None:
@@ -218,8 +218,8 @@ class Pipeline:
                 self.friction.reset()
                 friction = self.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
         else:
-            friction = self.unknown
-        self._without_effort = friction is self.unknown
+            friction = self.unknown_friction
+        self._without_effort = friction is self.unknown_friction
         return self.estimate(frame, sensed, friction)
 
     def estimate(self, frame: SensorFrame, sensed: SensedFrame, friction: JointFriction) -> FrictionEstimate:
@@ -232,7 +232,7 @@ class Pipeline:
             effort=frame.effort,
             phase=sensed.phase,
             base=sensed.base,
-            valid=self._no_joints if friction is self.unknown else self.valid,
+            valid=self._no_joints if friction is self.unknown_friction else self.valid,
         )
 
     def sense(self, frame: SensorFrame) -> SensedFrame:

@@ -331,14 +331,14 @@ class SensorChecks:
         if found is None or before is None:
             return
         self._factor = np.full(len(self._robot.joint_names), np.nan)
-        self._changing, errors, second_cause = "", list[tuple[str, int, float]](), ""
+        self._changing, errors, runner_up_text = "", list[tuple[str, int, float]](), ""
         if (change := found.change) is not None:  # one that is not sure yet passes for other errors
-            self._changing, second_cause = change.kind, f". Second in likelihood, {change.second}"
-            errors = [(change.kind, change.place, change.size)] if change.second else []
+            self._changing, runner_up_text = change.kind, f". Second in likelihood, {change.runner_up}"
+            errors = [(change.kind, change.place, change.size)] if change.runner_up else []
         elif not self.readings_are_wrong:
             errors = list(self._significant_errors(interval, found, before))
         checks = [check for error in errors if (check := self._error_check(*error)) is not None]
-        yield from (check._replace(text=check.text + second_cause) for check in checks)
+        yield from (check._replace(text=check.text + runner_up_text) for check in checks)
         found_keys = {(check.kind, check.topic) for check in checks}
         of_joints = SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY
         keys = [(kind, self._joints) for kind in of_joints]

@@ -50,12 +50,12 @@ class Tracks(NamedTuple):
     length, late : (s,) readings that are kept, and those that came too late
     newest, period : (s,) newest stamps, and usual time between readings [ns]
     arrived_sensor, arrived_stamp, arrived : (r,), (r,), (r, 6) readings that are not among the others yet
-    used, last : (s,), (s, 6) at the newest joint state: stamp of the newest reading used [ns], and values
-    frames, new : (s,) joint states so far, and new readings for each of them
+    used_stamp, last_value : (s,), (s, 6) at the newest joint state: stamp of the newest reading used [ns], and values
+    frames, new_per_frame : (s,) joint states so far, and new readings for each of them
     fresh, readings_per_sample : (s,) False for silent sensors; how often each is read per joint state, at most once
     joint_period : (1,) usual time between joint states [ns]
-    left_out, repeated : (1,) time of the joint states left out since the last frame [s]; how many of the newest ones in
-        a row repeat the one before
+    skipped_time, repeated : (1,) time of the joint states left out since the last frame [s]; number of the newest ones
+        in a row that repeat the one before
     first : of the sensors that are used
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
@@ -69,14 +69,14 @@ class Tracks(NamedTuple):
     arrived_sensor: Indices
     arrived_stamp: Indices
     arrived: Matrix
-    used: Indices
-    last: Matrix
+    used_stamp: Indices
+    last_value: Matrix
     frames: Indices
-    new: Vector
+    new_per_frame: Vector
     fresh: Flags
     readings_per_sample: Vector
     joint_period: Vector
-    left_out: Vector
+    skipped_time: Vector
     repeated: Indices
     first: int
     max_wait: int
@@ -95,14 +95,14 @@ class Tracks(NamedTuple):
             arrived_sensor=np.zeros(MAX_ARRIVED, np.int64),
             arrived_stamp=np.zeros(MAX_ARRIVED, np.int64),
             arrived=np.zeros((MAX_ARRIVED, 6)),
-            used=np.full(sensors, -1, np.int64),
-            last=np.zeros((sensors, 6)),
+            used_stamp=np.full(sensors, -1, np.int64),
+            last_value=np.zeros((sensors, 6)),
             frames=np.zeros(sensors, np.int64),
-            new=np.zeros(sensors),
+            new_per_frame=np.zeros(sensors),
             fresh=fresh,
             readings_per_sample=np.where(fresh, 1.0, _MIN_READINGS_PER_FRAME),
             joint_period=np.zeros(1),
-            left_out=np.zeros(1),
+            skipped_time=np.zeros(1),
             repeated=np.zeros(1, np.int64),
             first=first,
             max_wait=max_wait,
@@ -205,16 +205,16 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
     out[0], out[1] = 0.0, np.nan
     for sensor in range(tracks.first, tracks.length.size):
         own, rows, length = tracks.stamps[sensor], tracks.values[sensor], tracks.length[sensor]
-        last, is_fresh = tracks.last[sensor], False
+        last, is_fresh = tracks.last_value[sensor], False
         if length > 0:
-            passed, new = 0, 1 if tracks.used[sensor] < own[0] <= stamp else 0
+            passed, new = 0, 1 if tracks.used_stamp[sensor] < own[0] <= stamp else 0
             while passed + 1 < length and own[passed + 1] <= stamp:
                 passed += 1
                 new += 1
             length = tracks.length[sensor] = _drop_oldest(own, rows, length, passed)
             tracks.frames[sensor] = min(tracks.frames[sensor] + 1, _RATE_WINDOW)
-            tracks.new[sensor] += (new - tracks.new[sensor]) / tracks.frames[sensor]
-            before = tracks.used[sensor] = own[0]
+            tracks.new_per_frame[sensor] += (new - tracks.new_per_frame[sensor]) / tracks.frames[sensor]
+            before = tracks.used_stamp[sensor] = own[0]
             if new > 0:
                 out[1, sensor] = rows[0]
             longest = min(_MAX_BRIDGED_PERIODS * tracks.period[sensor], float(_STALE_AFTER_NS))
@@ -230,7 +230,7 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
             for j in range(6):
                 last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         out[0, sensor] = last
-        count = min(max(tracks.new[sensor], _MIN_READINGS_PER_FRAME), 1.0)
+        count = min(max(tracks.new_per_frame[sensor], _MIN_READINGS_PER_FRAME), 1.0)
         if tracks.fresh[sensor] != is_fresh or tracks.readings_per_sample[sensor] != count:
             tracks.fresh[sensor], tracks.readings_per_sample[sensor], changed = is_fresh, count, True
     return changed
@@ -325,9 +325,9 @@ def next_frame(
         else:
             dt = step / 1e9
     if dt == 0.0:
-        tracks.left_out[0], tracks.repeated[0] = 0.0, 0
+        tracks.skipped_time[0], tracks.repeated[0] = 0.0, 0
     elif _is_repetition(position, before, steps, tracks.repeated):
-        tracks.left_out[0] += dt
+        tracks.skipped_time[0] += dt
         return flags + REPEATS, 0.0
-    dt, tracks.left_out[0] = dt + tracks.left_out[0], 0.0
+    dt, tracks.skipped_time[0] = dt + tracks.skipped_time[0], 0.0
     return flags, dt

@@ -33,6 +33,7 @@ from friction_estimator.records import pack
 from friction_estimator.types import FloatArray, JointSample, SensorFrame
 
 _NS = 1_000_000_000
+"""Nanoseconds in a second."""
 RESET_AFTER = RESET_AFTER_NS / _NS
 """Gap of the joint-state stamps after which the filters restart [s]."""
 _EFFORT_WAIT_NS = _NS
@@ -76,7 +77,7 @@ class Synchronizer:
         self._buffer, self._tracks = pack(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
         self._arrived = 0
         self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
-        self._emitted_ns: int | None = None
+        self._used_ns: int | None = None
         self._before, self._steps = np.zeros(0), np.zeros((2, 0))
         self._jumped: JointSample | None = None
         self._completed_ns, self._without_effort = -_EFFORT_WAIT_NS, False
@@ -84,11 +85,11 @@ class Synchronizer:
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
         waiting, jumped = self._joints, self._jumped
-        newest = waiting[-1].stamp_ns if waiting else self._emitted_ns
+        newest = waiting[-1].stamp_ns if waiting else self._used_ns
         if jumped is None and newest is not None and 0 < sample.stamp_ns - newest <= RESET_AFTER_NS:
             waiting.append(sample)
         else:
-            for one in self._confirmed(sample):
+            for one in self._confirm_jump(sample):
                 if self._accept_joint_stamp(one):
                     self._insert_joints(one)
         return self._complete_frames()
@@ -132,7 +133,7 @@ class Synchronizer:
         First that of the IMU, unless the base is fixed, then those of the feet; NaN before the first reading.
         """
         self._insert_arrived()
-        joints = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        joints = self._joints[-1].stamp_ns if self._joints else self._used_ns
         newest: list[int] = self._tracks.newest[self._first :].tolist()
         return [math.nan if joints is None or own == NEVER else float(joints - own) / _NS for own in newest]
 
@@ -145,15 +146,15 @@ class Synchronizer:
     def _insert_arrived(self) -> None:
         """Insert the readings that have arrived."""
         if self._arrived:
-            insert_readings(self._buffer, self._arrived, NEVER if self._emitted_ns is None else self._emitted_ns)
+            insert_readings(self._buffer, self._arrived, NEVER if self._used_ns is None else self._used_ns)
             self._arrived = 0
 
-    def _confirmed(self, sample: JointSample) -> list[JointSample]:
+    def _confirm_jump(self, sample: JointSample) -> list[JointSample]:
         """The sample, and the one before it if its stamp had jumped and this one confirms that.
 
         A jump of the clock counts with its second sample: single old messages restart nothing.
         """
-        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        newest = self._joints[-1].stamp_ns if self._joints else self._used_ns
         jumped, self._jumped = self._jumped, None
         far = newest is not None and abs(sample.stamp_ns - newest) > RESET_AFTER_NS
         if jumped is None:
@@ -167,11 +168,11 @@ class Synchronizer:
         distance = abs(jumped.stamp_ns - newest) / _NS
         text = f"a single joint state is {distance:.3f} s from the others: dropped; check the stamps of the driver"
         self._health.add_lasting_event("stray_joint_state", jumped.stamp_ns, text)
-        return self._confirmed(sample) if far else [sample]
+        return self._confirm_jump(sample) if far else [sample]
 
     def _accept_joint_stamp(self, sample: JointSample) -> bool:
         stamp = sample.stamp_ns
-        newest = self._joints[-1].stamp_ns if self._joints else self._emitted_ns
+        newest = self._joints[-1].stamp_ns if self._joints else self._used_ns
         if newest is None or stamp > newest:
             return True
         if stamp < newest - RESET_AFTER_NS:
@@ -181,17 +182,17 @@ class Synchronizer:
             if waiting.stamp_ns == stamp and math.isnan(waiting.effort[0]) and not math.isnan(sample.effort[0]):
                 self._joints[index], self._completed_ns = sample, stamp
                 return False
-        if any(waiting.stamp_ns == stamp for waiting in self._joints) or stamp == self._emitted_ns:
-            if stamp == self._emitted_ns and self._without_effort and not math.isnan(sample.effort[0]):
+        if any(waiting.stamp_ns == stamp for waiting in self._joints) or stamp == self._used_ns:
+            if stamp == self._used_ns and self._without_effort and not math.isnan(sample.effort[0]):
                 self._completed_ns = stamp
             self._health.repeated += 1
             self._health.add_lasting_event(
                 "repeated_stamp", stamp, "joint-state stamps do not advance: samples with a repeated stamp are dropped"
             )
             return False
-        if self._emitted_ns is not None and stamp < self._emitted_ns:
+        if self._used_ns is not None and stamp < self._used_ns:
             self._health.late += 1
-            late = (self._emitted_ns - stamp) / _NS
+            late = (self._used_ns - stamp) / _NS
             self._health.add_lasting_event(
                 "late_joint_state", stamp, f"a joint state came {late:.3f} s late, after a newer one was used: dropped"
             )
@@ -204,7 +205,7 @@ class Synchronizer:
         self._health.add_restart("time_jump", stamp, f"time jumped back by {jump:.3f} s")
         self._joints.clear()
         self._insert_arrived()
-        self._emitted_ns = None
+        self._used_ns = None
         tracks, last = self._tracks, stamp + RESET_AFTER_NS
         for sensor in range(tracks.length.size):
             kept = tracks.stamps[sensor, : tracks.length[sensor]]
@@ -222,7 +223,7 @@ class Synchronizer:
         waiting, tracks = self._joints, self._tracks
         while waiting:
             joints = waiting[0]
-            stamp, position, used = joints.stamp_ns, joints.position, self._emitted_ns
+            stamp, position, used = joints.stamp_ns, joints.position, self._used_ns
             without_effort = math.isnan(joints.effort[0])
             if without_effort and not forced and self._waits_for_effort(stamp):
                 break
@@ -237,7 +238,7 @@ class Synchronizer:
             if not flags:
                 break
             waiting.popleft()
-            self._emitted_ns, self._without_effort, self._before = stamp, without_effort, position
+            self._used_ns, self._without_effort, self._before = stamp, without_effort, position
             if flags & CHANGED:
                 self._fresh, self._readings_per_sample = tracks.fresh.copy(), tracks.readings_per_sample.copy()
             if flags & GAP and used is not None:
@@ -268,5 +269,5 @@ class Synchronizer:
 
     def _waits_for_effort(self, stamp: int) -> bool:
         """Whether a joint sample without efforts, the newest one, may be completed by a message of the same stamp."""
-        had_efforts = self._emitted_ns is not None and not self._without_effort
+        had_efforts = self._used_ns is not None and not self._without_effort
         return len(self._joints) == 1 and (had_efforts or abs(stamp - self._completed_ns) < _EFFORT_WAIT_NS)

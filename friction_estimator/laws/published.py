@@ -12,9 +12,11 @@ from friction_estimator.laws.linear import OFFSET_TERM, VISCOUS_TERM, LinearFric
 from friction_estimator.types import FloatArray
 
 SIDES_OF_LOAD = ("motor", Side.DRIVING), ("generator", Side.DRIVEN)
+"""Quadrants of the load power by the names in the parameters of a law."""
 STRIBECK_VELOCITY = np.pi / 180.0
 """The published ``exp(-omega)`` of Guedelha et al. counts omega in deg/s, as their Table 1 does [rad/s]."""
 _SLOPE = (0.1, 1e3)
+"""Range of the slope of a hyperbolic tangent [s/rad]."""
 _STRIBECK_VELOCITY = Parameter("stribeck_velocity", Role.SHAPE, "rad/s", (1e-3, 10.0))
 _VISCOUS_ONLY = Parameter("viscous", Role.VISCOUS, "N m s/rad")
 _FADES = (Shape.FADING, Shape.RISING)

@@ -78,6 +78,7 @@ class RobotIdentity:
 _BASE_INPUTS = 12
 """Numbers of U^V in eq. 17: two columns of the rotation matrix, angular velocity, specific force."""
 _VIRTUAL = "virtual joints"
+"""Name of the module of the base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +135,11 @@ SMALLEST_VARIANCE = 1e-12
 """Of scaled outputs: the standard deviation is clipped at 1e-6 (section 4.4)."""
 _WEIGHTS = ("w_input", "b_input", "w_hidden", "b_hidden", "w_output", "b_output")
 _STATISTICS = ("input_mean", "input_std", "output_mean", "output_std")
+"""Tensors of a module: learned ones, and statistics of the training data."""
 _WHOLE = ("input_range", "friction")
 """Tensors of the whole robot."""
 _KEY = "friction_estimator"
+"""Key of the description among the metadata of a file."""
 
 
 @kernel

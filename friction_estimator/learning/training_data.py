@@ -36,6 +36,7 @@ from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate, Grou
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
+"""Fields of :class:`SignalRecording` that a file holds."""
 _MIN_DURATION = 300.0
 """Data for a training below this are few: a network of six minutes has a third more error than one of an hour [s]."""
 _CONTACT_FORCE_SHARE, _LANDING_TIME_SHARE = 0.1, 0.005
@@ -183,7 +184,7 @@ class SignalReader(Estimator):
 
     def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
         """Keep the signals; without the observer, friction is NaN."""
-        sensed, joints = self.pipeline.sense(frame), self.pipeline.unknown
+        sensed, joints = self.pipeline.sense(frame), self.pipeline.unknown_friction
         if has_effort(frame):
             if frame.dt == 0.0:
                 self._with_true_feet = initial_residual(self._rows)
@@ -243,6 +244,7 @@ def read_bag(
 _FRICTION_TERMS = ("coulomb", "static", "viscous", "load", "squared load")
 """Columns of :func:`friction_columns`."""
 _WITHOUT_SIGMA = ("MOB", "MOB-fric")
+"""Methods of the comparison that give no sigma."""
 _SIGN_VELOCITY, _STRIBECK_VELOCITY = 0.02, 0.5
 """Velocities over which dry friction changes its sign, and static friction falls to Coulomb friction [rad/s]."""
 

@@ -104,6 +104,7 @@ class AdaptiveKalmanFilter:
 
 _I3, _I9 = np.eye(3), np.eye(9)
 _UP_GRAVITY = np.array([0.0, 0.0, GRAVITY])
+"""Specific force of a body at rest, world axes [m/s^2]."""
 
 
 def zero_moment_point(foot_positions: FloatArray, wrenches_world: FloatArray) -> FloatArray:

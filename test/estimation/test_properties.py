@@ -215,7 +215,7 @@ def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(ob
         spoilt = spoil(spoilt, fault)
     estimates += feed(estimator, spoilt)
     estimates += (after := feed(estimator, messages(WARM + FAULTY, GOOD)))
-    assert_sound(estimates, estimator.pipeline.unknown.law)
+    assert_sound(estimates, estimator.pipeline.unknown_friction.law)
     assert_identified_is_sound(estimator)
     usual_error, usual_size = usual(observer)
     assert size(estimator) < 1.1 * usual_size
@@ -289,11 +289,11 @@ def test_no_state_stays_broken_and_nothing_broken_is_published(observer, value):
             for array in arrays[path]:
                 array[...] = value
         if estimates := feed(estimator, copy.deepcopy(messages(k, 10))):  # samples may be kept as states
-            assert_sound(estimates, estimator.pipeline.unknown.law)
+            assert_sound(estimates, estimator.pipeline.unknown_friction.law)
         k += 10
     assert len(paths) > 40 and estimator.health.error_restarts > 10
     after = feed(estimator, messages(k, GOOD))
-    assert_sound(after, estimator.pipeline.unknown.law)
+    assert_sound(after, estimator.pipeline.unknown_friction.law)
     assert_identified_is_sound(estimator)
     assert rms_error(after, k + GOOD) < 1.5 * usual(observer)[0] + 0.02
     assert np.isfinite(after[-1].external_torque).all() and after[-1].measured.all()

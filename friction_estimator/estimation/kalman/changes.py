@@ -300,11 +300,11 @@ class ChangeComparison:
         if not log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
             self._start_anew()
             return
-        second = ""
+        runner_up = ""
         if of_sensor and cause == self._likely:
             rival = next(one for one in ranked if one.cause != cause)
-            second = f"by a factor of {math.exp(rival.log_odds - log_odds):.1g}: {rival.cause}"
-        self.found = StateChange(kind, place, size, second)
+            runner_up = f"by a factor of {math.exp(rival.log_odds - log_odds):.1g}: {rival.cause}"
+        self.found = StateChange(kind, place, size, runner_up)
         self._before, self._likely, self._compared = learned_before, cause, self._compared + 1
 
     def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:

@@ -67,7 +67,7 @@ def late_torques(limb: SyntheticLimb) -> None:
 )
 def test_the_right_change_of_a_sensor_is_the_most_likely_one_with_its_size(change, cause, size, seed):
     found = compared([change], seed).found
-    assert found is not None and found.second and (found.kind, found.place) == cause
+    assert found is not None and found.runner_up and (found.kind, found.place) == cause
     assert found.size == pytest.approx(size, rel=0.1)
 
 
@@ -81,7 +81,7 @@ def test_changed_friction_is_no_change_of_a_sensor():
         limb.state[limb.layout["law"]] += 2.0
 
     found = compared([brake], 0, seconds=3.0).found
-    assert found is None or (found.kind == "law" and not found.second)
+    assert found is None or (found.kind == "law" and not found.runner_up)
 
 
 def test_a_sensor_that_is_right_again_has_not_changed():
