@@ -66,51 +66,33 @@ ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 
 @record
 class AttitudeState(NamedTuple):
-    """State of both filters.
+    """State of both filters."""
 
-    Attributes
-    ----------
-    gravity : (12,) ``x = [g, a, b_a, b_w]`` of the gravity filter, base axes: gravity, linear acceleration of the trunk
-        as a first-order Gauss-Markov process, biases of accelerometer and gyroscope
-    gravity_covariance : (12, 12)
-    quaternion : (4,) base to world ``(w, x, y, z)``
-    quaternion_covariance : (3, 3) of the error ``theta`` in ``R_true = exp(theta) R``, world axes [rad^2], since a
-        quaternion has four numbers but three degrees of freedom; between samples only the gyroscope adds to that error
-    yaw_with_bias : (1,) covariance of yaw and gyroscope bias [rad^2/s]
-    mean_acceleration : (3,) low-passed horizontal acceleration, base axes [m/s^2]
-    angular_acceleration : (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
-    gyro : (3,) its last reading, base axes [rad/s]
-    """
-
+    # (12,) `x = [g, a, b_a, b_w]` of the gravity filter, base axes: gravity, linear acceleration of the trunk as
+    # a first-order Gauss-Markov process, biases of accelerometer and gyroscope
     gravity: Vector
-    gravity_covariance: Matrix
-    quaternion: Vector
+    gravity_covariance: Matrix  # (12, 12)
+    quaternion: Vector  # (4,) base to world `(w, x, y, z)`
+    # (3, 3) of the error `theta` in `R_true = exp(theta) R`, world axes [rad^2], since a quaternion has four
+    # numbers but three degrees of freedom; between samples only the gyroscope adds to that error
     quaternion_covariance: Matrix
-    yaw_with_bias: Vector
-    mean_acceleration: Vector
-    angular_acceleration: Vector
-    gyro: Vector
+    yaw_with_bias: Vector  # (1,) covariance of yaw and gyroscope bias [rad^2/s]
+    mean_acceleration: Vector  # (3,) low-passed horizontal acceleration, base axes [m/s^2]
+    angular_acceleration: Vector  # (3,) differentiated and low-passed gyroscope, base axes [rad/s^2]
+    gyro: Vector  # (3,) its last reading, base axes [rad/s]
 
 
 @record
 class AttitudeTuning(NamedTuple):
-    """What is known of IMU and trunk in advance.
+    """What is known of IMU and trunk in advance."""
 
-    Attributes
-    ----------
-    imu_to_base : (3, 3) A_I^b of eq. 6
-    acceleration_std : of the trunk's linear acceleration [m/s^2]
-    reading_variance : of an accelerometer reading, with vibration [m^2/s^4]
-    gyro_std, bias_walk : of the gyroscope, and of the random walk of its bias [rad/s], [rad/s/sqrt(s)]
-    cutoff : of the angular acceleration's low-pass [Hz]
-    """
-
-    imu_to_base: Matrix
-    acceleration_std: float
-    reading_variance: float
+    imu_to_base: Matrix  # (3, 3) A_I^b of eq. 6
+    acceleration_std: float  # of the trunk's linear acceleration [m/s^2]
+    reading_variance: float  # of an accelerometer reading, with vibration [m^2/s^4]
+    # of the gyroscope, and of the random walk of its bias [rad/s], [rad/s/sqrt(s)]
     gyro_std: float
     bias_walk: float
-    cutoff: float
+    cutoff: float  # of the angular acceleration's low-pass [Hz]
 
 
 @kernel

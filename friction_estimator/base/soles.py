@@ -112,22 +112,14 @@ class Heading(NamedTuple):
 
     ``R_corrected = Rz(c) R``; ``b`` is what is left of the gyroscope's bias about the vertical, ``dc/dt = -b``; ``f_i``
     is the yaw of sole i since it landed, of which ``f_i - c`` is seen.
-
-    Attributes
-    ----------
-    mean : (2 + k,); rows of feet in the air mean nothing
-    covariance : (2 + k, 2 + k)
-    was_standing : (k,) feet that held the heading at the last sample
-    landing_attitude : (k, 3, 3) attitude of each sole when it landed
-    resists_twist : (k,) True for feet that may not turn; feet with ``contact: point`` may
-    rate_variance, bias_walk, bias_prior : of the gyroscope; ``bias_prior`` before any data [rad^2/s^2]
     """
 
-    mean: Vector
-    covariance: Matrix
-    was_standing: Flags
-    landing_attitude: Tensor
-    resists_twist: Flags
+    mean: Vector  # (2 + k,); rows of feet in the air mean nothing
+    covariance: Matrix  # (2 + k, 2 + k)
+    was_standing: Flags  # (k,) feet that held the heading at the last sample
+    landing_attitude: Tensor  # (k, 3, 3) attitude of each sole when it landed
+    resists_twist: Flags  # (k,) True for feet that may not turn; feet with `contact: point` may
+    # of the gyroscope; `bias_prior` before any data [rad^2/s^2]
     rate_variance: float
     bias_walk: float
     bias_prior: float
@@ -176,20 +168,12 @@ def step_heading(
 
 
 class CorrectedAttitude(NamedTuple):
-    """Attitude with the heading that the feet hold, and rate without the rest of the gyroscope's bias.
+    """Attitude with the heading that the feet hold, and rate without the rest of the gyroscope's bias."""
 
-    Attributes
-    ----------
-    rotation_base_to_world : (3, 3)
-    angular_velocity : (3,) of the base, base axes [rad/s]
-    covariance : (3, 3) of the rotation, world axes [rad^2]
-    rate_covariance : (3, 3) of the angular velocity, base axes [rad^2/s^2]
-    """
-
-    rotation_base_to_world: Matrix
-    angular_velocity: Vector
-    covariance: Matrix
-    rate_covariance: Matrix
+    rotation_base_to_world: Matrix  # (3, 3)
+    angular_velocity: Vector  # (3,) of the base, base axes [rad/s]
+    covariance: Matrix  # (3, 3) of the rotation, world axes [rad^2]
+    rate_covariance: Matrix  # (3, 3) of the angular velocity, base axes [rad^2/s^2]
 
 
 @kernel
@@ -216,19 +200,12 @@ class Heights(NamedTuple):
 
     ``dz/dt = v_z``; ``f_i``, the height of sole i, is a random walk over the distance that the robot travels, the
     faster the less it carries: ``SETTLE_STD / share_i``. The joints see ``f_i - z``.
-
-    Attributes
-    ----------
-    mean : (1 + k,) [m]; rows of feet in the air mean nothing
-    covariance : (1 + k, 1 + k), but for errors of the attitude [m^2]
-    was_standing : (k,) soles that stood at the last sample
-    running : (1,) False before the first sample, whose lowest sole is at z = 0
     """
 
-    mean: Vector
-    covariance: Matrix
-    was_standing: Flags
-    running: Flags
+    mean: Vector  # (1 + k,) [m]; rows of feet in the air mean nothing
+    covariance: Matrix  # (1 + k, 1 + k), but for errors of the attitude [m^2]
+    was_standing: Flags  # (k,) soles that stood at the last sample
+    running: Flags  # (1,) False before the first sample, whose lowest sole is at z = 0
 
 
 def new_heights(feet: int) -> Heights:
@@ -271,18 +248,12 @@ class Places(NamedTuple):
 
     ``r_i`` is the vector from the base to the sole by the joints, ``a_i`` the place of the sole, fixed when it lands by
     the position of the base that the other standing soles give at that instant. In the air the velocity carries on.
-
-    Attributes
-    ----------
-    position : (2,) of the base, world axes [m]; zero at the start
-    variance : (2,) of it, but for errors of the attitude [m^2]
-    was_standing : (k,) soles that stood at the last sample
-    place, place_variance : (k, 2) of the soles [m], [m^2]
     """
 
-    position: Vector
-    variance: Vector
-    was_standing: Flags
+    position: Vector  # (2,) of the base, world axes [m]; zero at the start
+    variance: Vector  # (2,) of it, but for errors of the attitude [m^2]
+    was_standing: Flags  # (k,) soles that stood at the last sample
+    # (k, 2) of the soles [m], [m^2]
     place: Matrix
     place_variance: Matrix
 

@@ -66,36 +66,27 @@ class InertialVelocity(NamedTuple):
     of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
     samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
     at least what :func:`hidden_velocity_square` gave within ``_TURNING_TIME``.
-
-    Attributes
-    ----------
-    velocity, variance, error, velocity_error_covariance, error_variance : (3,) v, P_vv, e, P_ve, P_ee
-    prior_error_variance : (3,) P_ee without the legs
-    acceleration : (3,) of the last sample [m/s^2]
-    turning : (3,) mean squared velocity that turning soles may hide [m^2/s^2]
-    mean_square, lagged_square, innovation : (3,) <r^2>, <r r_before>, r
-    level : (3,) the error e, averaged
-    accelerated : (1,) True where ``acceleration`` is that of the last sample
-    white_variance, silent_std : of the acceleration, and while the IMU is silent
-    bias_variance : of the accelerometer [m^2/s^4]
     """
 
+    # (3,) v, P_vv, e, P_ve, P_ee
     velocity: Vector
     variance: Vector
     error: Vector
     velocity_error_covariance: Vector
     error_variance: Vector
-    prior_error_variance: Vector
-    acceleration: Vector
-    turning: Vector
+    prior_error_variance: Vector  # (3,) P_ee without the legs
+    acceleration: Vector  # (3,) of the last sample [m/s^2]
+    turning: Vector  # (3,) mean squared velocity that turning soles may hide [m^2/s^2]
+    # (3,) <r^2>, <r r_before>, r
     mean_square: Vector
     lagged_square: Vector
     innovation: Vector
-    level: Vector
-    accelerated: Flags
+    level: Vector  # (3,) the error e, averaged
+    accelerated: Flags  # (1,) True where `acceleration` is that of the last sample
+    # of the acceleration, and while the IMU is silent
     white_variance: float
     silent_std: float
-    bias_variance: float
+    bias_variance: float  # of the accelerometer [m^2/s^4]
 
 
 def new_velocity(config: Config) -> InertialVelocity:

@@ -37,16 +37,10 @@ _BRAKES = "the torque brakes the joint: check the signs of velocity, desired vel
 
 @dataclass(frozen=True, slots=True)
 class TransmittedLaws:
-    """Friction of the joints from the laws of the motors, ``S f(S^T dq, S^-1 tau)`` (Guedelha et al. 2017, eq. 34).
+    """Friction of the joints from the laws of the motors, ``S f(S^T dq, S^-1 tau)`` (Guedelha et al. 2017, eq. 34)."""
 
-    Attributes
-    ----------
-    laws : of the motors (n)
-    motors : transmission between motors and joints
-    """
-
-    laws: JointLaws
-    motors: Transmission
+    laws: JointLaws  # of the motors (n)
+    motors: Transmission  # transmission between motors and joints
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
         """Friction (n,) [N m] of the joints for the motors' parameters (n, p), at velocities and torques of joints."""

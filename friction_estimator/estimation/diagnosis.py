@@ -71,43 +71,30 @@ NO_PROBLEM = "no problem found"
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisFigures:
-    """Figures about the newest estimates; NaN where there are too few samples.
+    """Figures about the newest estimates; NaN where there are too few samples."""
 
-    Attributes
-    ----------
-    moving_time : (n,) how long each joint has moved since the start [s]
-    known_at_start : (n,) True where the law came from an earlier run
-    prior_ratio : (n,) smallest ratio of a parameter's standard deviation to its prior; one: nothing is identified
-    driving : (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
-    friction, calibration : (n,) RMS of the friction while the joint moves, and of the torque that errors of model and
-        sensors explain [N m]
-    disturbed : (n,) share of the time in which a push at this joint stopped the identification
-    consistency : (n,) mean normalised innovation squared, one for a right model
-    consistency_limit : (n,) upper end of the chi-square band of that mean
-    excess : (n,) size of the innovations of its limb in the last second, in standard deviations, where they are
-        inconsistent; else one
-    drift : (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
-    drift_sigma : (n,) standard deviation of that change [N m]
-    law : (n,) RMS of the law's torque at the same velocities [N m]
-    uncertainty : (n,) RMS of sigma over RMS of the friction, in stance or in swing, whichever is larger
-    law_error : (n,) RMS of the friction minus the law's torque over RMS of the friction while the joint moves, in
-        stance or in swing
-    """
-
-    moving_time: FloatArray
-    known_at_start: BoolArray
+    moving_time: FloatArray  # (n,) how long each joint has moved since the start [s]
+    known_at_start: BoolArray  # (n,) True where the law came from an earlier run
+    # (n,) smallest ratio of a parameter's standard deviation to its prior; one: nothing is identified
     prior_ratio: FloatArray
+    # (n,) share of the moving time in which the friction drives its joint beyond its noise; passive means 0
     driving: FloatArray
+    # (n,) RMS of the friction while the joint moves, and of the torque that errors of model and sensors explain
+    # [N m]
     friction: FloatArray
     calibration: FloatArray
-    disturbed: FloatArray
-    consistency: FloatArray
-    consistency_limit: FloatArray
+    disturbed: FloatArray  # (n,) share of the time in which a push at this joint stopped the identification
+    consistency: FloatArray  # (n,) mean normalised innovation squared, one for a right model
+    consistency_limit: FloatArray  # (n,) upper end of the chi-square band of that mean
+    # (n,) size of the innovations of its limb in the last second, in standard deviations, where they are
+    # inconsistent; else one
     excess: FloatArray
-    drift: FloatArray
-    drift_sigma: FloatArray
-    law: FloatArray
-    uncertainty: FloatArray
+    drift: FloatArray  # (n,) RMS change of the law's torque since the start, at the velocities that occur [N m]
+    drift_sigma: FloatArray  # (n,) standard deviation of that change [N m]
+    law: FloatArray  # (n,) RMS of the law's torque at the same velocities [N m]
+    uncertainty: FloatArray  # (n,) RMS of sigma over RMS of the friction, in stance or in swing, whichever is larger
+    # (n,) RMS of the friction minus the law's torque over RMS of the friction while the joint moves, in stance or
+    # in swing
     law_error: FloatArray
 
 
@@ -124,18 +111,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class JointDiagnosis:
-    """Diagnosis of one joint.
+    """Diagnosis of one joint."""
 
-    Attributes
-    ----------
-    joint : name
-    problems : why its estimate should not be trusted; empty when no problem was found
-    notes : what the estimate accounts for
-    """
-
-    joint: str
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...] = ()
+    joint: str  # name
+    problems: tuple[Problem, ...]  # why its estimate should not be trusted; empty when no problem was found
+    notes: tuple[Problem, ...] = ()  # what the estimate accounts for
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -28,21 +28,14 @@ chance while the sensor is wrong: some legs of a walk show little."""
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that went wrong with the input, or made the filters start anew.
+    """One thing that went wrong with the input, or made the filters start anew."""
 
-    Attributes
-    ----------
-    code : kind of event: ``robot_model``, ``repeated_stamp``, ``repeated_positions``, ``late_joint_state``,
-        ``stray_joint_state``, ``contradicting_positions``, ``missing_effort``, ``missing_velocity``, ``gap``,
-        ``time_jump``, ``error_restart``, ``tilt``, ``ripple``, ``sensor``, ``mob_net_input``, ``mob_net_rate`` or
-        ``mob_net_sigma``
-    stamp_ns : stamp of the joint sample at which it began [ns]; None before the first sample
-    text : what happened, and what was done about it
-    """
-
+    # kind of event: `robot_model`, `repeated_stamp`, `repeated_positions`, `late_joint_state`,
+    # `stray_joint_state`, `contradicting_positions`, `missing_effort`, `missing_velocity`, `gap`, `time_jump`,
+    # `error_restart`, `tilt`, `ripple`, `sensor`, `mob_net_input`, `mob_net_rate` or `mob_net_sigma`
     code: str
-    stamp_ns: int | None
-    text: str
+    stamp_ns: int | None  # stamp of the joint sample at which it began [ns]; None before the first sample
+    text: str  # what happened, and what was done about it
 
     def __str__(self) -> str:
         return self.text if self.stamp_ns is None else f"at {1e-9 * self.stamp_ns:.3f} s: {self.text}"
@@ -50,47 +43,32 @@ class Event:
 
 @dataclass(slots=True)
 class Health:
-    """Counters, flags and events of one :class:`~friction_estimator.estimation.estimator.Estimator`.
+    """Counters, flags and events of one :class:`~friction_estimator.estimation.estimator.Estimator`."""
 
-    Attributes
-    ----------
-    frames : joint samples that became an estimate
-    late : joint samples dropped because their stamp was older than one already used
-    stray : joint samples dropped because their stamp alone was far from those of the others
-    repeated : joint samples dropped because their stamp, or all positions while the joints move, stood still
-    contradicting : joint samples dropped because their positions contradict those before: of a second publisher
-    without_effort : joint samples that carried no motor torques
-    gaps : times the joint-state clock jumped forward by more than half a second
-    time_jumps : times the clock jumped back and the filters restarted
-    error_restarts : times a stage restarted because its result was not finite, or a computation failed
-    imu_stale, foot_stale : sensors that deliver nothing now
-    findings : what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
-    sensors_wrong : True where the estimate does not account for all findings
-    invalid_joints : joints that depend on readings that are known to be wrong, with the finding
-    innovation_excess : size of the innovations of the last second, in standard deviations, where they are inconsistent
-    delays : how far the stamps of a topic are behind those of the joint states, by topic [s]
-    events : newest events, oldest first
-    event_count : number of events since the start
-    """
-
-    frames: int = 0
-    late: int = 0
-    stray: int = 0
-    repeated: int = 0
+    frames: int = 0  # joint samples that became an estimate
+    late: int = 0  # joint samples dropped because their stamp was older than one already used
+    stray: int = 0  # joint samples dropped because their stamp alone was far from those of the others
+    repeated: int = 0  # joint samples dropped because their stamp, or all positions while the joints move, stood still
+    # joint samples dropped because their positions contradict those before: of a second publisher
     contradicting: int = 0
-    without_effort: int = 0
-    gaps: int = 0
-    time_jumps: int = 0
-    error_restarts: int = 0
+    without_effort: int = 0  # joint samples that carried no motor torques
+    gaps: int = 0  # times the joint-state clock jumped forward by more than half a second
+    time_jumps: int = 0  # times the clock jumped back and the filters restarted
+    error_restarts: int = 0  # times a stage restarted because its result was not finite, or a computation failed
+    # sensors that deliver nothing now
     imu_stale: bool = True
     foot_stale: dict[str, bool] = field(default_factory=dict)
+    # what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     findings: tuple[str, ...] = ()
-    sensors_wrong: bool = False
+    sensors_wrong: bool = False  # True where the estimate does not account for all findings
+    # joints that depend on readings that are known to be wrong, with the finding
     invalid_joints: dict[str, str] = field(default_factory=dict)
+    # size of the innovations of the last second, in standard deviations, where they are inconsistent
     innovation_excess: float = 1.0
+    # how far the stamps of a topic are behind those of the joint states, by topic [s]
     delays: dict[str, float] = field(default_factory=dict)
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
-    event_count: int = 0
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))  # newest events, oldest first
+    event_count: int = 0  # number of events since the start
     _newest_ns: dict[str, int] = field(default_factory=dict)
     _restart_frame: dict[str, int] = field(default_factory=dict)
 
@@ -186,19 +164,13 @@ OUTCOME = "{outcome}"
 
 
 class Check(NamedTuple):
-    """Result of a check.
+    """Result of a check."""
 
-    Attributes
-    ----------
-    kind, topic : what was checked
-    text : finding; empty where the sensor is right
-    joints : (n,) joints that the finding names; None: it names none
-    """
-
+    # what was checked
     kind: SensorFault
     topic: str
-    text: str
-    joints: BoolArray | None = None
+    text: str  # finding; empty where the sensor is right
+    joints: BoolArray | None = None  # (n,) joints that the finding names; None: it names none
 
 
 @dataclass(slots=True)

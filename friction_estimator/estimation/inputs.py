@@ -62,22 +62,18 @@ _BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _CONTRADICTION, _NO_EFFORT, _VALID = 
 
 @record
 class Streams(NamedTuple):
-    """Newest samples of two publishers of joint states.
+    """Newest samples of two publishers of joint states."""
 
-    Attributes
-    ----------
-    position, velocity : (2, n)
-    stamp, period : (2,) of the newest sample, and usual distance of samples [ns]
-    samples, unchanged : (2,) number of samples so far, and of the newest ones in a row with the same bits
-    first_stamp, undecided : (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
-    """
-
+    # (2, n)
     position: Matrix
     velocity: Matrix
+    # (2,) of the newest sample, and usual distance of samples [ns]
     stamp: Indices
     period: Indices
+    # (2,) number of samples so far, and of the newest ones in a row with the same bits
     samples: Indices
     unchanged: Indices
+    # (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
     first_stamp: Indices
     undecided: Indices
 

@@ -87,25 +87,17 @@ _NEEDS_FOUR_BLOCKS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _CheckInterval:
-    """Counters of the time between two runs of the checks.
+    """Counters of the time between two runs of the checks."""
 
-    Attributes
-    ----------
-    frame : the newest one
-    elapsed : length of that time [s]
-    frames, restarts, contradicting : number of frames, of restarts of the filters, and of joint samples that were
-        dropped because they contradict the others
-    delays : (t, s) of the sensors other than the joints, see ``Synchronizer.delays`` [s]
-    late : (s) their readings that came too late
-    """
-
-    frame: SensorFrame
-    elapsed: float
+    frame: SensorFrame  # the newest one
+    elapsed: float  # length of that time [s]
+    # number of frames, of restarts of the filters, and of joint samples that were dropped because they contradict
+    # the others
     frames: int
     restarts: int
     contradicting: int
-    delays: FloatArray
-    late: list[int]
+    delays: FloatArray  # (t, s) of the sensors other than the joints, see `Synchronizer.delays` [s]
+    late: list[int]  # (s) their readings that came too late
 
 
 class SensorChecks:

@@ -31,22 +31,13 @@ _EXACT_SHARE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class LawFit:
-    """Parameters of a linear law that is nearest to a friction torque.
+    """Parameters of a linear law that is nearest to a friction torque."""
 
-    Attributes
-    ----------
-    values : (p,)
-    covariance : (p, p) of what the torque leaves open and of what the law cannot represent
-    gradient : (p, N) of the values by the torque of every sample
-    offset : constant part of the torque that the law lacks, where it was fitted [N m]
-    misfit : RMS of what else the law cannot represent [N m]
-    """
-
-    values: FloatArray
-    covariance: FloatArray
-    gradient: FloatArray
-    offset: float
-    misfit: float
+    values: FloatArray  # (p,)
+    covariance: FloatArray  # (p, p) of what the torque leaves open and of what the law cannot represent
+    gradient: FloatArray  # (p, N) of the values by the torque of every sample
+    offset: float  # constant part of the torque that the law lacks, where it was fitted [N m]
+    misfit: float  # RMS of what else the law cannot represent [N m]
 
 
 class SampleNoise:
@@ -239,28 +230,16 @@ def _fit_note(joint: str, saved: str, target: str, found: LawFit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CoulombViscousFit:
-    """``F_c sgn(dq) + F_v dq + offset`` in place of a law: what URDF, MJCF and most controllers can represent.
+    """``F_c sgn(dq) + F_v dq + offset`` in place of a law: what URDF, MJCF and most controllers can represent."""
 
-    Attributes
-    ----------
-    coulomb : F_c, not negative [N m]
-    viscous : F_v, not negative [N m s/rad]
-    offset : [N m]
-    torque_rms : RMS of the law over the velocities and loads of the fit [N m]
-    error : RMS of law minus ``F_c sgn(dq) + F_v dq + offset`` there [N m]
-    asymmetry : largest difference between the directions, without the offset; of a law without load [N m]
-    shape : largest difference that is then left: what depends on the load, or bends over velocity [N m]
-    depends_on_load : whether the law has a load
-    """
-
-    coulomb: float
-    viscous: float
-    offset: float
-    torque_rms: float
-    error: float
-    asymmetry: float
-    shape: float
-    depends_on_load: bool
+    coulomb: float  # F_c, not negative [N m]
+    viscous: float  # F_v, not negative [N m s/rad]
+    offset: float  # [N m]
+    torque_rms: float  # RMS of the law over the velocities and loads of the fit [N m]
+    error: float  # RMS of law minus `F_c sgn(dq) + F_v dq + offset` there [N m]
+    asymmetry: float  # largest difference between the directions, without the offset; of a law without load [N m]
+    shape: float  # largest difference that is then left: what depends on the load, or bends over velocity [N m]
+    depends_on_load: bool  # whether the law has a load
 
     @property
     def lost(self) -> tuple[str, ...]:

@@ -33,44 +33,31 @@ _CORRELATION_TOLERANCE, _SMALLEST_UNIT = 1e-4, 1e-9
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IdentifiedParameters(Brief):
-    """Parameters of every joint's friction law, padded with zeros to the law with most parameters.
+    """Parameters of every joint's friction law, padded with zeros to the law with most parameters."""
 
-    Attributes
-    ----------
-    joint_names : (n) names of the rows
-    law_names : (n) name of the friction law of every joint
-    values : (n, p) in SI units
-    covariance : (n, p, p) of the values, in SI units
-    residual_variance : (n,) variance of what the law does not explain [(N m)^2]
-    measurement_variance : (n,) variance of the noise in the measured friction [(N m)^2]
-    samples : (n,) how many measurements the values rest on
-    velocity_range : (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
-    presliding, presliding_covariance : (n, s), (n, s, s) torques of the presliding terms [N m]; infinite covariance
-        where unknown, zero where there is no presliding; None: all unknown
-    ripples : (n,) periods of the friction in a turn; zero where none was found; None: nowhere
-    ripple, ripple_covariance : (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where
-        unknown; None: all unknown
-    calibration, calibration_covariance : (n, 8), (n, 8, 8) errors of model and torque sensors, :data:`CALIBRATION`;
-        None: unknown
-    robot : text, ``RobotModel.identity`` of the robot; empty where unknown
-    """
-
-    joint_names: tuple[str, ...]
-    law_names: tuple[str, ...]
-    values: FloatArray
-    covariance: FloatArray
-    residual_variance: FloatArray
-    measurement_variance: FloatArray
-    samples: FloatArray
+    joint_names: tuple[str, ...]  # (n) names of the rows
+    law_names: tuple[str, ...]  # (n) name of the friction law of every joint
+    values: FloatArray  # (n, p) in SI units
+    covariance: FloatArray  # (n, p, p) of the values, in SI units
+    residual_variance: FloatArray  # (n,) variance of what the law does not explain [(N m)^2]
+    measurement_variance: FloatArray  # (n,) variance of the noise in the measured friction [(N m)^2]
+    samples: FloatArray  # (n,) how many measurements the values rest on
+    # (n, 2) speeds between which the joint was in motion [rad/s], NaN where unknown; None: all unknown
     velocity_range: FloatArray | None = None
+    # (n, s), (n, s, s) torques of the presliding terms [N m]; infinite covariance where unknown, zero where there
+    # is no presliding; None: all unknown
     presliding: FloatArray | None = None
     presliding_covariance: FloatArray | None = None
+    # (n,) periods of the friction in a turn; zero where none was found; None: nowhere
     ripples: FloatArray | None = None
+    # (n, t), (n, t, t) parameters of the ripple terms, in SI units; infinite covariance where unknown; None: all
+    # unknown
     ripple: FloatArray | None = None
     ripple_covariance: FloatArray | None = None
+    # (n, 8), (n, 8, 8) errors of model and torque sensors, CALIBRATION; None: unknown
     calibration: FloatArray | None = None
     calibration_covariance: FloatArray | None = None
-    robot: Any = ""
+    robot: Any = ""  # text, `RobotModel.identity` of the robot; empty where unknown
 
     @property
     def has_ripple(self) -> bool:

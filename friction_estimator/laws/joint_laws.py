@@ -39,17 +39,12 @@ error below 1e-6 of the friction."""
 
 @record
 class LawTable(NamedTuple):
-    """Terms of the friction laws of n joints.
+    """Terms of the friction laws of n joints."""
 
-    Attributes
-    ----------
-    codes, scales : (n, p, 5), (n, p) terms
-    finest : (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
-    """
-
+    # (n, p, 5), (n, p) terms
     codes: IndexTensor
     scales: Matrix
-    finest: Vector
+    finest: Vector  # (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
 
 
 @kernel("[LawTable] M M")

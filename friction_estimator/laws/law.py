@@ -36,25 +36,16 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a friction law.
+    """One parameter of a friction law."""
 
-    Attributes
-    ----------
-    name : column name in parameter files
-    role : what it does in the torque
-    unit : in SI for a revolute joint; empty for a pure number
-    bounds : smallest and largest value. No passive joint has a parameter with the lower bound zero below zero. Of the
-        role SHAPE, the range of any machine; a smallest value above zero means that orders of magnitude count
-    prior_std : standard deviation about zero before any data, infinite where nothing is known
-    optional : True where inverse dynamics sets the parameter to zero when the data do not show it
-    """
-
-    name: str
-    role: Role
-    unit: str = "N m"
+    name: str  # column name in parameter files
+    role: Role  # what it does in the torque
+    unit: str = "N m"  # in SI for a revolute joint; empty for a pure number
+    # smallest and largest value. No passive joint has a parameter with the lower bound zero below zero. Of the
+    # role SHAPE, the range of any machine; a smallest value above zero means that orders of magnitude count
     bounds: tuple[float, float] = (0.0, math.inf)
-    prior_std: float = math.inf
-    optional: bool = False
+    prior_std: float = math.inf  # standard deviation about zero before any data, infinite where nothing is known
+    optional: bool = False  # True where inverse dynamics sets the parameter to zero when the data do not show it
 
 
 class FrictionLaw(ABC):

@@ -80,35 +80,22 @@ _SATURATED_ARGUMENT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One parameter of a linear law and the function of velocity and load that it multiplies.
+    """One parameter of a linear law and the function of velocity and load that it multiplies."""
 
-    Attributes
-    ----------
-    name : of the parameter
-    shape : of the velocity
-    scale : velocity over which the shape changes, where it has one [rad/s]
-    load_power : 0, 1 or 2: the term is multiplied by this power of ``|tau|``
-    side : where it holds
-    unit : of the parameter, in SI for a revolute joint; empty for a pure number
-    prior_std : standard deviation of the parameter before any data, about zero, wide enough for a humanoid, in SI units
-    nonnegative : True for a parameter that no passive joint has below zero
-    coulomb, viscous : how the parameter counts in F_c and F_v of eq. 57, the mean of both directions without load
-    optional : True where inverse dynamics sets the parameter to zero when the data do not show it
-    factor : of the position
-    """
-
-    name: str
-    shape: Shape
-    scale: float = 1.0
-    load_power: int = 0
-    side: Side = Side.BOTH
-    unit: str = "N m"
+    name: str  # of the parameter
+    shape: Shape  # of the velocity
+    scale: float = 1.0  # velocity over which the shape changes, where it has one [rad/s]
+    load_power: int = 0  # 0, 1 or 2: the term is multiplied by this power of `|tau|`
+    side: Side = Side.BOTH  # where it holds
+    unit: str = "N m"  # of the parameter, in SI for a revolute joint; empty for a pure number
+    # standard deviation of the parameter before any data, about zero, wide enough for a humanoid, in SI units
     prior_std: float = 10.0
-    nonnegative: bool = True
+    nonnegative: bool = True  # True for a parameter that no passive joint has below zero
+    # how the parameter counts in F_c and F_v of eq. 57, the mean of both directions without load
     coulomb: float = 0.0
     viscous: float = 0.0
-    optional: bool = False
-    factor: Factor = Factor.NONE
+    optional: bool = False  # True where inverse dynamics sets the parameter to zero when the data do not show it
+    factor: Factor = Factor.NONE  # of the position
 
     @property
     def finest(self) -> float:

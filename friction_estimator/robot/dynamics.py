@@ -137,22 +137,16 @@ def _check_joints(model: pin.Model, first_joint: int) -> None:
 
 @record
 class FeetTable(NamedTuple):
-    """Where the feet are.
+    """Where the feet are."""
 
-    Attributes
-    ----------
-    parent_rotation, parent_position : (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
-    sole_rotation, sole_position : (k, 3, 3), (k, 3) of each sole in the axes of that joint
-    carries : (k, nv) True where a velocity moves the foot
-    floating : True where the first six velocities are those of the base
-    """
-
+    # (k, 3, 3), (k, 3) of the last joint of each foot, in base axes
     parent_rotation: Tensor
     parent_position: Matrix
+    # (k, 3, 3), (k, 3) of each sole in the axes of that joint
     sole_rotation: Tensor
     sole_position: Matrix
-    carries: FlagMatrix
-    floating: bool
+    carries: FlagMatrix  # (k, nv) True where a velocity moves the foot
+    floating: bool  # True where the first six velocities are those of the base
 
 
 @kernel("V V V V")

@@ -32,22 +32,15 @@ class Transmission:
     Every joint has a motor of the same index: the only one that moves it, or one of those that move its group. With
     ``S = T^-T`` motors turn at ``S^T dq``, carry the torque ``S^-1 tau``, and act on the joints with ``S tau_motor``.
     Where nothing is coupled every function returns its argument itself.
-
-    Attributes
-    ----------
-    names : (n) of the motors
-    couples : False where every motor moves one joint only
-    matrix, to_joints : (n, n) T and S
-    group : (n, g) motors that act on each joint: that of the same index first, repeated where they are fewer
-    weights : (n, g) entries of S that belong to them, zero where they are fewer
     """
 
-    names: tuple[str, ...]
-    couples: bool
+    names: tuple[str, ...]  # (n) of the motors
+    couples: bool  # False where every motor moves one joint only
+    # (n, n) T and S
     matrix: FloatArray
     to_joints: FloatArray
-    group: IntArray
-    weights: FloatArray
+    group: IntArray  # (n, g) motors that act on each joint: that of the same index first, repeated where they are fewer
+    weights: FloatArray  # (n, g) entries of S that belong to them, zero where they are fewer
 
     @property
     def table(self) -> MotorTable:

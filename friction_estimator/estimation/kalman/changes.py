@@ -61,74 +61,41 @@ _SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "a
 
 
 class _Hypothesis(NamedTuple):
-    """A change that may have happened; hypotheses sort by their log odds.
+    """A change that may have happened; hypotheses sort by their log odds."""
 
-    Attributes
-    ----------
-    log_odds : against no change
-    cause : in words
-    block : of the state
-    place : joint or foot, -1 for the robot
-    size : of the change, in the unit of the block
-    """
-
-    log_odds: float
-    cause: str
-    block: str
-    place: int
-    size: float
+    log_odds: float  # against no change
+    cause: str  # in words
+    block: str  # of the state
+    place: int  # joint or foot, -1 for the robot
+    size: float  # of the change, in the unit of the block
 
 
 class _ChangedStates(NamedTuple):
-    """States of a limb that change together, for c joints or feet with w states each.
+    """States of a limb that change together, for c joints or feet with w states each."""
 
-    Attributes
-    ----------
-    places : (c,) joints or feet
-    information : (c, w, w)
-    product : (c, w)
-    scale : (c, w) standard deviations of the change, in which information and product are
-    """
-
-    places: IntArray
-    information: FloatArray
-    product: FloatArray
-    scale: FloatArray
+    places: IntArray  # (c,) joints or feet
+    information: FloatArray  # (c, w, w)
+    product: FloatArray  # (c, w)
+    scale: FloatArray  # (c, w) standard deviations of the change, in which information and product are
 
 
 class ChangeInformation(NamedTuple):
-    """What the newest seconds show of a change of the n states of law and calibration.
+    """What the newest seconds show of a change of the n states of law and calibration."""
 
-    Attributes
-    ----------
-    information : (n, n) matrix J of :meth:`LimbNormalEquations.change_information`
-    product : (n,) vector d
-    square : sum Q of the squared residuals, each over its variance
-    numbers : how many residuals N are in that sum
-    """
-
-    information: FloatArray
-    product: FloatArray
-    square: float
-    numbers: int
+    information: FloatArray  # (n, n) matrix J of change_information
+    product: FloatArray  # (n,) vector d
+    square: float  # sum Q of the squared residuals, each over its variance
+    numbers: int  # how many residuals N are in that sum
 
 
 @record
 class BlockBalance(NamedTuple):
-    """Balance of momentum over the windows of a block, so far.
+    """Balance of momentum over the windows of a block, so far."""
 
-    Attributes
-    ----------
-    duration : (1,) [s]; negative while the block has not begun
-    columns : (m, size) impulse per unit of every state
-    impulse : (m,) of the forces, with the momentum at the start [N m s]
-    noise : (m, m) its covariance
-    """
-
-    duration: Vector
-    columns: Matrix
-    impulse: Vector
-    noise: Matrix
+    duration: Vector  # (1,) [s]; negative while the block has not begun
+    columns: Matrix  # (m, size) impulse per unit of every state
+    impulse: Vector  # (m,) of the forces, with the momentum at the start [N m s]
+    noise: Matrix  # (m, m) its covariance
 
 
 @kernel

@@ -68,24 +68,17 @@ _DIFFERENTIATED_PART = 0.2
 
 @record
 class DisturbanceMemory(NamedTuple):
-    """State of the momentum observer and of the detection of pushes.
+    """State of the momentum observer and of the detection of pushes."""
 
-    Attributes
-    ----------
-    residual : (5, n) of :func:`~friction_estimator.estimation.observers.momentum.step_residual`
-    variance : (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
-    filtered_expected, last_expected : (n,) expected torque behind the slow low-pass, NaN before the first sample, and
-        that of the frame before, unfiltered [N m]
-    filtered : (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
-    since_push, disturbed_for, since_release : (l,) limb by limb: time since the last large torque, how long something
-        has pushed the limb, and time since that has lasted too long to be a push [s]
-    """
-
-    residual: Matrix
-    variance: Matrix
+    residual: Matrix  # (5, n) of step_residual
+    variance: Matrix  # (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
+    # (n,) expected torque behind the slow low-pass, NaN before the first sample, and that of the frame before,
+    # unfiltered [N m]
     filtered_expected: Vector
     last_expected: Vector
-    filtered: Matrix
+    filtered: Matrix  # (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
+    # (l,) limb by limb: time since the last large torque, how long something has pushed the limb, and time since
+    # that has lasted too long to be a push [s]
     since_push: Vector
     disturbed_for: Vector
     since_release: Vector
@@ -223,58 +216,33 @@ class FrameMemory(NamedTuple):
 
 @record
 class RobotTable(NamedTuple):
-    """Constants of the robot.
+    """Constants of the robot."""
 
-    Attributes
-    ----------
-    motors : maps between motors and joints
-    residual : of the momentum observer
-    limb_of_joint : (n,) number of each joint's limb
-    """
-
-    motors: MotorTable
-    residual: ResidualTable
-    limb_of_joint: Indices
+    motors: MotorTable  # maps between motors and joints
+    residual: ResidualTable  # of the momentum observer
+    limb_of_joint: Indices  # (n,) number of each joint's limb
 
 
 @record
 class FrameSettings(NamedTuple):
-    """Inputs of the evaluation of a frame besides readings and state.
+    """Inputs of the evaluation of a frame besides readings and state."""
 
-    Attributes
-    ----------
-    contact : (k,) feet in stance
-    ripples : (n,) periods of the motors' friction in a turn; (0,) without ripple
-    unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
-    angular_acceleration : (3,) of the base, base axes [rad/s^2]
-    oldest : time before which a window is too old for its model error to be used [s]
-    """
-
-    contact: Flags
-    ripples: Vector
-    unmodelled: Vector
-    angular_acceleration: Vector
-    oldest: float
+    contact: Flags  # (k,) feet in stance
+    ripples: Vector  # (n,) periods of the motors' friction in a turn; (0,) without ripple
+    unmodelled: Vector  # (n,) variance of the torque that no term represents [(N m)^2]
+    angular_acceleration: Vector  # (3,) of the base, base axes [rad/s^2]
+    oldest: float  # time before which a window is too old for its model error to be used [s]
 
 
 @record
 class FrameOutput(NamedTuple):
-    """Results of one frame.
+    """Results of one frame."""
 
-    Attributes
-    ----------
-    rows : (24, n) fields of :class:`FrameFriction`
-    regressor : (n, p) of the laws, mean over the uncertain velocity, motor by motor
-    wrenches : (k, 6) of the ground on the feet, calibrated [N, N m]
-    measured : (n,) True where measurements are behind the friction
-    disturbed : (n,) True while the limb of a joint is pushed, and a little longer
-    """
-
-    rows: Matrix
-    regressor: Matrix
-    wrenches: Matrix
-    measured: Flags
-    disturbed: Flags
+    rows: Matrix  # (24, n) fields of FrameFriction
+    regressor: Matrix  # (n, p) of the laws, mean over the uncertain velocity, motor by motor
+    wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
+    measured: Flags  # (n,) True where measurements are behind the friction
+    disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
 
 
 @kernel(

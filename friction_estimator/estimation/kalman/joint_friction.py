@@ -29,16 +29,10 @@ around when it stops hard."""
 
 @record
 class LawMemory(NamedTuple):
-    """State of the presliding model, carried from one frame to the next.
+    """State of the presliding model, carried from one frame to the next."""
 
-    Attributes
-    ----------
-    velocity : (n,) of the joints [rad/s]
-    strain, initial_strain_weight : (n, s) Dahl strains of the motors, and how much of them is still that of the start,
-        which is unknown
-    """
-
-    velocity: Vector
+    velocity: Vector  # (n,) of the joints [rad/s]
+    # (n, s) Dahl strains of the motors, and how much of them is still that of the start, which is unknown
     strain: Matrix
     initial_strain_weight: Matrix
 
@@ -51,48 +45,33 @@ class LawMemory(NamedTuple):
 
 @record
 class FrameFriction(NamedTuple):
-    """Friction of one frame; every field (n,), of the joints where nothing else is written.
+    """Friction of one frame; every field (n,), of the joints where nothing else is written."""
 
-    Attributes
-    ----------
-    friction, sigma, model, model_sigma, external_torque, external_sigma : see :class:`JointFriction` [N m]
-    velocity_std : with what the velocity changes within the time by which readings may be apart [rad/s]
-    torque : of the law [N m]
-    regressor_variance : of the motors' torques from the uncertain velocity [(N m)^2]
-    law_variance, velocity_variance : of the torque, from its parameters and from the uncertain velocity [(N m)^2]
-    asymmetric_friction, asymmetric_friction_variance : friction of this direction beyond the mean of both directions
-        [N m], [(N m)^2]
-    model_error : of the law, at last as far as it is in the external torque [N m]
-    friction_variance : of torque plus model error, from both estimates [(N m)^2]
-    model_error_variance : of the model error while nothing is measured [(N m)^2]
-    stick_variance : the part of that which motors at standstill have more [(N m)^2]
-    stick_friction : largest friction that may hold the joint now; next to zero for one that moves [N m]
-    variance : of the friction without ``velocity_variance`` [(N m)^2]
-    correctable : variance that the friction of the instant may correct, else zero [(N m)^2]
-    slow, fast, slow_noise, fast_noise : external torque behind a slow and a fast low-pass, without the model error
-        [N m], and the part of their variance that the readings make [(N m)^2]
-    """
-
+    # see JointFriction [N m]
     friction: Vector
     sigma: Vector
     model: Vector
     model_sigma: Vector
     external_torque: Vector
     external_sigma: Vector
-    velocity_std: Vector
-    torque: Vector
-    regressor_variance: Vector
+    velocity_std: Vector  # with what the velocity changes within the time by which readings may be apart [rad/s]
+    torque: Vector  # of the law [N m]
+    regressor_variance: Vector  # of the motors' torques from the uncertain velocity [(N m)^2]
+    # of the torque, from its parameters and from the uncertain velocity [(N m)^2]
     law_variance: Vector
     velocity_variance: Vector
+    # friction of this direction beyond the mean of both directions [N m], [(N m)^2]
     asymmetric_friction: Vector
     asymmetric_friction_variance: Vector
-    model_error: Vector
-    friction_variance: Vector
-    model_error_variance: Vector
-    stick_variance: Vector
-    stick_friction: Vector
-    variance: Vector
-    correctable: Vector
+    model_error: Vector  # of the law, at last as far as it is in the external torque [N m]
+    friction_variance: Vector  # of torque plus model error, from both estimates [(N m)^2]
+    model_error_variance: Vector  # of the model error while nothing is measured [(N m)^2]
+    stick_variance: Vector  # the part of that which motors at standstill have more [(N m)^2]
+    stick_friction: Vector  # largest friction that may hold the joint now; next to zero for one that moves [N m]
+    variance: Vector  # of the friction without `velocity_variance` [(N m)^2]
+    correctable: Vector  # variance that the friction of the instant may correct, else zero [(N m)^2]
+    # external torque behind a slow and a fast low-pass, without the model error [N m], and the part of their
+    # variance that the readings make [(N m)^2]
     slow: Vector
     fast: Vector
     slow_noise: Vector
@@ -111,27 +90,20 @@ def frame_friction(rows: FloatArray) -> FrameFriction:
 
 @record
 class _MotorSide(NamedTuple):
-    """Motion and friction on the motor side of the transmission; every field (n,).
+    """Motion and friction on the motor side of the transmission; every field (n,)."""
 
-    Attributes
-    ----------
-    velocity, velocity_std, load : of the motors [rad/s], [rad/s], [N m]
-    torque, variance : friction of the law, and its variance from the uncertain velocity [N m], [(N m)^2]
-    model_error_decay : part of the model error of the newest window that is left, as a motor leaves its standstill
-    added_variance : of the model error of a motor that has come to a standstill since that window [(N m)^2]
-    model_error_variance : of the model error now [(N m)^2]
-    stick_friction : largest friction that may hold the motor now; next to zero for one that moves [N m]
-    """
-
+    # of the motors [rad/s], [rad/s], [N m]
     velocity: Vector
     velocity_std: Vector
     load: Vector
+    # friction of the law, and its variance from the uncertain velocity [N m], [(N m)^2]
     torque: Vector
     variance: Vector
+    # part of the model error of the newest window that is left, as a motor leaves its standstill
     model_error_decay: Vector
-    added_variance: Vector
-    model_error_variance: Vector
-    stick_friction: Vector
+    added_variance: Vector  # of the model error of a motor that has come to a standstill since that window [(N m)^2]
+    model_error_variance: Vector  # of the model error now [(N m)^2]
+    stick_friction: Vector  # largest friction that may hold the motor now; next to zero for one that moves [N m]
 
 
 @kernel

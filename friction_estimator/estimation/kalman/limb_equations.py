@@ -48,65 +48,43 @@ MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 
 @record
 class LimbMemory(NamedTuple):
-    """What a limb has learned: views of one buffer, so that a copy of the buffer is a checkpoint.
+    """What a limb has learned: views of one buffer, so that a copy of the buffer is a checkpoint."""
 
-    Attributes
-    ----------
-    state, covariance : (size,), (size, size)
-    model_error_variance : (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
-    law_power : (m,) mean square of the law's torque [(N m)^2]
-    stick_log_ratio : (m,) log-likelihood ratio of friction that is free at rest
-    """
-
+    # (size,), (size, size)
     state: Vector
     covariance: Matrix
-    model_error_variance: Vector
-    law_power: Vector
-    stick_log_ratio: Vector
+    model_error_variance: Vector  # (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
+    law_power: Vector  # (m,) mean square of the law's torque [(N m)^2]
+    stick_log_ratio: Vector  # (m,) log-likelihood ratio of friction that is free at rest
 
 
 @record
 class WindowFit(NamedTuple):
-    """What the newest window of a limb shows.
+    """What the newest window of a limb shows."""
 
-    Attributes
-    ----------
-    stick_variance : (m,) variance of the model error that motors that rest have more [(N m)^2]
-    free_at_rest : (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the
-        motor is not known yet; else zero
-    innovation, innovation_covariance : (m,), (m, m) of the momentum
-    nis : (m,) normalised innovation squared: over its variance; NaN before a window
-    unexplained : (2, m) torque of the motors that their laws do not explain [N m], and its variance while the laws hold
-    """
-
-    stick_variance: Vector
+    stick_variance: Vector  # (m,) variance of the model error that motors that rest have more [(N m)^2]
+    # (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the motor is
+    # not known yet; else zero
     free_at_rest: Vector
+    # (m,), (m, m) of the momentum
     innovation: Vector
     innovation_covariance: Matrix
-    nis: Vector
+    nis: Vector  # (m,) normalised innovation squared: over its variance; NaN before a window
+    # (2, m) torque of the motors that their laws do not explain [N m], and its variance while the laws hold
     unexplained: Matrix
 
 
 @record
 class FilterTable(NamedTuple):
-    """Constants of a limb's filter.
+    """Constants of a limb's filter."""
 
-    Attributes
-    ----------
-    first : first state of each block
-    bounds : (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
-    coulomb : (m, p) F_c of each motor is the product of its row with the law's parameters
-    presliding : (m, p) one for parameters that are torques of presliding, else zero
-    random_walk : (size,) variance of the random walk of each state in a second
-    gain_noise : of each two torque gains less, in a second: their sum stays what it is
-    """
-
-    first: BlockOffsets
+    first: BlockOffsets  # first state of each block
+    # (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
     bounds: Tensor
-    coulomb: Matrix
-    presliding: Matrix
-    random_walk: Vector
-    gain_noise: float
+    coulomb: Matrix  # (m, p) F_c of each motor is the product of its row with the law's parameters
+    presliding: Matrix  # (m, p) one for parameters that are torques of presliding, else zero
+    random_walk: Vector  # (size,) variance of the random walk of each state in a second
+    gain_noise: float  # of each two torque gains less, in a second: their sum stays what it is
 
 
 @kernel("[LimbMemory] [WindowFit] V f8")

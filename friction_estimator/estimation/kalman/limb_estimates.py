@@ -30,54 +30,40 @@ _MIN_OFFSET_INFORMATION = 0.01
 
 @record
 class LimbEstimates(NamedTuple):
-    """Estimates of all joints after the newest window. Never changed once they are published.
+    """Estimates of all joints after the newest window. Never changed once they are published."""
 
-    Attributes
-    ----------
-    parameters : (n, p) of the friction laws, motor by motor, within their bounds
-    model_error : (n,) of the laws now, motor by motor [N m]
-    covariance : (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
-    model_error_variance : (n,) of the model error when nothing is measured [(N m)^2]
-    calibration_torque, calibration_variance : (n,) of all errors of model and sensors [N m], [(N m)^2]
-    calibration_without_wrenches : (n,) the torque of all but the wrenches, which are calibrated apart [N m]
-    offset, offset_variance : (n,) constant torque that law and model lack [N m], [(N m)^2]
-    asymmetric_friction, asymmetric_friction_variance : (n,) part of the offset that is dry friction which differs
-        between the directions, see :func:`split_offset` [N m], [(N m)^2]
-    nis : (n,) normalised innovation squared: over its variance; NaN before the first window
-    measured_at : (n,) since the restart, when a window was last used [s]
-    sliding_variance : (n,) of the model error of a motor that moves [(N m)^2]
-    stick_variance_ratio : (n,) variance of the model error of a motor at rest, over the square of ``dry_friction``
-    dry_friction : (n,) largest friction that may hold a motor at rest [N m]
-    wrench_bias, wrench_gain : (k, 6)
-    parameters_sigma : (n, p)
-    coulomb, viscous, coulomb_sigma, viscous_sigma : (n,) of each joint that moves alone [N m], [N m s/rad]
-    coulomb_viscous_covariance : (n,) [(N m)^2 s/rad]
-    """
-
-    parameters: Matrix
-    model_error: Vector
+    parameters: Matrix  # (n, p) of the friction laws, motor by motor, within their bounds
+    model_error: Vector  # (n,) of the laws now, motor by motor [N m]
+    # (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
     covariance: Tensor
-    model_error_variance: Vector
+    model_error_variance: Vector  # (n,) of the model error when nothing is measured [(N m)^2]
+    # (n,) of all errors of model and sensors [N m], [(N m)^2]
     calibration_torque: Vector
     calibration_variance: Vector
-    calibration_without_wrenches: Vector
+    calibration_without_wrenches: Vector  # (n,) the torque of all but the wrenches, which are calibrated apart [N m]
+    # (n,) constant torque that law and model lack [N m], [(N m)^2]
     offset: Vector
     offset_variance: Vector
+    # (n,) part of the offset that is dry friction which differs between the directions, see split_offset [N m],
+    # [(N m)^2]
     asymmetric_friction: Vector
     asymmetric_friction_variance: Vector
-    nis: Vector
-    measured_at: Vector
-    sliding_variance: Vector
+    nis: Vector  # (n,) normalised innovation squared: over its variance; NaN before the first window
+    measured_at: Vector  # (n,) since the restart, when a window was last used [s]
+    sliding_variance: Vector  # (n,) of the model error of a motor that moves [(N m)^2]
+    # (n,) variance of the model error of a motor at rest, over the square of `dry_friction`
     stick_variance_ratio: Vector
-    dry_friction: Vector
+    dry_friction: Vector  # (n,) largest friction that may hold a motor at rest [N m]
+    # (k, 6)
     wrench_bias: Matrix
     wrench_gain: Matrix
-    parameters_sigma: Matrix
+    parameters_sigma: Matrix  # (n, p)
+    # (n,) of each joint that moves alone [N m], [N m s/rad]
     coulomb: Vector
     viscous: Vector
     coulomb_sigma: Vector
     viscous_sigma: Vector
-    coulomb_viscous_covariance: Vector
+    coulomb_viscous_covariance: Vector  # (n,) [(N m)^2 s/rad]
 
 
 def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:

@@ -53,16 +53,11 @@ class Limb(NamedTuple):
     """Joints of one branch of the base: a leg, a torso with arms and head, or both legs behind a waist.
 
     Seen from the IMU on the base, the joint rows of the mass matrix couple joints of the same branch only.
-
-    Attributes
-    ----------
-    joints : (m,) indices
-    feet : (f,) indices of the feet that hang on them
-    to_joints, group, weights : (m, m), (m, g), (m, g) of the limb's motors, see :class:`Transmission`
     """
 
-    joints: Indices
-    feet: Indices
+    joints: Indices  # (m,) indices
+    feet: Indices  # (f,) indices of the feet that hang on them
+    # (m, m), (m, g), (m, g) of the limb's motors, see Transmission
     to_joints: Matrix
     group: IndexMatrix
     weights: Matrix
@@ -87,18 +82,11 @@ def find_limbs(robot: RobotModel) -> tuple[Limb, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MotorPriors:
-    """Priors of the errors that grow with the size of a motor.
+    """Priors of the errors that grow with the size of a motor."""
 
-    Attributes
-    ----------
-    offset_std : (n,) of the torque sensors' constant errors [N m]
-    armature_std : (n,) of the rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
-    compliance_std : (n,) of gears between encoder and joint [rad/(N m)]
-    """
-
-    offset_std: FloatArray
-    armature_std: FloatArray
-    compliance_std: FloatArray
+    offset_std: FloatArray  # (n,) of the torque sensors' constant errors [N m]
+    armature_std: FloatArray  # (n,) of the rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
+    compliance_std: FloatArray  # (n,) of gears between encoder and joint [rad/(N m)]
 
     @staticmethod
     def of(robot: RobotModel) -> MotorPriors:
@@ -118,55 +106,31 @@ class BlockOffsets(NamedTuple):
 
     All blocks from ``links`` on are called calibration. The priors are in :func:`make_layout`. Joints that share motors
     have model error and law motor by motor.
-
-    Attributes
-    ----------
-    momentum : (m,) at the end of the window [kg m^2/s]
-    model_error : (m,) of the laws [N m]
-    law : (m, p) parameters of the laws, those of presliding and ripple included
-    links : (m, 4) errors of each link's mass, relative, and of its centre of mass [m]
-    foot_bias : (f, 6) of the wrenches [N], [N m]
-    foot_gain : (f, 6) relative errors of the wrenches
-    effort_gain : (m,) relative errors of the motor torques
-    accelerometer_bias : (3,) [m/s^2]
-    wrench_delay : (f,) of the wrenches, on top of ``torque_delay`` [s]
-    torque_delay : (1,) of motor torques and wrenches after the joint motion [s]
-    effort_offset : (m,) of the torque sensors [N m]
-    armature : (m,) rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
-    compliance : (m,) of the gears between encoder and joint [rad/(N m)]
-    position_offset : (m,) slips of the encoders; zero until something has changed [rad]
     """
 
-    momentum: int
-    model_error: int
-    law: int
-    links: int
-    foot_bias: int
-    foot_gain: int
-    effort_gain: int
-    accelerometer_bias: int
-    wrench_delay: int
-    torque_delay: int
-    effort_offset: int
-    armature: int
-    compliance: int
-    position_offset: int
+    momentum: int  # (m,) at the end of the window [kg m^2/s]
+    model_error: int  # (m,) of the laws [N m]
+    law: int  # (m, p) parameters of the laws, those of presliding and ripple included
+    links: int  # (m, 4) errors of each link's mass, relative, and of its centre of mass [m]
+    foot_bias: int  # (f, 6) of the wrenches [N], [N m]
+    foot_gain: int  # (f, 6) relative errors of the wrenches
+    effort_gain: int  # (m,) relative errors of the motor torques
+    accelerometer_bias: int  # (3,) [m/s^2]
+    wrench_delay: int  # (f,) of the wrenches, on top of `torque_delay` [s]
+    torque_delay: int  # (1,) of motor torques and wrenches after the joint motion [s]
+    effort_offset: int  # (m,) of the torque sensors [N m]
+    armature: int  # (m,) rotor inertia, reflected to the joint, beyond that of the model [kg m^2]
+    compliance: int  # (m,) of the gears between encoder and joint [rad/(N m)]
+    position_offset: int  # (m,) slips of the encoders; zero until something has changed [rad]
 
 
 @dataclass(frozen=True, slots=True)
 class LimbStateLayout:
-    """Layout of the state of a limb: ``layout["law"]`` are the states of that block, a slice.
+    """Layout of the state of a limb: ``layout["law"]`` are the states of that block, a slice."""
 
-    Attributes
-    ----------
-    limb : whose state it is
-    first : first state of each block
-    prior_std : (size,) before any data; zero for what is known, or switched off
-    """
-
-    limb: Limb
-    first: BlockOffsets
-    prior_std: FloatArray
+    limb: Limb  # whose state it is
+    first: BlockOffsets  # first state of each block
+    prior_std: FloatArray  # (size,) before any data; zero for what is known, or switched off
 
     def __getitem__(self, block: str) -> slice:
         place = BlockOffsets._fields.index(block)
@@ -270,31 +234,18 @@ def make_layout(
 
 @record
 class LimbWindow(NamedTuple):
-    """Input of the filter of a limb of ``m`` joints from one window.
+    """Input of the filter of a limb of ``m`` joints from one window."""
 
-    Attributes
-    ----------
-    duration : T [s]
-    force : (m,) mean of ``tau + C^T v - g + J^T F`` [N m]
-    force_columns : (m, size) torque per unit of every state, the model error and the law's regressor included
-    force_variance : (m, m) of the white noise in ``force``, over the window [(N m)^2]
-    momentum : (m,) at the end of the window
-    momentum_covariance : (m, m)
-    dry_friction : (m,) largest friction that may hold a motor at rest [N m]
-    stick_friction_squared : (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
-    dry_friction_known : (m,) True for motors whose law shows it
-    correlation_factor : (m,) factor on the variances of force and momentum for errors that last longer than the window
-    """
-
-    duration: float
-    force: Vector
-    force_columns: Matrix
-    force_variance: Matrix
-    momentum: Vector
-    momentum_covariance: Matrix
-    dry_friction: Vector
-    stick_friction_squared: Vector
-    dry_friction_known: Flags
+    duration: float  # T [s]
+    force: Vector  # (m,) mean of `tau + C^T v - g + J^T F` [N m]
+    force_columns: Matrix  # (m, size) torque per unit of every state, the model error and the law's regressor included
+    force_variance: Matrix  # (m, m) of the white noise in `force`, over the window [(N m)^2]
+    momentum: Vector  # (m,) at the end of the window
+    momentum_covariance: Matrix  # (m, m)
+    dry_friction: Vector  # (m,) largest friction that may hold a motor at rest [N m]
+    stick_friction_squared: Vector  # (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
+    dry_friction_known: Flags  # (m,) True for motors whose law shows it
+    # (m,) factor on the variances of force and momentum for errors that last longer than the window
     correlation_factor: Vector
 
 

@@ -21,21 +21,14 @@ _MIN_STD = 1e-9
 
 @record
 class LocalMotion(NamedTuple):
-    """Joints and base at one instant.
+    """Joints and base at one instant."""
 
-    Attributes
-    ----------
-    position, velocity : (n,) of the joints
-    velocity_std : (n,) [rad/s]
-    angular_velocity : (3,) of the base, base axes [rad/s]
-    angular_velocity_std : (3,)
-    """
-
+    # (n,) of the joints
     position: Vector
     velocity: Vector
-    velocity_std: Vector
-    angular_velocity: Vector
-    angular_velocity_std: Vector
+    velocity_std: Vector  # (n,) [rad/s]
+    angular_velocity: Vector  # (3,) of the base, base axes [rad/s]
+    angular_velocity_std: Vector  # (3,)
 
 
 @kernel

@@ -41,50 +41,31 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 
 @record
 class WindowEnd(NamedTuple):
-    """Dynamics at the end of a window, rows of the joints, and means over that window.
+    """Dynamics at the end of a window, rows of the joints, and means over that window."""
 
-    Attributes
-    ----------
-    momentum : (n,) [kg m^2/s]
-    joint_inertia : (n, n)
-    gyro_lever : (n, 3) momentum per angular velocity of the base, lever arm of the IMU included
-    accelerometer_lever : (n, 3) torque per specific force, zero columns for a fixed base
-    bias : (n,) ``C^T v - g`` less the torque of the specific force [N m]
-    foot_jacobian : (k, 6, n)
-    effort, wrenches : (n,), (k, 6) means
-    speed : (n,) mean velocity of the motors [rad/s]; infinite in the first window
-    dry_regressor : (n, p) of the laws at a slow motion under the load of the window
-    correlation_factor : (n,) factor on the variance of the window, for errors that last longer than it
-    """
-
-    momentum: Vector
-    joint_inertia: Matrix
-    gyro_lever: Matrix
-    accelerometer_lever: Matrix
-    bias: Vector
-    foot_jacobian: Tensor
+    momentum: Vector  # (n,) [kg m^2/s]
+    joint_inertia: Matrix  # (n, n)
+    gyro_lever: Matrix  # (n, 3) momentum per angular velocity of the base, lever arm of the IMU included
+    accelerometer_lever: Matrix  # (n, 3) torque per specific force, zero columns for a fixed base
+    bias: Vector  # (n,) `C^T v - g` less the torque of the specific force [N m]
+    foot_jacobian: Tensor  # (k, 6, n)
+    # (n,), (k, 6) means
     effort: Vector
     wrenches: Matrix
-    speed: Vector
-    dry_regressor: Matrix
-    correlation_factor: Vector
+    speed: Vector  # (n,) mean velocity of the motors [rad/s]; infinite in the first window
+    dry_regressor: Matrix  # (n, p) of the laws at a slow motion under the load of the window
+    correlation_factor: Vector  # (n,) factor on the variance of the window, for errors that last longer than it
 
 
 @record
 class LinkColumns(NamedTuple):
-    """Torque columns of errors of links and positions, and accelerations, over a window.
+    """Torque columns of errors of links and positions, and accelerations, over a window."""
 
-    Attributes
-    ----------
-    link_errors : (n, n, 4) torque of each joint per error of each link: its mass, relative, and shifts of its centre of
-        mass [m]; mean of both ends of the window
-    acceleration : (n,) of the joints, mean of the window [rad/s^2]
-    position_errors : (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
-    """
-
+    # (n, n, 4) torque of each joint per error of each link: its mass, relative, and shifts of its centre of mass
+    # [m]; mean of both ends of the window
     link_errors: Tensor
-    acceleration: Vector
-    position_errors: Matrix
+    acceleration: Vector  # (n,) of the joints, mean of the window [rad/s^2]
+    position_errors: Matrix  # (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
 
 
 @kernel

@@ -95,19 +95,13 @@ class Window(NamedTuple):
 
 @record
 class _Span(NamedTuple):
-    """Rows of a window in the buffer.
+    """Rows of a window in the buffer."""
 
-    Attributes
-    ----------
-    half, end : of the first and of the last sample; this many samples around both are used by the fits
-    held : True when readings act until the next one
-    period : of the samples [s]
-    """
-
+    # of the first and of the last sample; this many samples around both are used by the fits
     half: int
     end: int
-    held: bool
-    period: float
+    held: bool  # True when readings act until the next one
+    period: float  # of the samples [s]
 
 
 class SampleColumns(NamedTuple):

@@ -147,24 +147,14 @@ def _truncate(low: float, high: float) -> tuple[float, float, float]:
 
 @record
 class RoundedState(NamedTuple):
-    """State of the interacting models of n joints with coarse encoders.
+    """State of the interacting models of n joints with coarse encoders."""
 
-    Attributes
-    ----------
-    state : (m, 3, n) position, velocity, acceleration by each model
-    covariance : (m, 6, n) its upper triangle
-    probability : (m, n) of the models
-    step : (n,) resolution of each encoder; 0: none, its noise is white [rad]
-    densities : (m,) of white jerk in the first ``jerk`` models, of white acceleration in the others
-    jerk : number of models with white jerk
-    """
-
-    state: Tensor
-    covariance: Tensor
-    probability: Matrix
-    step: Vector
-    densities: Vector
-    jerk: int
+    state: Tensor  # (m, 3, n) position, velocity, acceleration by each model
+    covariance: Tensor  # (m, 6, n) its upper triangle
+    probability: Matrix  # (m, n) of the models
+    step: Vector  # (n,) resolution of each encoder; 0: none, its noise is white [rad]
+    densities: Vector  # (m,) of white jerk in the first `jerk` models, of white acceleration in the others
+    jerk: int  # number of models with white jerk
 
 
 @kernel

@@ -36,18 +36,13 @@ _MAX_REPEAT_TIME = 0.1
 
 @record
 class JointMotion(NamedTuple):
-    """Filtered motion of the joints.
+    """Filtered motion of the joints."""
 
-    Attributes
-    ----------
-    position, velocity, acceleration : (n,) [rad, rad/s, rad/s^2]
-    velocity_std : (n,) standard deviation of the velocity [rad/s]
-    """
-
+    # (n,) [rad, rad/s, rad/s^2]
     position: Vector
     velocity: Vector
     acceleration: Vector
-    velocity_std: Vector
+    velocity_std: Vector  # (n,) standard deviation of the velocity [rad/s]
 
     @property
     def buffer(self) -> FloatArray:
@@ -131,18 +126,11 @@ def combine_models(state: FloatArray, weight: FloatArray, velocity_variance: Flo
 
 @record
 class BankState(NamedTuple):
-    """State of the interacting models.
+    """State of the interacting models."""
 
-    Attributes
-    ----------
-    state : (m, 3, n) position, velocity, acceleration of n joints by each model
-    probability : (m, n) of the models
-    distance : (m, n) squared Mahalanobis distance of the newest reading
-    """
-
-    state: Tensor
-    probability: Matrix
-    distance: Matrix
+    state: Tensor  # (m, 3, n) position, velocity, acceleration of n joints by each model
+    probability: Matrix  # (m, n) of the models
+    distance: Matrix  # (m, n) squared Mahalanobis distance of the newest reading
 
 
 @kernel("[BankState] V V f8 f8 [StationaryFilters] M")

@@ -37,16 +37,10 @@ MOTION_MEMORY = 0.1
 
 @dataclass(frozen=True, slots=True)
 class StationarySmoothers:
-    """Stationary Rauch-Tung-Striebel smoothers of ``b`` jerk densities, for the state ``[q, dq dt, ddq dt^2]``.
+    """Stationary Rauch-Tung-Striebel smoothers of ``b`` jerk densities, for the state ``[q, dq dt, ddq dt^2]``."""
 
-    Attributes
-    ----------
-    gain : (b, 3, 3) from the correction of the next state to that of this one
-    velocity_variance : (b,) of the smoothed ``dq dt``
-    """
-
-    gain: FloatArray
-    velocity_variance: FloatArray
+    gain: FloatArray  # (b, 3, 3) from the correction of the next state to that of this one
+    velocity_variance: FloatArray  # (b,) of the smoothed `dq dt`
 
 
 def stationary_smoothers(

@@ -34,36 +34,21 @@ _CONVERGENCE = 1e-17
 
 @dataclass(slots=True)
 class MotionModels:
-    """The models of the bank.
+    """The models of the bank."""
 
-    Attributes
-    ----------
-    jerk_densities : (b,) of the models with white jerk [rad^2/s^5]
-    acceleration_densities : (c,) of the models with white acceleration [rad^2/s^3]
-    """
-
-    jerk_densities: FloatArray
-    acceleration_densities: FloatArray
+    jerk_densities: FloatArray  # (b,) of the models with white jerk [rad^2/s^5]
+    acceleration_densities: FloatArray  # (c,) of the models with white acceleration [rad^2/s^3]
 
 
 @record
 class StationaryFilters(NamedTuple):
-    """Stationary Kalman filters of ``m`` models at one period, for the state ``[q, dq dt, ddq dt^2]``.
+    """Stationary Kalman filters of ``m`` models at one period, for the state ``[q, dq dt, ddq dt^2]``."""
 
-    Attributes
-    ----------
-    transition : (m, 3, 3)
-    gain : (m, 3, 2)
-    information : (m, 2, 2) inverse of the innovation covariance
-    log_determinant : (m,) of the innovation covariance
-    velocity_variance : (m,) of ``dq dt``, after the correction
-    """
-
-    transition: Tensor
-    gain: Tensor
-    information: Tensor
-    log_determinant: Vector
-    velocity_variance: Vector
+    transition: Tensor  # (m, 3, 3)
+    gain: Tensor  # (m, 3, 2)
+    information: Tensor  # (m, 2, 2) inverse of the innovation covariance
+    log_determinant: Vector  # (m,) of the innovation covariance
+    velocity_variance: Vector  # (m,) of `dq dt`, after the correction
 
 
 def reading_noise(position_std: float, velocity_std: float, dt: float) -> FloatArray:

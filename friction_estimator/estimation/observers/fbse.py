@@ -46,53 +46,35 @@ _SETTLING_TIME = 0.05
 
 @record
 class SupportSet(NamedTuple):
-    """Index bookkeeping of one set of standing feet.
+    """Index bookkeeping of one set of standing feet."""
 
-    Attributes
-    ----------
-    rows : (f*6,) constraint rows in the flattened (k*6) stack, fewer for point feet
-    columns : (3 + j,) generalised velocities solved for: base angular acceleration, joints of the standing limbs
-    joints : (m,) joints whose link torque is known: all joints coupled to them are among the columns
-    available : (n,) True for these joints
-    """
-
-    rows: Indices
+    rows: Indices  # (f*6,) constraint rows in the flattened (k*6) stack, fewer for point feet
+    # (3 + j,) generalised velocities solved for: base angular acceleration, joints of the standing limbs
     columns: Indices
-    joints: Indices
-    available: Flags
+    joints: Indices  # (m,) joints whose link torque is known: all joints coupled to them are among the columns
+    available: Flags  # (n,) True for these joints
 
 
 @record
 class Constraint(NamedTuple):
-    """Constraint of the standing feet (eqs. 43, 44, 47, 48), base origin moved to the IMU.
+    """Constraint of the standing feet (eqs. 43, 44, 47, 48), base origin moved to the IMU."""
 
-    Attributes
-    ----------
-    J : (r, 3 + j) J_DS or J_SS
-    linear : (r, 3) its columns of the base velocity
-    upsilon : (r,) minus the feet's acceleration by the motion so far, and by that of the IMU
-    """
-
-    J: Matrix
-    linear: Matrix
-    upsilon: Vector
+    J: Matrix  # (r, 3 + j) J_DS or J_SS
+    linear: Matrix  # (r, 3) its columns of the base velocity
+    upsilon: Vector  # (r,) minus the feet's acceleration by the motion so far, and by that of the IMU
 
 
 @record
 class FrictionSensitivities(NamedTuple):
-    """How errors of the sensors reach the friction.
+    """How errors of the sensors reach the friction."""
 
-    Attributes
-    ----------
-    torque_q, torque_v : (nv, n), (nv, nv) derivatives of the link torque by positions and velocities
-    foot_q, foot_v : (k, 6, n), (k, 6, nv) those of the soles' accelerations
-    inverse, free : (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
-    """
-
+    # (nv, n), (nv, nv) derivatives of the link torque by positions and velocities
     torque_q: Matrix
     torque_v: Matrix
+    # (k, 6, n), (k, 6, nv) those of the soles' accelerations
     foot_q: Tensor
     foot_v: Tensor
+    # (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
     inverse: Matrix
     free: Matrix
 

@@ -26,48 +26,34 @@ _RESIDUAL_WINDOW = 2000.0
 
 @record
 class IdentifierState(NamedTuple):
-    """What has been identified of n motors.
+    """What has been identified of n motors."""
 
-    Attributes
-    ----------
-    parameters : (n, p) of the laws
-    covariance : (n, p, p) P_RLS, in units of the measurement variance
-    samples, weight : (n,) number of samples that are not forgotten, and of those in the window of the residual
-    squared_error, squared_noise : (n,) sums over that window [(N m)^2]
-    residual_variance : (n,) of the law's model error: the mean squared error less the variance of the measurements,
-        never below the uncertainty of that difference; one, the scale of P_RLS, before any data
-    measurement_variance : (n,) [(N m)^2]
-    scale : (n,) from P_RLS to the covariance: noise, plus what never averages out
-    consistency : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
-    """
-
-    parameters: Matrix
-    covariance: Tensor
+    parameters: Matrix  # (n, p) of the laws
+    covariance: Tensor  # (n, p, p) P_RLS, in units of the measurement variance
+    # (n,) number of samples that are not forgotten, and of those in the window of the residual
     samples: Vector
     weight: Vector
+    # (n,) sums over that window [(N m)^2]
     squared_error: Vector
     squared_noise: Vector
+    # (n,) of the law's model error: the mean squared error less the variance of the measurements, never below the
+    # uncertainty of that difference; one, the scale of P_RLS, before any data
     residual_variance: Vector
-    measurement_variance: Vector
-    scale: Vector
+    measurement_variance: Vector  # (n,) [(N m)^2]
+    scale: Vector  # (n,) from P_RLS to the covariance: noise, plus what never averages out
+    # (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
     consistency: Vector
 
 
 @record
 class IdentifierTable(NamedTuple):
-    """Constants of the identification.
+    """Constants of the identification."""
 
-    Attributes
-    ----------
-    initial_variance : (n, p) diagonals of P_RLS_0, 10 everywhere in Table II; zero where a law has no such parameter,
-        which then stays exactly zero as long as its regressor does
-    motors : maps between motors and joints
-    forgetting : factor per sample; 1 never forgets, as published
-    """
-
+    # (n, p) diagonals of P_RLS_0, 10 everywhere in Table II; zero where a law has no such parameter, which then
+    # stays exactly zero as long as its regressor does
     initial_variance: Matrix
-    motors: MotorTable
-    forgetting: float
+    motors: MotorTable  # maps between motors and joints
+    forgetting: float  # factor per sample; 1 never forgets, as published
 
 
 @kernel

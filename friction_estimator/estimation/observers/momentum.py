@@ -57,20 +57,12 @@ class Inputs(NamedTuple):
 
 @record
 class ResidualTable(NamedTuple):
-    """Constants of the residual.
+    """Constants of the residual."""
 
-    Attributes
-    ----------
-    limb : (k, n) True where a row needs the wrench of that foot
-    gain : bandwidth K_0 [rad/s]
-    held : True where inputs act until the next sample
-    base : degrees of freedom of the base
-    """
-
-    limb: FlagMatrix
-    gain: float
-    held: bool
-    base: int
+    limb: FlagMatrix  # (k, n) True where a row needs the wrench of that foot
+    gain: float  # bandwidth K_0 [rad/s]
+    held: bool  # True where inputs act until the next sample
+    base: int  # degrees of freedom of the base
 
 
 @kernel("[Dynamics] (Inputs) [ResidualTable] M V")
