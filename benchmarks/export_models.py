@@ -40,8 +40,8 @@ def urdf_is_right(model: pin.Model, exported: str, joints: tuple[ExportedFrictio
     """Whether pinocchio reads exactly the exported friction and the same inertias."""
     again = pin.buildModelFromXML(exported)
     rows = [again.joints[again.getJointId(joint.joint)].idx_v for joint in joints]
-    viscous = np.array_equal(again.damping[rows], [joint.simple.viscous for joint in joints])
-    dry = np.array_equal(again.upperDryFrictionLimit[rows], [joint.simple.coulomb for joint in joints])
+    viscous = np.array_equal(again.damping[rows], [joint.coulomb_viscous.viscous for joint in joints])
+    dry = np.array_equal(again.upperDryFrictionLimit[rows], [joint.coulomb_viscous.coulomb for joint in joints])
     return viscous and dry and all(a == b for a, b in zip(model.inertias, again.inertias, strict=True))
 
 

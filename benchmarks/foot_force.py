@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         band = found.predictions[0].treatment.band_hz
         for k, score in enumerate(found.scores):
             friction = (f"{found.values[k, p]:.3f} +- {found.sigma[k, p]:.3f}" for p in range(2))
-            cells = words, f"{band:.1f}", score.joint, *friction, f"{score.model_error:.3f}"
+            cells = words, f"{band:.1f}", score.joint, *friction, f"{score.held_out_error:.3f}"
             print(row((*cells, f"{100.0 * score.relative_error:.1f} %")), flush=True)
         for name, free in (("by hand", False), ("by hand, gravity free in each joint", True)):
             for joint, (error, size) in zip(found.joint_names, by_hand(folder, band, free).tolist(), strict=True):

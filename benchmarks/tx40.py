@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(*friction_table(result, published(options.folder / "TX40_bp_5.csv")), sep="\n")
     rows = []
     for score in result.scores:
-        torques = (f"{number:.2f}" for number in (score.torque_rms, score.rigid_body_error, score.model_error))
+        torques = (f"{number:.2f}" for number in (score.torque_rms, score.rigid_body_error, score.held_out_error))
         rows.append((score.joint, *torques, f"{100.0 * score.relative_error:.1f} %", f"{score.fit_error:.2f}"))
     heading = "joint", "torque RMS", "rigid body only, held out", "held out", "relative", "fit"
     print(*table(heading, rows), *result.verdicts, "", *result.provenance.choices, sep="\n")

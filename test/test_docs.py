@@ -103,6 +103,27 @@ def test_every_module_that_a_page_names_exists() -> None:
     assert {path for path in named - placeholders if not any((place / path).exists() for place in places)} == set()
 
 
+NEW_IN_A_RECIPE = {
+    "NO_EFFORT", "QuasiStaticObserver", "TemperatureSample", "TwistStamped", "_check_silent_motors", "_temperature",
+    "_twist", "add_temperature", "coulomb_positive", "export_csv", "stribeck_of_direction", "temperature_topic",
+}  # fmt: skip
+"""Names that a reader of docs/extending.md writes himself."""
+
+
+def test_every_name_in_the_recipes_exists() -> None:
+    """Names of one word may be plain English; those with an underscore, or in capitals within, are of the code."""
+    files = [path for room in ("friction_estimator", "test") for path in (ROOT / room).rglob("*.py")]
+    words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    words |= {path.stem for path in files}
+    recipes = (DOCS / "extending.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"`([^`\n]+)`", recipes) + re.findall(r"(?s)```python\n(.*?)```", recipes)
+    named = {
+        name for text in quoted for name in re.findall(r"\b(?:\w*[a-z]_\w+|_[a-z]\w+|[A-Z][a-z]+[A-Z]\w+)\b", text)
+    }
+    assert len(named) > 60
+    assert named - words - NEW_IN_A_RECIPE == set()
+
+
 def test_every_function_and_every_test_of_the_map_of_equations_exists() -> None:
     files = [path for room in ("friction_estimator", "benchmarks", "test") for path in (ROOT / room).rglob("*.py")]
     words = {word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}

@@ -156,7 +156,10 @@ def law_table(mechanism: Mechanism, found: dict[str, Identification]) -> list[st
 def score_table(found: Mapping[str, Identification]) -> list[str]:
     """Held-out errors of the torso joint by joint and motor by motor."""
     rows = [
-        [kind, *(f"{score.joint}: {number(score.model_error)} of {number(score.torque_rms)}" for score in one.scores)]
+        [
+            kind,
+            *(f"{score.joint}: {number(score.held_out_error)} of {number(score.torque_rms)}" for score in one.scores),
+        ]
         for kind, one in found.items()
     ]
     return table(["held-out error of torque RMS [N m]", "", "", ""], rows)

@@ -286,9 +286,9 @@ def robot_of_bag(reader: BagReader) -> str:
     """
     name = RunDescription.from_custom_data(reader.custom_data).robot
     if name not in robot_names():
+        named = f"names the robot {name!r}, which is not known here" if name else "does not name its robot"
         raise ConfigError(
-            f"the bag {reader.path} does not name its robot: give one of {choices(robot_names())}, or the path of the "
-            "robot's YAML"
+            f"the bag {reader.path} {named}: give one of {choices(robot_names())}, or the path of the robot's YAML"
         )
     return name
 

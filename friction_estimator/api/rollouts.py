@@ -115,7 +115,7 @@ def _identified_drives(found: Identification, log: JointLog) -> Drives:
     def values(part: str) -> FloatArray:
         return np.array([known.get(part.format(name), 0.0) for name in names])
 
-    simple = [friction[name].simple for name in names]
+    simple = [friction[name].coulomb_viscous for name in names]
     plain = [friction[name].law.name == START_LAW for name in names]
     coulomb = np.where(plain, values("{}/coulomb"), [one.coulomb for one in simple])
     viscous = np.where(plain, values("{}/viscous"), [one.viscous for one in simple])

@@ -153,7 +153,7 @@ def _load(state: LiveState) -> str:
 
 
 def _summary(state: LiveState, recording: Recording, scenario: Scenario) -> None:
-    """Counts and errors, on stdout."""
+    """Print samples that were sent and lost, CPU load, and the errors of a finished demo."""
     lost = state.sent - state.estimates
     print(f"joint states sent {state.sent}, received {state.received}, estimated {state.estimates}, lost {lost}")
     print(_load(state))

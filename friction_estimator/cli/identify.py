@@ -321,7 +321,7 @@ def _laws(entries: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of the methods that were given; the others keep the default of the method."""
+    """Options on the command line as keywords of :func:`identify`; those that were not given are left out."""
     known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
     options = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     for name in ("inertia", "known_gain"):

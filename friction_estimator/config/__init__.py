@@ -87,7 +87,7 @@ class Config(Validated):
     sensors: SensorNoise = SensorNoise()
     observer: str = parameter(
         "kalman",
-        f"Method that measures friction: {', '.join(OBSERVERS)}. The most accurate one is kalman.",
+        f"Friction observer: {', '.join(OBSERVERS)}. kalman also estimates errors of model and sensors: most accurate.",
         choices=tuple(OBSERVERS),
     )
     stages: str = advanced(

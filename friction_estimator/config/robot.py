@@ -367,8 +367,8 @@ class SensorNoise(Validated):
     )
     velocity_cutoff: float = parameter(
         0.0,
-        "Cutoff of the first-order low-pass filter behind joint velocities that are differentiated positions. "
-        "0: measured velocities.",
+        "Cutoff of the driver's low-pass filter, if it differentiates positions to get joint velocities. "
+        "0: velocities are measured.",
         "Hz",
         0.0,
         1e6,

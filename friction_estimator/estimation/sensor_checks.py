@@ -239,24 +239,25 @@ class SensorChecks:
 
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
-        findings, plausibility, two = self._findings, self._plausibility, self._statistics(2)
-        yield plausibility.check_gravity(two)
+        findings, plausibility, last_two_blocks = self._findings, self._plausibility, self._statistics(2)
+        yield plausibility.check_gravity(last_two_blocks)
         if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
-            yield plausibility.check_directions(two)
-        four = two if any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current) else self._statistics(4)
-        yield plausibility.check_gyroscope(four)
+            yield plausibility.check_directions(last_two_blocks)
+        needed = any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current)
+        last_four_blocks = last_two_blocks if needed else self._statistics(4)
+        yield plausibility.check_gyroscope(last_four_blocks)
         if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
-        yield plausibility.check_wrenches(two, findings.current)
+        yield plausibility.check_wrenches(last_two_blocks, findings.current)
         if any(findings.is_wrong(foot.wrench_topic) for foot in self._feet):
             return
         if self._changing != "position_offset":  # a leg in a wrong posture turns the foot forces
-            yield plausibility.check_heading(four)
+            yield plausibility.check_heading(last_four_blocks)
         elif (SensorFault.HEADING, self._imu) in findings.current:
             yield iter((Check(SensorFault.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
         if not findings.is_wrong(self._imu):
-            yield plausibility.check_torques(four, self._factor)
+            yield plausibility.check_torques(last_four_blocks, self._factor)
 
     def _statistics(self, blocks: int) -> SensorStatistics:
         """What the newest blocks show."""

@@ -67,12 +67,13 @@ class SensorStatistics:
     sums : all of the following sums in one array; they are views of it
     imu, force : (2,) number of frames with a reading of the IMU, sum of its size; (3,) specific force in base axes
     loaded, load, gravity : (k,) frames in which a foot is loaded; (k, 3) its force [N], specific force in its axes
-    turning : (4,) angular velocity of the base by standing legs and by gyroscope, number of readings [rad/s]
-    newton, moments : (7,) number of frames with all sensors, foot forces over the mass and specific force, base axes
-        [m/s^2]; (6, 6) products of the last six
-    share : (k,) force of a foot times specific force, over the mass
+    base_rate : (4,) angular velocity of the base by standing legs and by gyroscope, number of readings [rad/s]
+    force_balance, moments : (7,) number of frames with all sensors, foot forces over the mass and specific force, base
+        axes [m/s^2]; (6, 6) products of the last six
+    foot_share : (k,) force of a foot times specific force, over the mass
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
-    idle : (k, 4) torques of the whole weight at an unloaded foot, and motor torques minus gravity; number of frames
+    unloaded_foot : (k, 4) torques of the whole weight at an unloaded foot, motor torques minus gravity; number of
+        frames
     torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
     speed : (6, n) step of the position by the velocities, and measured step; number of steps; sum of the steps by the
         velocities, and of the products of two in a row, each by the velocity at its end alone
@@ -91,8 +92,8 @@ class SensorStatistics:
         starts = [0, *ends[:-1]]
         parts = (self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True))
         (
-            self.imu, self.force, self.loaded, self.load, self.gravity, self.turning, self.newton, self.moments,
-            self.share, self.limb, self.idle, self.torque, self.speed,
+            self.imu, self.force, self.loaded, self.load, self.gravity, self.base_rate, self.force_balance,
+            self.moments, self.foot_share, self.limb, self.unloaded_foot, self.torque, self.speed,
         ) = parts  # fmt: skip
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -182,18 +183,18 @@ class StatisticsCollector:
         block.load += loaded[:, None] * F[:, :3]
         block.gravity += loaded[:, None] * (f @ R)
         legs = -(R @ (J[:, 3:] @ velocity)[..., None])[loaded & self._flat, :, 0]
-        block.turning += (legs * rate).sum(), (legs**2).sum(), len(legs) * (rate**2).sum(), len(legs)
+        block.base_rate += (legs * rate).sum(), (legs**2).sum(), len(legs) * (rate**2).sum(), len(legs)
         gravity, contact = dynamics.mass_matrix[6:, :3] @ f, -(F[:, None] @ J)[:, 0]
         motor = np.where(robot.limb, effort - gravity, 0.0)
         block.limb += fresh[:, None] * _products(contact, motor)
         weighted = np.where(unloaded[:, None], -robot.weight * J[:, 2], 0.0)
-        block.idle[:, :3] += _products(weighted, np.where(unloaded[:, None], motor, 0.0))
-        block.idle[:, 3] += unloaded
+        block.unloaded_foot[:, :3] += _products(weighted, np.where(unloaded[:, None], motor, 0.0))
+        block.unloaded_foot[:, 3] += unloaded
         if fresh.size and fresh.all():
             parts = (R @ F[:, :3, None])[..., 0] / robot.mass
             both = np.concatenate((parts.sum(axis=0), f))
-            block.share += parts @ f
-            block.newton += np.concatenate(([1.0], both))
+            block.foot_share += parts @ f
+            block.force_balance += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
             moving = (np.abs(velocity) > _MIN_SPEED) & robot.limb.any(axis=0)
             self._add_torques(gravity + contact.sum(axis=0), effort, moving)
@@ -287,7 +288,7 @@ class PlausibilityChecks:
 
     def check_gyroscope(self, sums: SensorStatistics) -> Iterator[Check]:
         """Sign and unit of the angular velocity, against that of the base by the standing legs."""
-        product, legs, rate, count = sums.turning
+        product, legs, rate, count = sums.base_rate
         correlation, slope = (float(value) for value in _correlation_and_ratio(product, legs, rate))
         if count < _MIN_FRAMES or abs(correlation) < _MIN_CORRELATION:
             return
@@ -303,13 +304,13 @@ class PlausibilityChecks:
         """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
         correlation, slope = _correlation_and_ratio(*sums.limb.T)
         significant = correlation > _MIN_CORRELATION
-        *idle, idle_count = sums.idle.T
+        *idle, idle_count = sums.unloaded_foot.T
         idle_correlation, carried = _correlation_and_ratio(*idle)
         weight = float(np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE]))
-        if sums.newton[0] < _MIN_FRAMES:
+        if sums.force_balance[0] < _MIN_FRAMES:
             return
-        share = float(sums.share.sum()) / weight
-        corrected = float((sums.share * np.where(significant, slope, 1.0)).sum()) / weight
+        share = float(sums.foot_share.sum()) / weight
+        corrected = float((sums.foot_share * np.where(significant, slope, 1.0)).sum()) / weight
         explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_MAX_EQUAL_RATIO))
         for foot, config in enumerate(self._feet):
             faults = SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION
@@ -334,10 +335,10 @@ class PlausibilityChecks:
 
     def check_heading(self, sums: SensorStatistics) -> Iterator[Check]:
         """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
-        count = float(sums.newton[0])
+        count = float(sums.force_balance[0])
         if count < 2 * _MIN_FRAMES:
             return
-        mean = sums.newton[1:] / count
+        mean = sums.force_balance[1:] / count
         covariance = sums.moments / count - np.outer(mean, mean)
         up = mean[3:] / np.linalg.norm(mean[3:])
         forces, specific = covariance[_FORCES, _FORCES], covariance[_SPECIFIC_FORCE, _SPECIFIC_FORCE]
@@ -369,7 +370,7 @@ class PlausibilityChecks:
         mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _MIN_FRAMES)
         shown = mean > (_MIN_TORQUE_SIGMAS * self._config.kalman.link_com_std * self._robot.weight) ** 2
         if self._robot.base_dofs:
-            stands = sums.share > LOADED * np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE])
+            stands = sums.foot_share > LOADED * np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE])
             shown &= self._robot.limb[stands].any(axis=0)
         known = np.isfinite(changed)
         shown, slope = shown | known, np.where(known, changed, slope)

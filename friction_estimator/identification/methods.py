@@ -49,7 +49,7 @@ METHODS: dict[str, IdentificationMethod] = {
     method.name: method
     for method in (
         IdentificationMethod(
-            friction_curve.DRIVE_METHOD,
+            friction_curve.MOTOR_METHOD,
             motor.MotorOptions,
             motor.accepts,
             motor.run,

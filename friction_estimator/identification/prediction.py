@@ -293,10 +293,10 @@ def _verdict(score: JointScore, before: JointScore | None) -> str:
             f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
         )
     share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
-    quality = f"{score.joint}: RMS error {score.model_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
-    if before is None or not before.model_error > 0.0:
+    quality = f"{score.joint}: RMS error {score.held_out_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
+    if before is None or not before.held_out_error > 0.0:
         return quality
-    ratio = score.model_error / before.model_error
+    ratio = score.held_out_error / before.held_out_error
     compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
     if ratio > _WORSE_THAN_BEFORE:
         return f"{compared}: check whether friction, payload or speed range differ from the identification"

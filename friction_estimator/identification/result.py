@@ -51,14 +51,14 @@ class JointScore:
     torque_rms: float  # RMS of the measured torque, the error of "predict zero" [N m]
     # RMS error when friction is left out of the model [N m], NaN when there is no rigid-body model
     rigid_body_error: float
-    model_error: float  # RMS error of the whole model on held-out segments [N m]
+    held_out_error: float  # RMS error of the whole model on held-out segments [N m]
     fit_error: float  # RMS error on the data of the fit [N m]
     samples: int  # used for it
 
     @property
     def relative_error(self) -> float:
         """Held-out error over the RMS of the torque, ||rho|| / ||Y|| of Hamon et al. 2010, Table III."""
-        return self.model_error / self.torque_rms if self.torque_rms > 0.0 else float("inf")
+        return self.held_out_error / self.torque_rms if self.torque_rms > 0.0 else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +260,13 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
         found = [Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD_ERROR:.0f} % is good")]
     else:
         found = [Finding(0.1 + relative, f"{joint}: {quality}")]
-    if score.model_error > _OVERFIT_RATIO * score.fit_error > 0.0:
+    if score.held_out_error > _OVERFIT_RATIO * score.fit_error > 0.0:
         text = (
-            f"{joint}: the error on unseen segments is {score.model_error / score.fit_error:.1f} times that of the "
+            f"{joint}: the error on unseen segments is {score.held_out_error / score.fit_error:.1f} times that of the "
             "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
         )
         found.append(Finding(1.2, text))
-    if score.model_error > score.rigid_body_error:
+    if score.held_out_error > score.rigid_body_error:
         text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
         found.append(Finding(1.8, f"{joint}: {text}"))
     return found

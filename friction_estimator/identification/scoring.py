@@ -89,7 +89,7 @@ class Rows:
         return scored
 
     def scores(self) -> tuple[JointScore, ...]:
-        """Errors of every joint (n); ``fit_error`` and ``model_error`` are the same."""
+        """Errors of every joint (n); ``fit_error`` and ``held_out_error`` are the same."""
         scored, error = self.scored, self.error
         found = []
         for joint, name in enumerate(self.names):

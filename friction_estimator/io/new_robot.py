@@ -103,13 +103,17 @@ def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:
     for link, chain in tree.chain.items():
         if chain:
             bodies.setdefault(chain[0], []).append(link)
-    named = [joint for joint, links in bodies.items() if any(_foot_word(link) < len(_FOOT_WORDS) - 1 for link in links)]
+    named = [
+        joint for joint, links in bodies.items() if any(_foot_word_rank(link) < len(_FOOT_WORDS) - 1 for link in links)
+    ]
     by_name = bool(named)
     if not by_name:
         named = _lowest(tree, bodies)
     legs = {joint: tree.chain[bodies[joint][0]] for joint in named}
     ends = [joint for joint, chain in legs.items() if not any(other in chain[1:] for other in named)]
-    frames = [min(bodies[joint], key=lambda link: (_foot_word(link), tree.position[link][2], link)) for joint in ends]
+    frames = [
+        min(bodies[joint], key=lambda link: (_foot_word_rank(link), tree.position[link][2], link)) for joint in ends
+    ]
     frames.sort(key=lambda link: (-round(float(tree.position[link][0]), 2), -float(tree.position[link][1])))
     named_frames = zip(_foot_names(tree, frames), frames, strict=True)
     feet = dict(sorted(named_frames, key=lambda one: (one[0][1:2] == "h", one[0])))  # front before hind, left first
@@ -119,8 +123,8 @@ def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:
     return feet
 
 
-def _foot_word(link: str) -> int:
-    """Place of the first word for a foot that a link has in its name; the number of words when it has none."""
+def _foot_word_rank(link: str) -> int:
+    """Rank of a link as a foot: the first of ``_FOOT_WORDS`` in its name; their number for none, a hand, a sensor."""
     if _OTHER_WORDS.search(link):
         return len(_FOOT_WORDS)
     return next((k for k, word in enumerate(_FOOT_WORDS) if word in link.lower()), len(_FOOT_WORDS))

@@ -297,7 +297,9 @@ def _added_terms(identified: IdentifiedParameters, row: int) -> dict[str, Any]:
 def _from_document(document: Mapping[str, Any]) -> IdentifiedParameters:
     joints = document.get("joints")
     if not isinstance(joints, dict) or list(joints) != document.get("joint_names"):
-        raise ConfigError(f"'joints' must hold one entry for each of joint_names = {document.get('joint_names')}")
+        raise ConfigError(
+            f"'joints' must hold one entry for each of joint_names, in this order: {document.get('joint_names')}"
+        )
     for joint in joints:
         check_name("the name of a joint", joint)
     laws = [_law(joint, entry) for joint, entry in joints.items()]

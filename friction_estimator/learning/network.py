@@ -364,4 +364,7 @@ def _check_shapes(network: Network, path: Path) -> None:
     for name, shape in {**weight_shapes(i, network.hidden, o), **statistics}.items():
         values = network.tensors[name]
         if values.shape != shape or not np.isfinite(values).all():
-            raise LearningError(f"{path}: {name} of {network.module.name} is not {shape} finite numbers")
+            raise LearningError(
+                f"{path}: {name} of {network.module.name} has the shape {values.shape}, or is not finite; "
+                f"{shape} finite numbers are needed: copy the file again, or train again"
+            )

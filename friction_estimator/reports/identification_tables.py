@@ -234,7 +234,7 @@ def _score_row(score: JointScore) -> tuple[str | Cell, ...]:
         score.joint,
         number(score.torque_rms),
         number(score.rigid_body_error),
-        Cell(number(score.model_error), grade(score.model_error / baseline) if baseline > 0.0 else ""),
+        Cell(number(score.held_out_error), grade(score.held_out_error / baseline) if baseline > 0.0 else ""),
         percent(score.relative_error),
         number(score.fit_error),
         f"{score.samples:,}",

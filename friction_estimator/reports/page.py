@@ -277,7 +277,7 @@ class Page:
 
 
 def figure_html(figure: go.Figure, name: str, narrow: bool = False) -> str:
-    """A figure with the identifier ``name``; one that is not ``narrow`` scrolls on a narrow screen."""
+    """HTML of a plotly figure with the id ``name``; a wide one scrolls on a narrow screen."""
     config: dict[str, Any] = {
         "responsive": True,
         "displaylogo": False,

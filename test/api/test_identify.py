@@ -49,7 +49,7 @@ def test_the_parameters_that_were_put_in_come_out_within_their_error_bars(result
     truth = np.column_stack([COULOMB, VISCOUS])
     assert result.joint_names == JOINTS and result.law_names == ("coulomb_viscous",) * 2
     assert (np.abs(result.values[:, :2] - truth) < 4.0 * result.sigma[:, :2] + 0.01 * truth).all()
-    assert all(score.model_error < 2.0 * NOISE for score in result.scores)
+    assert all(score.held_out_error < 2.0 * NOISE for score in result.scores)
     assert "method inverse_dynamics: motor torques of a robot with a fixed base were recorded" in (
         result.provenance.choices
     )
@@ -66,7 +66,7 @@ def test_the_speeds_that_identified_the_friction_are_kept_and_shown(result, tmp_
 def test_other_recordings_are_predicted_with_identified_inertia_and_friction(result, urdf: Path) -> None:
     validation = fe.validate(result, recording("second", 2), urdf)
     for score in validation.scores:
-        assert score.model_error < 2.0 * NOISE < 0.3 * score.rigid_body_error
+        assert score.held_out_error < 2.0 * NOISE < 0.3 * score.rigid_body_error
         assert score.rigid_body_error < score.torque_rms
     assert [samples.joint for samples in validation.samples] == list(JOINTS)
     assert not any("check whether" in text for text in validation.verdicts)
@@ -84,7 +84,7 @@ def test_a_saved_result_validates_as_the_result_itself(result, urdf: Path, tmp_p
     assert read_identification(tmp_path / "params.yaml").inertia == result.inertia
     saved = fe.validate(tmp_path / "params.yaml", recording("second", 2), urdf)
     direct = fe.validate(result, recording("second", 2), urdf)
-    assert saved.scores[0].model_error == pytest.approx(direct.scores[0].model_error, rel=1e-6)
+    assert saved.scores[0].held_out_error == pytest.approx(direct.scores[0].held_out_error, rel=1e-6)
 
 
 def test_measured_friction_is_compared_with_the_law_alone() -> None:
@@ -99,7 +99,7 @@ def test_measured_friction_is_compared_with_the_law_alone() -> None:
     result = fe.identify(log("a", 0.0), law="coulomb_viscous")
     np.testing.assert_allclose(result.values, [[0.8, 0.3]], atol=0.01)
     (score,) = fe.validate(result, log("b", 1.0)).scores
-    assert score.model_error < 0.1 * score.torque_rms and np.isnan(score.rigid_body_error)
+    assert score.held_out_error < 0.1 * score.torque_rms and np.isnan(score.rigid_body_error)
 
 
 def test_the_given_method_law_and_options_are_used_and_wrong_ones_are_one_clear_error(urdf: Path) -> None:

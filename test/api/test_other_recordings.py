@@ -108,7 +108,7 @@ def test_limbs_in_one_table_are_what_each_is_alone(tmp_path: Path) -> None:
     for joint, log in enumerate(logs):
         alone = fe.identify(log, tmp_path / "two.urdf", law="coulomb_viscous")
         np.testing.assert_array_equal(both.values[joint], alone.values[0])
-        assert both.scores[joint].model_error == alone.scores[0].model_error
+        assert both.scores[joint].held_out_error == alone.scores[0].held_out_error
         np.testing.assert_allclose(alone.values[0], [0.3, 0.1], rtol=0.06)
     late = "the torque of right was "
     assert any(text.startswith((f"{late}19.", f"{late}20.")) for text in both.verdicts)

@@ -30,7 +30,7 @@ def errors_agree(result: fe.IdentificationResult, logs: list[fe.JointLog], robot
     again = fe.validate(folder / "params.yaml", logs, robot)
     assert [score.joint for score in again.scores] == [score.joint for score in result.scores]
     for own, score in zip(result.scores, again.scores, strict=True):
-        assert score.model_error == own.fit_error > 0.0
+        assert score.held_out_error == own.fit_error > 0.0
         assert score.torque_rms == own.torque_rms
 
 

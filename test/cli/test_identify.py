@@ -90,7 +90,7 @@ def test_what_was_put_in_comes_out_with_error_bars_that_hold(
     assert (np.abs(values[:, :2] - truth) < 4.0 * sigma[:, :2] + 0.01 * truth).all()
     assert (sigma[:, :2] < 0.05 * truth).all()
     for score in saved.scores:
-        assert score.model_error < 1.5 * NOISE < score.rigid_body_error < score.torque_rms
+        assert score.held_out_error < 1.5 * NOISE < score.rigid_body_error < score.torque_rms
     assert saved.provenance is not None
     assert saved.provenance.command == f"friction_estimator identify {log} -o {params} --robot {urdf}"
     for words in (
@@ -163,7 +163,7 @@ def test_a_payload_that_was_fixed_to_the_robot_is_taken_into_account(
     for name, options in (("known", ["--payload", "loaded=lower:1.5,0.3,0,0"]), ("unknown", [])):
         params = tmp_path / f"{name}.yaml"
         assert main(["identify", "--overwrite", *files, "-o", str(params), "--robot", str(urdf), *options]) == 0
-        errors[name] = max(score.model_error for score in read_identification(params).scores)
+        errors[name] = max(score.held_out_error for score in read_identification(params).scores)
     assert errors["known"] < 1.5 * NOISE < 0.2 * errors["unknown"]
 
 
@@ -185,7 +185,7 @@ def test_currents_and_the_mass_of_a_payload_are_validated_to_the_last_digit(
         row = found.parameters.names.index(f"{joint}/drive_gain")
         assert abs(found.parameters.values[row] - gain) < 3.0 * found.parameters.sigma[row] < 0.1 * gain
     again = validate(params, files, urdf, payloads={"loaded": Payload("lower", 1.5)})
-    assert [score.model_error for score in again.scores] == [score.fit_error for score in found.scores]
+    assert [score.held_out_error for score in again.scores] == [score.fit_error for score in found.scores]
 
 
 def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def test_what_went_into_every_motor_comes_out_with_error_bars_that_hold(noisy):
 
 def test_scores_figures_and_verdicts_are_those_of_the_motors(noisy):
     assert [score.joint for score in noisy.scores] == [one.joint for one in noisy.samples] == ["m0", "m1"]
-    assert all(score.model_error < 0.2 * score.rigid_body_error for score in noisy.scores)
+    assert all(score.held_out_error < 0.2 * score.rigid_body_error for score in noisy.scores)
     assert not any(joint in text.split(":")[0] for text in noisy.verdicts for joint in JOINTS)
     assert "friction is that of the motors (m0, m1 move shoulder, elbow)" in " ".join(noisy.provenance.choices)
 
@@ -74,7 +74,7 @@ def test_scores_figures_and_verdicts_are_those_of_the_motors(noisy):
 def test_joint_by_joint_it_is_no_law_of_the_velocity(noisy):
     alone = identify_inverse_dynamics(motions(noise=0.5), MODEL)
     for joint, motor in zip(alone.scores, noisy.scores, strict=True):
-        assert joint.model_error > 4.0 * motor.model_error
+        assert joint.held_out_error > 4.0 * motor.held_out_error
 
 
 def test_the_live_node_starts_from_the_file_motor_by_motor(noisy, tmp_path):

@@ -52,7 +52,7 @@ def test_held_out_errors_stand_beside_predict_zero(result, curves):
         assert score.torque_rms == pytest.approx(np.sqrt(np.mean(samples.friction[fastest] ** 2)))
         assert score.samples > 0.97 * samples.velocity.size
         assert np.isnan(score.rigid_body_error)
-        assert noise * 0.9 < score.fit_error <= score.model_error < noise * 1.3
+        assert noise * 0.9 < score.fit_error <= score.held_out_error < noise * 1.3
     assert any(
         sentence.startswith("knee: its friction is predicted with an error of 1.") for sentence in result.verdicts
     )
@@ -64,7 +64,7 @@ def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):
     assert (
         result.verdicts[0].startswith("knee: no better than predicting zero") and "its friction" in result.verdicts[0]
     )
-    assert result.scores[0].model_error > 0.9 * result.scores[0].torque_rms
+    assert result.scores[0].held_out_error > 0.9 * result.scores[0].torque_rms
 
 
 def test_folds_are_stretches_of_time_not_shuffled_samples(curves):
@@ -73,7 +73,7 @@ def test_folds_are_stretches_of_time_not_shuffled_samples(curves):
     wander = np.sign(np.sin(np.arange(samples.velocity.size) * PERIOD * 2.0 * np.pi / 8.0))
     wandering = replace(samples, friction=samples.friction * (1.0 + 0.5 * wander))
     score = identified([as_motion({"knee": wandering})], "tanh_stribeck", OPTIONS).scores[0]
-    assert score.model_error > 1.1 * score.fit_error
+    assert score.held_out_error > 1.1 * score.fit_error
 
 
 @pytest.mark.parametrize("late", [0, 60])

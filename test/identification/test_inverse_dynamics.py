@@ -219,7 +219,7 @@ def test_a_model_that_calls_many_samples_outliers_is_scored_by_them():
         effort[first : first + 60] += 40.0
     result = identify_inverse_dynamics([replace(motion, effort=effort)], model())
     assert any("outliers and not used" in text for text in result.verdicts)
-    assert max(score.model_error for score in result.scores) > 5.0
+    assert max(score.held_out_error for score in result.scores) > 5.0
 
 
 def test_torque_of_the_wrong_sign_belongs_to_no_real_bodies():
@@ -247,8 +247,8 @@ def test_held_out_error_is_that_of_unseen_noise():
     motion = noisy_motion(11)
     scores = identify_inverse_dynamics([motion], model()).scores
     for score in scores:
-        assert 0.8 < score.model_error / score.fit_error < 1.3
-        assert score.rigid_body_error > 5.0 * score.model_error
+        assert 0.8 < score.held_out_error / score.fit_error < 1.3
+        assert score.rigid_body_error > 5.0 * score.held_out_error
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_the_law_of_every_joint_is_that_which_predicts_best():
     result = identify_inverse_dynamics([motion], model(), InverseDynamicsOptions(law="auto"))
     assert result.friction.law_names[1] == "asymmetric"
     plain = identify_inverse_dynamics([motion], model())
-    assert result.scores[1].model_error < 0.8 * plain.scores[1].model_error
+    assert result.scores[1].held_out_error < 0.8 * plain.scores[1].held_out_error
     compared = [one.settings for one in result.candidates if one.decision == "elbow/law"]
     assert compared[:2] == ["coulomb_viscous", "asymmetric"] and "six_slope" in compared
     given = InverseDynamicsOptions(law="auto", joint_laws=("elbow=three_slope",))

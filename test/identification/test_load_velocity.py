@@ -120,7 +120,7 @@ def test_the_load_dependent_model_beats_the_usual_one_on_unseen_segments():
         identify(motions, law=law, stribeck_velocity=STRIBECK) for law in ("coulomb_viscous", "load_velocity")
     )
     for old, new in zip(usual.scores, load.scores, strict=True):
-        assert new.model_error < 0.7 * old.model_error
+        assert new.held_out_error < 0.7 * old.held_out_error
 
 
 def test_a_registered_law_that_depends_on_the_load_does_not_explain_the_noise_by_itself():
@@ -220,7 +220,7 @@ def test_a_torque_that_was_not_seen_takes_no_part_in_its_own_prediction():
     changed = replace(solution, observations=(replace(row, torque=row.torque + noise),))
     for joint, (one, two) in enumerate(zip(plain, joint_scores(changed, SolverOptions(), 2, every), strict=True)):
         added = np.sqrt(np.mean(noise[solution.usable[0][:, joint], joint] ** 2))
-        assert np.sqrt(two.model_error**2 - one.model_error**2) > 0.98 * added
+        assert np.sqrt(two.held_out_error**2 - one.held_out_error**2) > 0.98 * added
 
 
 @pytest.mark.parametrize(

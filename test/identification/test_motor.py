@@ -63,7 +63,7 @@ def test_noise_and_what_the_law_leaves_over_are_separated(found):
 
 def test_scores_and_figures_are_those_of_the_motors(found):
     assert [score.joint for score in found.scores] == [samples.joint for samples in found.samples] == list(MOTORS)
-    assert all(score.model_error < 0.05 * score.torque_rms for score in found.scores)
+    assert all(score.held_out_error < 0.05 * score.torque_rms for score in found.scores)
     for samples, row in zip(found.samples, FRICTION, strict=True):
         fast = samples.used & (np.abs(samples.velocity) > 0.1)
         coulomb = samples.friction[fast] - row[1] * samples.velocity[fast]
@@ -87,8 +87,8 @@ def test_order_of_joints_and_motors_does_not_matter(logs):
 
 def test_joint_by_joint_the_friction_of_coupled_motors_is_not_a_law_of_the_velocity(logs, found):
     alone = identify_motor(logs[0], uncoupled(JOINTS), replace(KNOWN, inertia={}))
-    share = [score.model_error / score.torque_rms for score in alone.scores]
-    assert min(share) > 2.0 * max(score.model_error / score.torque_rms for score in found.scores)
+    share = [score.held_out_error / score.torque_rms for score in alone.scores]
+    assert min(share) > 2.0 * max(score.held_out_error / score.torque_rms for score in found.scores)
 
 
 def test_inertia_is_found_when_asked_for():

@@ -83,7 +83,7 @@ def test_a_law_without_a_c_form_is_reduced_with_a_warning(tmp_path: Path, monkey
     found, _ = torques_in_c(made.text, tmp_path, "cc", "-std=c99", 2)
     velocity = np.repeat(VELOCITIES, len(LOADS))
     for row, joint in enumerate(friction):
-        simple = joint.simple
+        simple = joint.coulomb_viscous
         expected = simple.coulomb * np.sign(velocity) + simple.viscous * velocity + simple.offset
         np.testing.assert_allclose(found[row], expected, rtol=1e-13)
     assert "'load_quadrants' has no C form" in made.warnings[0] and "dependence on load" in made.warnings[0]

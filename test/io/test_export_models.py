@@ -74,16 +74,18 @@ def test_pinocchio_reads_the_exported_friction_from_the_urdf() -> None:
     made = export_friction("urdf", ExportRequest(friction, model=URDF))
     model = pinocchio.buildModelFromXML(made.text.split("?>")[1])
     rows = [model.joints[model.getJointId(name)].idx_v for name in NAMES]
-    np.testing.assert_array_equal(model.damping[rows], [joint.simple.viscous for joint in friction])
-    np.testing.assert_array_equal(model.upperDryFrictionLimit[rows], [joint.simple.coulomb for joint in friction])
+    np.testing.assert_array_equal(model.damping[rows], [joint.coulomb_viscous.viscous for joint in friction])
+    np.testing.assert_array_equal(
+        model.upperDryFrictionLimit[rows], [joint.coulomb_viscous.coulomb for joint in friction]
+    )
 
 
 def test_mujoco_reads_the_exported_friction_from_the_urdf() -> None:
     mujoco = pytest.importorskip("mujoco")
     friction = friction_of(*NAMES)
     model = mujoco.MjModel.from_xml_string(export_friction("urdf", ExportRequest(friction, model=URDF)).text)
-    np.testing.assert_array_equal(model.dof_damping, [joint.simple.viscous for joint in friction])
-    np.testing.assert_array_equal(model.dof_frictionloss, [joint.simple.coulomb for joint in friction])
+    np.testing.assert_array_equal(model.dof_damping, [joint.coulomb_viscous.viscous for joint in friction])
+    np.testing.assert_array_equal(model.dof_frictionloss, [joint.coulomb_viscous.coulomb for joint in friction])
 
 
 def test_the_urdf_gets_the_identified_bodies_and_what_is_fixed_to_a_link_is_part_of_its_body() -> None:
@@ -177,7 +179,7 @@ def test_gazebo_gets_damping_and_friction_of_the_axis_in_an_sdf_and_the_urdf_it_
     found = {one.get("name"): one.find("axis/dynamics") for one in ElementTree.fromstring(made.text).iter("joint")}
     for joint in (hip, knee):
         numbers = {child.tag: float(child.text or "") for child in found[joint.joint]}
-        assert numbers == {"friction": joint.simple.coulomb, "damping": joint.simple.viscous}
+        assert numbers == {"friction": joint.coulomb_viscous.coulomb, "damping": joint.coulomb_viscous.viscous}
     assert (
         made.text.replace("<friction>9", "") != SDF and "an SDF has no place for the drive inertia" in made.warnings[0]
     )
@@ -219,7 +221,7 @@ def test_an_mjcf_made_from_a_urdf_moves_as_the_urdf_in_mujoco(source: str) -> No
     model = mujoco.MjModel.from_xml_string(export_friction("mjcf", ExportRequest(friction, model=urdf)).text)
     assert [model.joint(row).name for row in range(model.njnt)] == names
     np.testing.assert_allclose(model.jnt_range, reference.jnt_range)
-    assert model.dof_damping.tolist() == [joint.simple.viscous for joint in friction]
+    assert model.dof_damping.tolist() == [joint.coulomb_viscous.viscous for joint in friction]
     assert model.dof_armature[0] == DRIVE_INERTIA
     model.dof_armature[:] = 0.0
     torques = []

@@ -35,9 +35,9 @@ def test_a_node_of_that_name_gets_the_parameters(tmp_path: Path, joints: tuple[s
     assert read["joints"] == list(joints)
     for joint in friction:
         group = f"friction.{joint.joint}"
-        assert read[f"gains.{joint.joint}.ff_velocity_scale"] == joint.simple.viscous
+        assert read[f"gains.{joint.joint}.ff_velocity_scale"] == joint.coulomb_viscous.viscous
         for name in ("coulomb", "viscous", "offset"):
-            assert read[f"{group}.{name}"] == getattr(joint.simple, name)
+            assert read[f"{group}.{name}"] == getattr(joint.coulomb_viscous, name)
         assert read[f"{group}.law"] == joint.law.name
         assert read[f"{group}.parameter_names"] == list(joint.law.parameter_names)
         assert list(read[f"{group}.parameters"]) == joint.values.tolist()

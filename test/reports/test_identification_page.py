@@ -120,7 +120,7 @@ def test_tables_say_what_the_arrays_hold(identification: Identification) -> None
     scores = {row[0].text: row for row in score_table(identification.scores).rows}
     score = identification.scores[0]
     assert [cell.text for cell in scores["hip"]] == [
-        "hip", f"{score.torque_rms:.1f}", f"{score.rigid_body_error:.2f}", f"{score.model_error:.4f}", "0.3 %",
+        "hip", f"{score.torque_rms:.1f}", f"{score.rigid_body_error:.2f}", f"{score.held_out_error:.4f}", "0.3 %",
         f"{score.fit_error:.4f}", "990",
     ]  # fmt: skip
     assert scores["hip"][3].style == "good"
@@ -172,7 +172,7 @@ def test_odd_samples_have_a_page_and_a_file_too(identification: Identification, 
     assert "Friction over velocity" in identification_page(changed, change).render()
     save_identification(tmp_path / "odd.yaml", changed)
     joints = joint_frictions(read_identification(tmp_path / "odd.yaml"))
-    assert all(np.isfinite([joint.simple.coulomb, joint.simple.viscous]).all() for joint in joints)
+    assert all(np.isfinite([joint.coulomb_viscous.coulomb, joint.coulomb_viscous.viscous]).all() for joint in joints)
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(identification: Identification, tmp_path: Path) -> None:

@@ -255,10 +255,10 @@ def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatAr
 
 @kernel
 def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
-    """Keep the law within a standard deviation of its bounds, in place.
+    """Move parameters that violate a bound by more than one standard deviation to one standard deviation, in place.
 
-    What is further out extrapolates badly. The state moves on the shortest path in the metric of its covariance
-    (Simon 2010), which stays as it is.
+    A law that is farther out extrapolates badly. The state moves on the shortest path in the metric of its covariance
+    (Simon 2010); the covariance does not change.
     """
     m, count, p = table.bounds.shape
     for joint in range(m):
@@ -347,7 +347,7 @@ def step_limb(
     table: FilterTable,
     frozen: bool,
     gate: float,
-    memory_time: float,
+    adaptation_time: float,
     initial_variance: float,
 ) -> float:
     """Use a window that fits, in place; return the squared distance of its momentum.
@@ -358,11 +358,11 @@ def step_limb(
     ----------
     frozen : True keeps law and calibration as they are
     gate : largest squared distance of a window that fits
-    memory_time : over which the model-error variance is adapted [s]
+    adaptation_time : over which the model-error variance is adapted [s]
     initial_variance : model-error variance before any data [(N m)^2]
     """
     distance = predict_limb(memory, fit, window, table, frozen)
     if distance <= gate:
         correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
-        adapt_model_error_variance(memory, fit, window, table, window.duration / memory_time, initial_variance)
+        adapt_model_error_variance(memory, fit, window, table, window.duration / adaptation_time, initial_variance)
     return distance

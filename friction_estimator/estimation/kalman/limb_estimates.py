@@ -139,7 +139,8 @@ def _write_calibration(
             factor, row = columns[a, i], P[i, calibration:]
             if factor != 0.0:
                 torque += factor * x[i]
-                if i < first.foot_bias or i >= first.effort_gain:
+                of_wrenches = first.foot_bias <= i < first.effort_gain
+                if not of_wrenches:
                     without_wrenches += factor * x[i]
                 for j in range(product.size):
                     product[j] += factor * row[j]

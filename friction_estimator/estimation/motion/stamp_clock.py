@@ -82,7 +82,10 @@ class StampClock:
             self._period += _PERIOD_GAIN * (period - self._period)
 
     def _regress(self, period: float) -> None:
-        """Add a block to the regression of the positions' third differences on those of the stamps times velocity."""
+        """Add a block to the regression that shows whether samples are even although their stamps jitter.
+
+        Third differences of the positions follow those of the stamps, times the velocity, where the samples jitter too.
+        """
         width = 2 * STRIDE + 3
         velocity = (self._positions[width:] - self._positions[:-width]) / (width * period)
         third = np.diff(self._positions, n=3, axis=0)[STRIDE:-STRIDE]

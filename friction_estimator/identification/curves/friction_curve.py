@@ -49,7 +49,7 @@ from friction_estimator.laws.joint_laws import AUTOMATIC, joints_without_own_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Progress
 
-CURVE_METHOD, DRIVE_METHOD = "friction_curve", "motor"
+CURVE_METHOD, MOTOR_METHOD = "friction_curve", "motor"
 _SAMPLES_A_PARAMETER = 10
 """Samples a parameter below which a joint is left out."""
 
@@ -202,7 +202,7 @@ def _fitted_curve(
     lateness = lateness if source.drive is None else lateness.replace("friction", "the torque", 1)
     decisions = *dict.fromkeys(choice for motion in motions for choice in motion.choices), lateness
     data = tuple((motion.name, motion.digest) for motion in motions)
-    provenance = Provenance(CURVE_METHOD if source.drive is None else DRIVE_METHOD, data, decisions)
+    provenance = Provenance(CURVE_METHOD if source.drive is None else MOTOR_METHOD, data, decisions)
     result, findings = _reported(prediction, samples, fit, options)
     result = replace(result, provenance=provenance, candidates=(*table, *delays, *found))
     return JointCurve(joint, samples, fit, (result, findings))
@@ -215,7 +215,7 @@ def _reported(
     joint, law, used, rows = prediction.joint, fit.law, samples.used, prediction.predicted(samples)
     error = rms(held_out_curve_error(fit, used, options.fit, options.folds)[used.scored])
     identifiable, reasons = parameter_identifiability(joint, fit, used)
-    score = replace(rows.scores()[0], model_error=error)
+    score = replace(rows.scores()[0], held_out_error=error)
     residual = used.friction - torque_of(law, fit.values, used)
     # white noise is what neighbouring samples do not share
     noise, total = float(0.5 * np.mean(np.diff(residual) ** 2)), error**2

@@ -65,8 +65,8 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     for k, score in enumerate(rows.scores()):
         own = joint == k
         scored = ~pushes(errors[1][own], rows.limits[k])
-        rigid, model_error = (rms(error[own][scored]) for error in errors)
-        found.append(replace(score, rigid_body_error=rigid, model_error=model_error))
+        rigid, held_out_error = (rms(error[own][scored]) for error in errors)
+        found.append(replace(score, rigid_body_error=rigid, held_out_error=held_out_error))
     return tuple(found)
 
 

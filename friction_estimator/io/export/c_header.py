@@ -33,7 +33,7 @@ def export_c_header(request: ExportRequest) -> ExportResult:
     reduced = [joint for joint in request.joints if joint.law.name not in C_LAWS]
     warnings = tuple(
         f"joint {joint.joint!r}: the law {joint.law.name!r} has no C form and becomes Coulomb and viscous friction"
-        + (f"; not expressed: {'; '.join(joint.simple.lost)}" if joint.simple.lost else "")
+        + (f"; not expressed: {'; '.join(joint.coulomb_viscous.lost)}" if joint.coulomb_viscous.lost else "")
         for joint in reduced
     )
     names = identifiers([joint.joint for joint in request.joints])
@@ -86,7 +86,11 @@ def _constant(joint: ExportedFriction, name: str) -> str:
 def _stored(joint: ExportedFriction) -> tuple[str, Sequence[str], list[float]]:
     """Law, names and values of the constant of a joint."""
     if joint.law.name not in C_LAWS:
-        return "simple", _SIMPLE, [joint.simple.coulomb, joint.simple.viscous, joint.simple.offset]
+        return (
+            "simple",
+            _SIMPLE,
+            [joint.coulomb_viscous.coulomb, joint.coulomb_viscous.viscous, joint.coulomb_viscous.offset],
+        )
     columns = zip(joint.law.parameter_names, joint.law.units, joint.sigma.tolist(), strict=True)
     parameters = [f"{name}{f' [{unit}]' if unit else ''}, sigma {sigma:.2g}" for name, unit, sigma in columns]
     return joint.law.name, parameters, joint.values.tolist()

@@ -58,7 +58,7 @@ class ExportedFriction:
     values: FloatArray  # (p,) of the law, in SI units
     sigma: FloatArray  # (p,) their standard deviations
     # the same as Coulomb and viscous friction, over the velocities at which the friction was seen
-    simple: CoulombViscousFit
+    coulomb_viscous: CoulombViscousFit
     velocity: FloatArray  # (m,) those velocities, ascending [rad/s]
     # inertia of motor and gear seen at the joint, None when it was not identified [kg m^2 or kg]
     drive_inertia: float | None
@@ -68,12 +68,12 @@ class ExportedFriction:
     @property
     def reduction(self) -> str:
         """What Coulomb and viscous friction do not express of this joint's law, in one sentence; empty when nothing."""
-        if not self.simple.lost:
+        if not self.coulomb_viscous.lost:
             return ""
         return (
             f"joint {self.joint!r}: the law {self.law.name!r} became Coulomb and viscous friction, least squares over "
-            f"{self.velocity[0]:.3g} ... {self.velocity[-1]:.3g} rad/s; RMS torque {self.simple.torque_rms:.2g} N m, "
-            f"not expressed: {'; '.join(self.simple.lost)}"
+            f"{self.velocity[0]:.3g} ... {self.velocity[-1]:.3g} rad/s; RMS torque "
+            f"{self.coulomb_viscous.torque_rms:.2g} N m, not expressed: {'; '.join(self.coulomb_viscous.lost)}"
         )
 
 

@@ -37,7 +37,7 @@ def export_ros2_control(request: ExportRequest, controller: str = "joint_traject
     """YAML that ``--params-file`` takes, for the controller of that name."""
     parameters = {
         "joints": list(request.moved),
-        "gains": nested({f"{joint.joint}.ff_velocity_scale": joint.simple.viscous for joint in request.alone}),
+        "gains": nested({f"{joint.joint}.ff_velocity_scale": joint.coulomb_viscous.viscous for joint in request.alone}),
         "friction": nested(
             {f"{joint.joint}.{name}": value for joint in request.joints for name, value in _friction(joint).items()}
         ),
@@ -64,9 +64,9 @@ def _friction(joint: ExportedFriction) -> dict[str, Any]:
     known = {} if drive is None else {"gain": drive.gain, "offset": drive.offset, "unit": drive.unit}
     return {
         **({"drive": known} if known else {}),
-        "coulomb": joint.simple.coulomb,
-        "viscous": joint.simple.viscous,
-        "offset": joint.simple.offset + joint.constant,
+        "coulomb": joint.coulomb_viscous.coulomb,
+        "viscous": joint.coulomb_viscous.viscous,
+        "offset": joint.coulomb_viscous.offset + joint.constant,
         "law": joint.law.name,
         "parameter_names": list(joint.law.parameter_names),
         "parameters": joint.values.tolist(),
@@ -94,11 +94,11 @@ def export_isaac_lab(request: ExportRequest) -> ExportResult:
     joints, reduced = request.alone, reductions(request.alone)
     if not joints:
         raise ConfigError("Isaac Lab has friction joint by joint: that of motors which move several cannot be exported")
-    coulomb = {joint.joint: joint.simple.coulomb for joint in joints}
+    coulomb = {joint.joint: joint.coulomb_viscous.coulomb for joint in joints}
     tables = {
         "friction": coulomb,
         "dynamic_friction": coulomb,
-        "viscous_friction": {joint.joint: joint.simple.viscous for joint in joints},
+        "viscous_friction": {joint.joint: joint.coulomb_viscous.viscous for joint in joints},
         "armature": {joint.joint: joint.drive_inertia for joint in joints if joint.drive_inertia is not None},
     }
     notes = (*request.origin, *_ISAAC_LAB, *reduced)

@@ -47,7 +47,7 @@ def _with_dynamics(request: ExportRequest) -> tuple[_XmlText, list[_Pair], list[
     elements = [element for element in document.elements if element.path == ("robot", "joint")]
     pairs, warnings = matched(request, elements, "URDF")
     for joint, element in pairs:
-        numbers = {"damping": repr(joint.simple.viscous), "friction": repr(joint.simple.coulomb)}
+        numbers = {"damping": repr(joint.coulomb_viscous.viscous), "friction": repr(joint.coulomb_viscous.coulomb)}
         dynamics = element.child("dynamics")
         if dynamics is None:
             attributes = " ".join(f'{name}="{value}"' for name, value in numbers.items())
@@ -77,7 +77,7 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
         if axis is None:
             warnings.append(f"joint {joint.joint!r} has no <axis> in the SDF: its friction is left out")
             continue
-        numbers = {"damping": joint.simple.viscous, "friction": joint.simple.coulomb}
+        numbers = {"damping": joint.coulomb_viscous.viscous, "friction": joint.coulomb_viscous.coulomb}
         texts = {name: f"<{name}>{value!r}</{name}>" for name, value in numbers.items()}
         dynamics = axis.child("dynamics")
         if dynamics is None or dynamics.start == dynamics.end:
@@ -130,7 +130,7 @@ def export_drake(request: ExportRequest) -> ExportResult:
     document.replace_child(root, "", "".join(added))
     if "xmlns:drake" not in root.attributes:
         document.set(root, {"xmlns:drake": "http://drake.mit.edu"})
-    dry = [joint.joint for joint in request.alone if joint.simple.coulomb]
+    dry = [joint.joint for joint in request.alone if joint.coulomb_viscous.coulomb]
     none = f"Drake has no dry friction of joints: that of {', '.join(dry)} has no effect there"
     return _changed(document, pairs, warnings, *([none] if dry else []))
 
@@ -191,7 +191,7 @@ def export_mjcf(request: ExportRequest) -> ExportResult:
     pairs, missing = matched(request, elements, "MJCF (files that it includes do not count)")
     for joint, element in pairs:
         armature = {} if joint.drive_inertia is None else {"armature": repr(joint.drive_inertia)}
-        friction = {"damping": repr(joint.simple.viscous), "frictionloss": repr(joint.simple.coulomb)}
+        friction = {"damping": repr(joint.coulomb_viscous.viscous), "frictionloss": repr(joint.coulomb_viscous.coulomb)}
         document.set(element, friction | _STICTION | armature)
     return _changed(document, pairs, (*warnings, *missing))
 
