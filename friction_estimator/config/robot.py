@@ -393,13 +393,21 @@ SURE_SIGN_SIGMAS = 3.0
 """The sign of a measured velocity is sure above this many standard deviations of its noise."""
 
 
+(
+    POSITION_NOISE, EFFORT_NOISE, SPECIFIC_FORCE_NOISE, FORCE_NOISE, MOMENT_NOISE, VELOCITY_NOISE, RATE_NOISE,
+) = range(7)  # fmt: skip
+"""Places in :func:`white_vector`."""
+EFFORT_GAIN, SPECIFIC_FORCE_BIAS, FORCE_BIAS, MOMENT_BIAS, WRENCH_GAIN, RATE_BIAS = range(6)
+"""Places in :func:`constant_vector`; errors of gains are relative."""
+
+
 def white_vector(noise: SensorNoise) -> FloatArray:
-    """Variances (7,) of white noise: joint position, torque, specific force, force, moment, joint velocity, rate."""
+    """Variances (7,) of white noise, in the order of ``POSITION_NOISE`` to ``RATE_NOISE``."""
     stds = (noise.position_std, noise.effort_std, noise.specific_force_std, noise.force_std, noise.moment_std)
     return np.square([*stds, noise.velocity_std, noise.angular_velocity_std])
 
 
 def constant_vector(noise: SensorNoise) -> FloatArray:
-    """Variances (6,) of constant errors: torque (relative), specific force, force, moment, wrench (relative), rate."""
+    """Variances (6,) of constant errors, in the order of ``EFFORT_GAIN`` to ``RATE_BIAS``."""
     biases = (noise.effort_gain_std, noise.specific_force_bias_std, noise.force_bias_std, noise.moment_bias_std)
     return np.square([*biases, noise.force_gain_std, noise.angular_velocity_bias_std])

@@ -17,7 +17,24 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
+from friction_estimator.config.robot import (
+    EFFORT_GAIN,
+    EFFORT_NOISE,
+    FORCE_BIAS,
+    FORCE_NOISE,
+    MOMENT_BIAS,
+    MOMENT_NOISE,
+    POSITION_NOISE,
+    RATE_BIAS,
+    RATE_NOISE,
+    SIGMA_RATE,
+    SPECIFIC_FORCE_BIAS,
+    SPECIFIC_FORCE_NOISE,
+    VELOCITY_NOISE,
+    WRENCH_GAIN,
+    constant_vector,
+    white_vector,
+)
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.records import RecordTemplate, pack, record
 from friction_estimator.robot.model import RobotModel
@@ -245,29 +262,32 @@ def _friction_variances(
     noise, systematic = np.empty(m), np.empty(m)
     for a in range(m):
         row = 6 + joints[a]
-        white_sum, constant_sum = white[1], constant[0] * effort[joints[a]] ** 2
+        white_sum, constant_sum = white[EFFORT_NOISE], constant[EFFORT_GAIN] * effort[joints[a]] ** 2
         for j in range(n):
             derivative = sensitivities.torque_q[row, j] + _weighted_column_sum(
                 transfer[a], support.rows, sensitivities.foot_q, j
             )
-            white_sum += derivative**2 * white[0]
+            white_sum += derivative**2 * white[POSITION_NOISE]
         for j in range(3, nv):
             derivative = sensitivities.torque_v[row, j] + _weighted_column_sum(
                 transfer[a], support.rows, sensitivities.foot_v, j
             )
-            white_sum += derivative**2 * (white[6] if j < 6 else white[5])
-            constant_sum += derivative**2 * constant[5] if j < 6 else 0.0
+            white_sum += derivative**2 * (white[RATE_NOISE] if j < 6 else white[VELOCITY_NOISE])
+            constant_sum += derivative**2 * constant[RATE_BIAS] if j < 6 else 0.0
         for i in range(3):
             derivative = H[row, i] + by_acceleration[a, i]
-            white_sum += derivative**2 * white[2]
-            constant_sum += derivative**2 * constant[1] + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
+            white_sum += derivative**2 * white[SPECIFIC_FORCE_NOISE]
+            constant_sum += (
+                derivative**2 * constant[SPECIFIC_FORCE_BIAS] + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
+            )
             for j in range(3):
                 constant_sum += by_angle[a, i] * attitude.covariance[i, j] * by_angle[a, j]
         for foot in range(wrenches.shape[0]):
             for axis in range(6):
-                square, kind = dynamics.foot_jacobian[foot, axis, row] ** 2, 3 if axis < 3 else 4
-                white_sum += square * white[kind]
-                constant_sum += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
+                square, is_force = dynamics.foot_jacobian[foot, axis, row] ** 2, axis < 3
+                bias = constant[FORCE_BIAS if is_force else MOMENT_BIAS]
+                white_sum += square * white[FORCE_NOISE if is_force else MOMENT_NOISE]
+                constant_sum += square * (bias + constant[WRENCH_GAIN] * wrenches[foot, axis] ** 2)
         noise[a], systematic[a] = white_sum, constant_sum
     return noise, systematic
 

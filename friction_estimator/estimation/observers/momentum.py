@@ -19,7 +19,22 @@ import numpy as np
 
 from friction_estimator.compiled import kernel
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import SIGMA_RATE, constant_vector, white_vector
+from friction_estimator.config.robot import (
+    EFFORT_GAIN,
+    EFFORT_NOISE,
+    FORCE_BIAS,
+    FORCE_NOISE,
+    MOMENT_BIAS,
+    MOMENT_NOISE,
+    RATE_NOISE,
+    SIGMA_RATE,
+    SPECIFIC_FORCE_BIAS,
+    SPECIFIC_FORCE_NOISE,
+    VELOCITY_NOISE,
+    WRENCH_GAIN,
+    constant_vector,
+    white_vector,
+)
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import pack, record
 from friction_estimator.robot.model import RobotModel
@@ -142,19 +157,20 @@ def _residual_variances(
     noise, systematic = np.empty((gains.size, n)), np.empty(n)
     for i in range(n):
         row = base + i
-        momentum, force, systematic_sum = 0.0, white[1], constant[0] * effort[i] ** 2
+        momentum, force, systematic_sum = 0.0, white[EFFORT_NOISE], constant[EFFORT_GAIN] * effort[i] ** 2
         for j in range(n):
-            momentum += H[row, base + j] ** 2 * white[5]
+            momentum += H[row, base + j] ** 2 * white[VELOCITY_NOISE]
         if base:
             for axis in range(3):
-                momentum += H[row, 3 + axis] ** 2 * white[6]
-                force += H[row, axis] ** 2 * white[2] / readings_per_sample[0]
-                systematic_sum += H[row, axis] ** 2 * constant[1]
+                momentum += H[row, 3 + axis] ** 2 * white[RATE_NOISE]
+                force += H[row, axis] ** 2 * white[SPECIFIC_FORCE_NOISE] / readings_per_sample[0]
+                systematic_sum += H[row, axis] ** 2 * constant[SPECIFIC_FORCE_BIAS]
         for foot in range(J.shape[0]):
             for axis in range(6):
-                square, kind = J[foot, axis, row] ** 2, 3 if axis < 3 else 4
-                force += square * white[kind] / readings_per_sample[1 + foot]
-                systematic_sum += square * (constant[kind - 1] + constant[4] * wrenches[foot, axis] ** 2)
+                square, is_force = J[foot, axis, row] ** 2, axis < 3
+                bias = constant[FORCE_BIAS if is_force else MOMENT_BIAS]
+                force += square * white[FORCE_NOISE if is_force else MOMENT_NOISE] / readings_per_sample[1 + foot]
+                systematic_sum += square * (bias + constant[WRENCH_GAIN] * wrenches[foot, axis] ** 2)
         systematic[i] = systematic_sum
         for number in range(gains.size):
             decay = math.exp(-gains[number] * dt)
@@ -220,7 +236,7 @@ class ResidualVariances:
         self._age = 0.0
         white, constant = self._sensors
         if velocity_variance is not None:
-            white[5] = velocity_variance
+            white[VELOCITY_NOISE] = velocity_variance
         self.white, self.systematic = _residual_variances(
             dynamics.mass_matrix, dynamics.foot_jacobian, frame.effort, frame.wrenches, frame.readings_per_sample,
             white, constant, frame.dt, self._gains, self._base_dofs,
