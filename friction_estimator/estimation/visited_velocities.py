@@ -16,7 +16,7 @@ import numpy as np
 from friction_estimator.compiled import kernel
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.laws.linear import Factor, Shape
+from friction_estimator.laws.linear import FACTOR, SHAPE, Factor, Shape
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
@@ -103,7 +103,7 @@ class VisitedVelocities:
 
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
-        shape, factor = laws.table.codes[..., 0], laws.table.codes[..., 4]
+        shape, factor = laws.table.codes[..., SHAPE], laws.table.codes[..., FACTOR]
         not_directional = np.isin(shape, (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
         self._odd = 1.0 - (not_directional | (factor != Factor.NONE))
         self.reset_to_prior()

@@ -202,13 +202,16 @@ def make_linear_law(name: str) -> LinearFrictionLaw:
 
 
 _STEEP = Term("sign", Shape.TANH, _STEEPEST_SCALE)
+SHAPE, _POWER, _SIDE, _BASE_ROW, FACTOR = range(5)
+"""Columns of :func:`term_table`."""
 
 
 def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
     """Codes (p, 5) and scales (p,) of a law's terms for the kernels; None is a term that is zero.
 
-    A code is shape, power of the load, side, the row of an earlier term that differs in the power and the factor only
-    and has none (its own row where there is none; for a strain the row of the tangent that it is less), and the factor.
+    A code is shape, power of the load, side, base row and factor. The base row is that of an earlier term that differs
+    in the power and the factor only and has neither (else its own row; for a strain that of the tangent that it is
+    less).
     """
     codes, scales = np.full((len(terms), 5), _PADDING, dtype=np.int64), np.ones(len(terms))
     for row, term in enumerate(terms):
@@ -216,8 +219,8 @@ def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
             continue
         unloaded = _STEEP if term.shape == Shape.STRAIN else replace(term, load_power=0, factor=Factor.NONE)
         earlier = ((k, other) for k, other in enumerate(terms[:row]) if other is not None)
-        same = (k for k, other in earlier if _function_key(other) == _function_key(unloaded))
-        codes[row] = term.shape, term.load_power, term.side, next(same, row), term.factor
+        base_rows = (k for k, other in earlier if _function_key(other) == _function_key(unloaded))
+        codes[row] = term.shape, term.load_power, term.side, next(base_rows, row), term.factor
         scales[row] = term.scale
     return codes, scales
 
@@ -245,12 +248,12 @@ def presliding_of_load(codes: IntArray, parameters: FloatArray, strain: FloatArr
     """
     plateau, total, held, strains = 0.0, 0.0, 0.0, 0
     for j in range(parameters.size):
-        if codes[j, 0] == _STRAIN and strains < strain.size:
+        if codes[j, SHAPE] == _STRAIN and strains < strain.size:
             torque = max(parameters[j], 0.0)
             total += torque
             held += torque * strain[strains]
             strains += 1
-        elif codes[j, 0] in (_TANH, _SIGN) and codes[j, 1] == 0:
+        elif codes[j, SHAPE] in (_TANH, _SIGN) and codes[j, _POWER] == 0:
             plateau += parameters[j]
     part = min(2.0 * total / max(plateau, total) - 0.5, 1.0) if total > 0.0 else 0.0
     return (1.0 - part, part * held / total) if part > 0.0 else (1.0, 0.0)
@@ -282,18 +285,18 @@ def fill_regressor(
     push = 1.0 if load > 0.0 else (-1.0 if load < 0.0 else 0.0)
     driving = 0.5 * (1.0 + push * direction)
     for j in range(codes.shape[0]):
-        shape, power, side, same = codes[j, 0], codes[j, 1], codes[j, 2], codes[j, 3]
+        shape, power, side, base_row = codes[j, SHAPE], codes[j, _POWER], codes[j, _SIDE], codes[j, _BASE_ROW]
         if shape == _PADDING:
             phi[j] = 0.0
             continue
         if shape == _STRAIN:
             phi[j] = 0.0
             if strain.size > 0:
-                phi[j] = strain[strains] - (phi[same] if same < j else math.tanh(velocity / _STEEPEST_SCALE))
+                phi[j] = strain[strains] - (phi[base_row] if base_row < j else math.tanh(velocity / _STEEPEST_SCALE))
                 strains += 1
             continue
-        if same < j:
-            value = phi[same]
+        if base_row < j:
+            value = phi[base_row]
         elif shape == _TANH:
             x = velocity / scales[j]
             value = direction if abs(x) >= _SATURATED_ARGUMENT else 1.0 - 2.0 / (math.exp(2.0 * x) + 1.0)
@@ -306,7 +309,7 @@ def fill_regressor(
         else:
             fading = math.exp(-abs(velocity) / scales[j])
             value = direction * (fading if shape == _FADING else 1.0 - fading)
-        if same == j:
+        if base_row == j:
             if side == _FORWARD and velocity <= 0.0 or side == _BACKWARD and velocity >= 0.0:
                 value = 0.0
             elif side == _DRIVING:
@@ -317,8 +320,8 @@ def fill_regressor(
             value = sliding * value + held
         for _ in range(power):
             value *= abs(load)
-        if codes[j, 4] != _NO_FACTOR:
-            value *= wave[codes[j, 4] - 1] if wave.size > 0 else 0.0
+        if codes[j, FACTOR] != _NO_FACTOR:
+            value *= wave[codes[j, FACTOR] - 1] if wave.size > 0 else 0.0
         phi[j] = value
 
 
