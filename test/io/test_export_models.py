@@ -109,10 +109,12 @@ def test_the_urdf_gets_the_identified_bodies_and_what_is_fixed_to_a_link_is_part
 
 def test_every_other_byte_of_the_urdf_stays() -> None:
     hip, knee, last = friction_of(*NAMES)
-    expected = URDF.replace("'0.5'", f'"{hip.simple.coulomb!r}"').replace('"0.25"', f'"{hip.simple.viscous!r}"')
+    expected = URDF.replace("'0.5'", f'"{hip.coulomb_viscous.coulomb!r}"').replace(
+        '"0.25"', f'"{hip.coulomb_viscous.viscous!r}"'
+    )
     dynamics = '<dynamics damping="{0.viscous!r}" friction="{0.coulomb!r}"/>'
-    expected = expected.replace("\n\t</joint>", "\n\t\t" + dynamics.format(knee.simple) + "\n\t</joint>")
-    expected = expected.replace('"0 0 1"/></joint>', f'"0 0 1"/>{dynamics.format(last.simple)}</joint>')
+    expected = expected.replace("\n\t</joint>", "\n\t\t" + dynamics.format(knee.coulomb_viscous) + "\n\t</joint>")
+    expected = expected.replace('"0 0 1"/></joint>', f'"0 0 1"/>{dynamics.format(last.coulomb_viscous)}</joint>')
     made = export_friction("urdf", ExportRequest((hip, knee, last), model=URDF))
     assert made.text == expected
     assert export_friction("urdf", ExportRequest((hip, knee, last), model=made.text)).text == made.text
@@ -133,8 +135,8 @@ def test_mujoco_reads_damping_frictionloss_and_armature_from_the_mjcf() -> None:
     hip, knee = friction_of("hip", "knee")
     made = export_friction("mjcf", ExportRequest((hip, knee), model=MJCF))
     model = mujoco.MjModel.from_xml_string(made.text)
-    assert model.dof_damping.tolist() == [hip.simple.viscous, knee.simple.viscous, 3.0]
-    assert model.dof_frictionloss.tolist() == [hip.simple.coulomb, knee.simple.coulomb, 0.0]
+    assert model.dof_damping.tolist() == [hip.coulomb_viscous.viscous, knee.coulomb_viscous.viscous, 3.0]
+    assert model.dof_frictionloss.tolist() == [hip.coulomb_viscous.coulomb, knee.coulomb_viscous.coulomb, 0.0]
     assert model.dof_armature.tolist() == [DRIVE_INERTIA, 0.5, 0.5]
     before, after = MJCF.splitlines(), made.text.splitlines()
     assert [row for row in range(len(before)) if before[row] != after[row]] == [3, 4]
@@ -147,7 +149,11 @@ def test_a_joint_in_mujoco_holds_below_the_identified_friction_moves_above_it_an
     text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
     model = mujoco.MjModel.from_xml_string(export_friction("mjcf", ExportRequest((hip,), model=text)).text)
     model.opt.timestep = 1e-3
-    coulomb, viscous, inertia = hip.simple.coulomb, hip.simple.viscous, DRIVE_INERTIA + 0.4 * 40.0 * 0.3**2
+    coulomb, viscous, inertia = (
+        hip.coulomb_viscous.coulomb,
+        hip.coulomb_viscous.viscous,
+        DRIVE_INERTIA + 0.4 * 40.0 * 0.3**2,
+    )
 
     def turned(torque: float, start: float, steps: int) -> tuple[float, float]:
         data = mujoco.MjData(model)
@@ -206,8 +212,12 @@ def test_isaac_lab_takes_friction_as_efforts_and_armature() -> None:
     scope: dict[str, dict[str, dict[str, float]]] = {}
     exec(export_friction("isaac_lab", ExportRequest((hip, knee))).text, scope)
     found = scope["IDENTIFIED"]
-    assert found["friction"] == found["dynamic_friction"] == {"hip": hip.simple.coulomb, "knee": knee.simple.coulomb}
-    assert found["viscous_friction"] == {"hip": hip.simple.viscous, "knee": knee.simple.viscous}
+    assert (
+        found["friction"]
+        == found["dynamic_friction"]
+        == {"hip": hip.coulomb_viscous.coulomb, "knee": knee.coulomb_viscous.coulomb}
+    )
+    assert found["viscous_friction"] == {"hip": hip.coulomb_viscous.viscous, "knee": knee.coulomb_viscous.viscous}
     assert found["armature"] == {"hip": DRIVE_INERTIA}
 
 
