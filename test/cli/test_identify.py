@@ -515,9 +515,9 @@ def test_doubtful_data_gives_a_warning_that_names_the_suspicion(
     columns = {name: change[name](column) if name in change else column for name, column in recorded.items()}
     log = str(write(tmp_path / "bad.csv", columns))
     assert main(["identify", log, "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf), "--folds", "2"]) == 0
-    warnings = capsys.readouterr().err.splitlines()
-    assert all(line.startswith("friction_estimator: warning: bad: ") for line in warnings)
-    assert any(re.search(suspicion, line) for line in warnings), warnings
+    found = warnings(capsys.readouterr().err).splitlines()
+    assert all(line.startswith("friction_estimator: warning: bad: ") for line in found)
+    assert any(re.search(suspicion, line) for line in found), found
 
 
 @pytest.mark.parametrize(
@@ -538,7 +538,9 @@ def test_useless_data_gives_one_clear_error(
     (tmp_path / "bad.csv").write_text(content)
     assert main(["identify", str(tmp_path / "bad.csv"), "-o", str(tmp_path / "p.yaml"), "--robot", str(urdf)]) == 1
     errors = [
-        line for line in capsys.readouterr().err.splitlines() if not line.startswith("friction_estimator: warning")
+        line
+        for line in warnings(capsys.readouterr().err).splitlines()
+        if not line.startswith("friction_estimator: warning")
     ]
     assert len(errors) == 1 and errors[0].startswith("friction_estimator: error: ") and reason in errors[0], errors
     assert not (tmp_path / "p.yaml").exists()
