@@ -35,6 +35,7 @@ WRONG = {
     "collisions": ["model.safetensors", "--end-to-end", "other.safetensors", "--pushes", "0"],
     "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],
+    "drive_gains": ["--seeds", "0"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
     "fleet_speed": ["--bags", "0"],
