@@ -41,10 +41,10 @@ def test_the_node_row_measures_with_robot_node_yardstick_and_listener(
 ) -> None:
     monkeypatch.setattr(live, "_WARM_UP", 1.0)
     monkeypatch.setattr(live, "_WALK_SAMPLES", 1000)
-    result = measure("node", Run(Options(node_seconds=1.0), tmp_path), lambda done, total: None)
+    result = measure("node", Run(Options(node_seconds=3.0), tmp_path), lambda done, total: None)
     assert result.failed == result.skipped == ""
     cpu, lost, *ages = result.figures
-    assert cpu.value > 0.0 and 0 <= lost.value < 1000
+    assert cpu.value > 0.0 and 0 <= lost.value < 3000
     assert len(ages) == 3 and all(
         math.isfinite(age) for figure in ages for age in (figure.value, *figure.details.values())
     )
