@@ -121,6 +121,11 @@ def _known_body(
         if inertia:
             links = np.array([inertia.get(name, 0.0) for name in model.standard_names])
         if motion.payload is not None:
+            if not set(model.unknown_of_payload(motion.payload)) <= set(payloads):
+                raise InputError(
+                    f"{motion.name}: the centre of mass of its payload of {motion.payload.mass:g} kg at "
+                    f"{motion.payload.frame!r} is not known, and was not identified: give it"
+                )
             links = links + payload_scale * model.payload_parameters(motion.payload, payloads)
         names, drives = drive_inertia_columns(model.joint_names, a, coupling)
         known = regressor @ links + drives @ np.array([inertia.get(name, 0.0) for name in names])

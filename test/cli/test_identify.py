@@ -12,6 +12,7 @@ import pytest
 from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from friction_estimator.api.validate import validate
 from friction_estimator.cli.main import main
+from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import Payload
@@ -186,6 +187,8 @@ def test_currents_and_the_mass_of_a_payload_are_validated_to_the_last_digit(
         assert abs(found.parameters.values[row] - gain) < 3.0 * found.parameters.sigma[row] < 0.1 * gain
     again = validate(params, files, urdf, payloads={"loaded": Payload("lower", 1.5)})
     assert [score.held_out_error for score in again.scores] == [score.fit_error for score in found.scores]
+    with pytest.raises(InputError, match="centre of mass of its payload of 2 kg at 'lower' is not known"):
+        validate(params, files, urdf, payloads={"loaded": Payload("lower", 2.0)})
 
 
 def test_a_pendulum_needs_no_names_of_joints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
