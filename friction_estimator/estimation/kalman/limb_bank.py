@@ -107,7 +107,7 @@ class LimbBank:
         self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
         self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
-        self._groups = first_fit_decreasing([one.layout.size**2 for one in self.filters])
+        self._groups = first_fit_decreasing([limb_filter.layout.size**2 for limb_filter in self.filters])
         self._frozen, self._stride = False, 1
         self._unloaded_feet = UnloadedFeet(
             len(robot.foot_names),
@@ -181,7 +181,7 @@ class LimbBank:
         self._begin_estimates(self.buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
-        for limb in (one.limb for one in self.filters):
+        for limb in (limb_filter.limb for limb_filter in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
         yield
         self.newest = window, self.dynamics.evaluate(window)
@@ -269,11 +269,14 @@ class LimbBank:
         """
         n, c = self._shape[0], len(CALIBRATION)
         values, covariance, windows = np.zeros((n, c)), np.zeros((n, c, c)), np.zeros(n)
-        for one in self.filters:
-            windows[one.limb.joints] = one.windows
-            for row, joint in enumerate(one.limb.joints.tolist()):
-                states = one.layout.joint_calibration(row)
-                values[joint], covariance[joint] = one.state[states], one.covariance[np.ix_(states, states)]
+        for limb_filter in self.filters:
+            windows[limb_filter.limb.joints] = limb_filter.windows
+            for row, joint in enumerate(limb_filter.limb.joints.tolist()):
+                states = limb_filter.layout.joint_calibration(row)
+                values[joint], covariance[joint] = (
+                    limb_filter.state[states],
+                    limb_filter.covariance[np.ix_(states, states)],
+                )
         return values, covariance, windows
 
     def restore(
@@ -293,23 +296,23 @@ class LimbBank:
         added : columns of these terms
         """
         row_of, width = dict(zip(here, there, strict=True)), min(parameters, identified.values.shape[1])
-        for one in self.filters:
-            states = one.layout.law_states
-            for row, joint in enumerate(one.limb.joints.tolist()):
+        for limb_filter in self.filters:
+            states = limb_filter.layout.law_states
+            for row, joint in enumerate(limb_filter.limb.joints.tolist()):
                 if (saved := row_of.get(joint)) is None:
                     continue
                 values, covariance = identified.values[saved], identified.covariance[saved]
-                one.replace(states[row, :width], values[:width], covariance[:width, :width])
+                limb_filter.replace(states[row, :width], values[:width], covariance[:width, :width])
                 for kind, columns in added.items():
                     known = identified.added(kind, saved)
                     if known is not None and columns.start < columns.stop:
-                        one.replace(states[row, columns], *known)
+                        limb_filter.replace(states[row, columns], *known)
                 if (calibration := identified.added("calibration", saved)) is not None:
-                    errors = one.layout.joint_calibration(row)
-                    free = one.layout.prior_std[errors] > 0.0
-                    one.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
-                one.windows = max(one.windows, int(identified.samples[saved]))
-                one.memory.model_error_variance[row] = identified.residual_variance[saved]
+                    errors = limb_filter.layout.joint_calibration(row)
+                    free = limb_filter.layout.prior_std[errors] > 0.0
+                    limb_filter.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
+                limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
+                limb_filter.memory.model_error_variance[row] = identified.residual_variance[saved]
         self.visited.restore(identified, here, there)
 
     def mark_checkpoint(self, age: float) -> None:
@@ -351,8 +354,8 @@ class LimbBank:
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
         delay = np.zeros(self._shape[2])
-        for one in self.filters:
-            delay[one.limb.feet] = one.state[one.layout["wrench_delay"]]
+        for limb_filter in self.filters:
+            delay[limb_filter.limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
         return delay
 
     def _publish_estimates(self) -> None:
@@ -375,32 +378,32 @@ class LimbBank:
 
     def _evaluate_limb(self, index: int) -> FloatArray:
         """Write the momentum balance of a limb over the newest window into the buffer of its filter, and return it."""
-        one = self.filters[index]
-        memory, _, table, limb_window = one.buffers
-        self.dynamics.balance_of_limb(one.limb_buffer, table, memory, limb_window)
+        limb_filter = self.filters[index]
+        memory, _, table, limb_window = limb_filter.buffers
+        self.dynamics.balance_of_limb(limb_filter.limb_buffer, table, memory, limb_window)
         self._used.add(index)
         return limb_window
 
     def _step_filter(self, index: int, window: Window, frozen: bool) -> bool:
-        one = self.filters[index]
-        limb, limb_window = one.limb, self._evaluate_limb(index)
+        limb_filter = self.filters[index]
+        limb, limb_window = limb_filter.limb, self._evaluate_limb(index)
         fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
-        if not one.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
+        if not limb_filter.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             self._used.discard(index)
             return False
         if self._rippling.size:
             ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
-            variance = one.memory.model_error_variance
+            variance = limb_filter.memory.model_error_variance
             np.maximum(variance, _MIN_STD_OVER_RIPPLE**2 * (ripple**2).sum(axis=1), out=variance)
         if not frozen:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
                     noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
-                    one.correct_foot_bias(place, self._readings[foot], noise)
-        self._next.dry_friction[limb.joints] = one.window.dry_friction
-        self.unexplained[:, limb.joints] = one.fit.unexplained
+                    limb_filter.correct_foot_bias(place, self._readings[foot], noise)
+        self._next.dry_friction[limb.joints] = limb_filter.window.dry_friction
+        self.unexplained[:, limb.joints] = limb_filter.fit.unexplained
         return True
 
     def _update_estimates(self, index: int, measured_at: float = math.nan) -> str:
@@ -409,15 +412,17 @@ class LimbBank:
         A filter that is not finite, or has no covariance, goes back to an older state; returns a text about that for
         the log, else an empty one.
         """
-        one = self.filters[index]
-        if write_limb_estimates(one.limb_buffer, *one.buffers, measured_at, self.visited.rows, self._next_buffer):
+        limb_filter = self.filters[index]
+        if write_limb_estimates(
+            limb_filter.limb_buffer, *limb_filter.buffers, measured_at, self.visited.rows, self._next_buffer
+        ):
             return ""
-        recovery = f"the filter of a limb was not finite, and {one.recover()}"
+        recovery = f"the filter of a limb was not finite, and {limb_filter.recover()}"
         self._update_estimates(index)
         return recovery
 
     def inflate_law_covariance(self, limbs: int) -> None:
         """Inflate the covariance of limbs, given as bits, whose push has lasted too long to be one."""
-        for index, one in enumerate(self.filters):
+        for index, limb_filter in enumerate(self.filters):
             if limbs >> index & 1:
-                one.inflate_law_covariance()
+                limb_filter.inflate_law_covariance()
