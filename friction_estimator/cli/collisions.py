@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
 from friction_estimator.messages.recording import Recording
 from friction_estimator.robot.model import RobotModel
@@ -80,28 +82,34 @@ def run_collisions(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
     source = torque_source(robot.config, arguments.mob_net, arguments.mob_net_fused)
+    start = load_parameters(arguments.params) if arguments.params else None
+    replay_one = partial(_replay, arguments, robot, start)
     work = _learn if arguments.learn else _detect
-    work(arguments, robot, RobotModel(robot.config, robot.urdf_xml), source)
+    work(arguments, RobotModel(robot.config, robot.urdf_xml), source, replay_one)
 
 
-def _learn(arguments: argparse.Namespace, robot: Robot, model: RobotModel, source: str) -> None:
+_ReplayOne = Callable[[Path, Callable[[FrictionEstimate], Any]], None]
+"""Function that hands every estimate of a bag to another one."""
+
+
+def _learn(arguments: argparse.Namespace, model: RobotModel, source: str, replay_one: _ReplayOne) -> None:
     """Write and print the thresholds above which normal walking does not stay."""
     learner = ThresholdLearner(model)
     for bag in arguments.bags:
-        _replay(arguments, robot, bag, learner.step)
+        replay_one(bag, learner.step)
     thresholds = learner.thresholds(source, with_sigma=arguments.mob_net is not None)
     thresholds.save(arguments.thresholds)
     print_table(_threshold_table(thresholds))
     print(f"thresholds written to {arguments.thresholds}")
 
 
-def _detect(arguments: argparse.Namespace, robot: Robot, model: RobotModel, source: str) -> None:
+def _detect(arguments: argparse.Namespace, model: RobotModel, source: str, replay_one: _ReplayOne) -> None:
     """Print the collisions in the bags."""
     thresholds = load_thresholds(arguments.thresholds)
     thresholds.check(model.joint_names, source)
     detector, found = CollisionDetector(model, thresholds), list[Found]()
     for bag in arguments.bags:
-        _replay(arguments, robot, bag, _finder(bag, detector, found))
+        replay_one(bag, _finder(bag, detector, found))
     print_table(_found_table(found))
     print(f"{len(found)} collision{'s' * (len(found) != 1)}")
 
@@ -121,9 +129,14 @@ def _finder(bag: Path, detector: CollisionDetector, found: list[Found]) -> Calla
     return use
 
 
-def _replay(arguments: argparse.Namespace, robot: Robot, bag: Path, use: Callable[[FrictionEstimate], Any]) -> None:
+def _replay(
+    arguments: argparse.Namespace,
+    robot: Robot,
+    start: IdentifiedParameters | None,
+    bag: Path,
+    use: Callable[[FrictionEstimate], Any],
+) -> None:
     """Hand every estimate of a bag to a function."""
-    start = load_parameters(arguments.params) if arguments.params else None
     estimator = mob_net_estimator(arguments, robot) or Estimator(robot.config, robot.urdf_xml)
     with progress_bar(f"reading {bag.name}") as progress:
         summary = replay_bag(

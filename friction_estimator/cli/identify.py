@@ -62,11 +62,8 @@ def _payload(text: str) -> tuple[str, Payload]:
         values = [float(number) for number in numbers.split(",")]
     except ValueError:
         values = []
-    if not (equals and experiment and colon and frame) or len(values) not in (
-        _MASS_NUMBERS,
-        _POINT_NUMBERS,
-        _BODY_NUMBERS,
-    ):
+    counts = _MASS_NUMBERS, _POINT_NUMBERS, _BODY_NUMBERS
+    if not (equals and experiment and colon and frame) or len(values) not in counts:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form EXPERIMENT=FRAME:MASS, EXPERIMENT=FRAME:MASS,X,Y,Z or "
             "EXPERIMENT=FRAME:MASS,X,Y,Z,IXX,IYY,IZZ,IXY,IXZ,IYZ"
@@ -139,7 +136,7 @@ _RECORDINGS: OptionTable = {
         "those that a pattern matches [N m/rad]"),
     "--kd [JOINT=]GAIN": ([_gain], "gain of the velocity of such drives, in the same form [N m s/rad]"),
     "--payload EXPERIMENT=FRAME:MASS[,X,Y,Z[,IXX,IYY,IZZ,IXY,IXZ,IYZ]]": ([_payload], "body that was fixed to a frame "
-        "of the URDF in one experiment (name of its file without suffix); when not given, centre of mass and inertia "
+        "of the URDF in one experiment (name of its file without suffix); without X,Y,Z its centre of mass and inertia "
         "are estimated"),
     "--wrench FRAME=COLUMNS[@AXES]": ([_wrench], "measured external force on a link, such as that of the ground on a "
         "foot: frame of the URDF, and name of the columns <name>/x, /y, /z [N] and, where recorded, /mx, /my, /mz "

@@ -203,12 +203,12 @@ class FixedBaseModel:
             for given, size in ((payload.com, 3), (payload.inertia, (3, 3)))
         )
         parameters = self._fixed_body(payload.frame, pin.Inertia(payload.mass, com, inertia))
-        for name, direction in self.unknown_of_payload(payload).items():
+        for name, (_, direction) in self.unknown_of_payload(payload).items():
             parameters += found.get(name, 0.0) * direction
         return parameters
 
-    def unknown_of_payload(self, payload: Payload) -> dict[str, FloatArray]:
-        """Standard parameters (s,) per unit of what is not known of a payload, by name: all but its mass.
+    def unknown_of_payload(self, payload: Payload) -> dict[str, tuple[str, FloatArray]]:
+        """What is not known of a payload: unit, and standard parameters (s,) per unit, by name. All but its mass.
 
         First moments, and the inertia about the origin, in the axes of the frame. None where the centre of mass is
         given, or the payload does not move.
@@ -226,8 +226,8 @@ class FixedBaseModel:
             self._fixed_body(payload.frame, pin.Inertia.FromDynamicParameters(point + other))
             for other in (np.zeros(STANDARD_COUNT), *others)
         )
-        units = {f"{name} {where}": one - here for name, one in zip(STANDARD_NAMES[1:], moved, strict=True)}
-        return {name: unit for name, unit in units.items() if unit.any()}
+        named = zip(STANDARD_NAMES[1:], _STANDARD_UNITS[1:], moved, strict=True)
+        return {f"{name} {where}": (unit, one - here) for name, unit, one in named if (one != here).any()}
 
     def _fixed_body(self, frame: str, body: pin.Inertia) -> FloatArray:
         """Standard parameters (s,) of a body in a frame of the robot; zero where the frame does not move."""

@@ -24,7 +24,7 @@ from friction_estimator.identification.inverse_dynamics.observation import Body,
 from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.zero_phase import to_motions
-from friction_estimator.identification.result import Identification, JointLaw, JointScore
+from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, Identification, JointLaw, JointScore
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows, samples_of
 from friction_estimator.laws import make_law
@@ -308,12 +308,6 @@ def _verdict(score: JointScore, before: JointScore | None) -> str:
     return compared
 
 
-_OTHER_GAIN = 0.05
-"""Relative difference of a gain from one that is worth a sentence."""
-_GAIN_EXPLAINS = 0.5
-"""Share of the squared error that the gain must explain."""
-
-
 def _about_gains(rows: Sequence[Rows]) -> list[str]:
     """Joints whose measured torque is the predicted one times a number."""
     found = []
@@ -325,7 +319,7 @@ def _about_gains(rows: Sequence[Rows]) -> list[str]:
             power = float(predicted @ predicted)
             gain = float(torque @ predicted) / power if power > 0.0 else 1.0
             rest = float(np.sum((torque - gain * predicted) ** 2))
-            if abs(gain - 1.0) > _OTHER_GAIN and rest < (1.0 - _GAIN_EXPLAINS) * float(left @ left):
+            if abs(gain - 1.0) > OTHER_GAIN and rest < (1.0 - GAIN_EXPLAINS) * float(left @ left):
                 found.append(
                     f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
                 )

@@ -220,6 +220,12 @@ _ILL_CONDITION = 1000.0
 """Condition number above which single parameters are uncertain."""
 VAGUE = 0.3
 """Relative standard deviation above which the data do not show a parameter."""
+SURE_SIGMAS = 3.0
+"""Standard deviations from zero of what a finding names."""
+OTHER_GAIN = 0.05
+"""Relative difference of a gain from one that is worth a sentence."""
+GAIN_EXPLAINS = 0.5
+"""Share of a squared error that a factor must explain to be named."""
 
 
 @dataclass(frozen=True, slots=True)

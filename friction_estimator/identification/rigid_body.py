@@ -208,7 +208,8 @@ class RigidBody:
         pairs = zip(self.base.grouping, used, strict=True)
         self.reference: FloatArray = np.array([row[own] @ standard[own] for row, own in pairs])
         self.urdf_values: FloatArray = self.base.grouping @ np.nan_to_num(standard)
-        unknown = tuple(dict.fromkeys(name for payload in payloads for name in model.unknown_of_payload(payload)))
+        parts = (model.unknown_of_payload(payload).items() for payload in payloads)
+        unknown = {name: unit for part in parts for name, (unit, _) in part}
         self.names += (*unknown, *("payload scale",) * options.payload_scale)
         self.units += (
             *("kg m^2" if name.startswith("I") else "kg m" for name in unknown),
@@ -222,7 +223,7 @@ class RigidBody:
         """Columns (N, n, b) and known torque (N, n) [N m] of a motion."""
         q, v, a = motion.position, motion.velocity, motion.acceleration
         model, kept, scales = self._model, self.base.kept, self._options.payload_scale
-        unknown, body = dict[str, FloatArray](), np.zeros(0)
+        unknown, body = dict[str, tuple[str, FloatArray]](), np.zeros(0)
         if motion.payload is not None:
             unknown, body = model.unknown_of_payload(motion.payload), model.payload_parameters(motion.payload)
         own = [self.names.index(name) for name in unknown]
@@ -233,7 +234,7 @@ class RigidBody:
             if self._options.known_inertia:
                 known[rows] = regressor @ model.urdf_parameters
             if unknown:
-                columns[rows][:, :, own] = regressor @ np.column_stack(list(unknown.values()))
+                columns[rows][:, :, own] = regressor @ np.column_stack([direction for _, direction in unknown.values()])
             if body.size and scales:
                 columns[rows, :, -1] = regressor @ body
             elif body.size:

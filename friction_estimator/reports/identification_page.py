@@ -161,7 +161,7 @@ _QUADRANT_STYLES = {
     (-1, 1): (MODELLED, "circle-open"),
 }
 _MAX_DOTS, _CURVE_POINTS = 1500, 500  # of a panel, at most
-_LABEL_LENGTH = 28  # of the name of a parameter beside its bar [characters]
+_LABEL_LENGTH = 28  # longest parameter name in a figure, longer ones are cut [characters]
 _FEW_PANELS_HEIGHT = 260  # of a panel, where there are at most two rows of them [pixel]
 _VELOCITY, _LOAD, _FRICTION, _RESIDUAL = "velocity [rad/s]", "load [N m]", "friction [N m]", "residual [N m]"
 _LARGEST_CURVE_LENGTH = 6.0  # of a law over the velocity, in ranges of its values

@@ -30,7 +30,7 @@ from friction_estimator.identification.curves.friction_curve import JointCurve, 
 from friction_estimator.identification.curves.problem import torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.result import DriveGain, Finding, Identification
+from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
@@ -226,8 +226,6 @@ def identify_motor(
 
 _FEWEST_DRIVEN_SAMPLES = 30
 """Samples for a line with an offset and the standard deviation of both."""
-_SURE_SIGMAS = 3.0
-"""Standard deviations from zero."""
 _REPORTED_SHARE = 0.1
 """Share of Coulomb friction above which an offset is reported, and of the driving torque for an error."""
 _LEAST_SHARE = 0.01
@@ -259,7 +257,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
         float(np.std(drive)),
         list[Finding](),
     )
-    least = max(_SURE_SIGMAS * sigma[DRIVE_GAIN] * size, _LEAST_SHARE * rms(used.friction[rows]))
+    least = max(SURE_SIGMAS * sigma[DRIVE_GAIN] * size, _LEAST_SHARE * rms(used.friction[rows]))
     if not free and not gain * size > least:
         raise InputError(
             f"friction and drive gain of the motor {motor!r} cannot be separated by driven logs alone: record a log "
@@ -270,7 +268,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
     apart = abs(offsets[1] - offsets[0])
     if (
         DRIVE_OFFSET.name in names
-        and apart > _SURE_SIGMAS * spread
+        and apart > SURE_SIGMAS * spread
         and apart > _REPORTED_SHARE * abs(float(curve.fit.values[0]))
     ):
         found.append(
@@ -280,7 +278,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
                 "of the torque sensor that moves, or an offset current of the driver",
             )
         )
-    if gain < _SURE_SIGMAS * sigma[DRIVE_GAIN]:
+    if gain < SURE_SIGMAS * sigma[DRIVE_GAIN]:
         text = (
             f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
             f"column of the {kind}, or record a log in which it is larger"

@@ -20,14 +20,13 @@ from friction_estimator.identification.inverse_dynamics.delay import (
     with_delay,
 )
 from friction_estimator.identification.inverse_dynamics.estimation import (
-    STANDSTILL,
     USUAL_URDF_SIGMA,
     Estimate,
     TorqueModel,
     estimate,
     model_prior,
     moving_rows,
-    reference_speeds,
+    rows_in_motion,
     search_stribeck_velocity,
     usable_rows,
 )
@@ -227,7 +226,7 @@ def _late_problem(
     model: TorqueModel, observations: Sequence[Observation]
 ) -> tuple[LinearProblem, Prior, list[BoolArray]]:
     """Rows without load, with a delay, the URDF as a weak prior, and which samples are rows."""
-    usable = usable_rows(observations, model.friction, STANDSTILL * reference_speeds(observations, model.friction))
+    usable = rows_in_motion(model, observations)
     problem = model.problem(observations, [np.zeros_like(one.load) for one in observations], usable)
     prior = model_prior(model, observations, USUAL_URDF_SIGMA).joined(delay_prior())
     return with_delay(problem, measured_slope(observations, usable)), prior, usable

@@ -12,20 +12,19 @@ from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import (
     DATA_TOLERANCE,
-    STANDSTILL,
     Estimate,
     TorqueModel,
     conditions,
     considered_covariance,
     estimate,
-    reference_speeds,
-    usable_rows,
+    rows_in_motion,
 )
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions, observations_of
 from friction_estimator.identification.joint_log import COMMANDED, JointLog, Motion
 from friction_estimator.identification.linear_problem import (
+    LinearFit,
     LinearProblem,
     Prior,
     SolverOptions,
@@ -34,7 +33,7 @@ from friction_estimator.identification.linear_problem import (
     solve_values,
     with_columns,
 )
-from friction_estimator.identification.result import VAGUE, Finding
+from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
 from friction_estimator.laws.joint_laws import START_LAW
@@ -45,19 +44,11 @@ _Recording = TypeVar("_Recording", JointLog, Motion)
 GAIN_UNIT = "N m per unit of effort"
 _RELATIVE_STD = 1.0
 """Standard deviation of a gain before the data, relative to where it is counted from: the common gain at first."""
-_SMALLEST_FACTOR, _LARGEST_FACTOR = 0.3, 3.0
-"""Range of one Gauss-Newton step of a gain."""
 _MOST_ROUNDS = 20
 _CONVERGED_STEP = 1e-4
 """Relative change of a gain that no longer counts."""
-_SURE_SIGMAS = 3.0
-"""Standard deviations from zero."""
-_OTHER_GAIN = 0.05
-"""Relative error of a gain that is worth a sentence."""
 _OTHER_UNIT = 0.3
 """Logarithm of a gain, relative to those of other joints, that no tolerance of drives explains."""
-_GAIN_EXPLAINS = 0.5
-"""Share of the squared residual of a joint that its gain must explain."""
 
 
 def in_newton_metres(recording: _Recording, gains: Mapping[str, float]) -> _Recording:
@@ -113,8 +104,7 @@ def estimate_drive_gains(
     InputError
         When the efforts do not show the known bodies, or these are the same in all experiments.
     """
-    plain = replace(options, law=START_LAW, joint_laws=(), harmonics=(), temperature=False, presliding=False)
-    body, observations = observations_of(motions, model, plain, COARSE_RATE)
+    body, observations = observations_of(motions, model, options, COARSE_RATE)
     return dict(zip(model.joint_names, _gains_of(body, observations, options.solver)[0].tolist(), strict=True))
 
 
@@ -129,20 +119,22 @@ def _gains_of(
     """
     names = observations[0].motion.joint_names
     torque = TorqueModel(body, FrictionColumns(names, (START_LAW,) * len(names)))
-    usable, gains = _moving_rows(torque, observations), np.ones(len(names))
+    usable, gains = rows_in_motion(torque, observations), np.ones(len(names))
     if urdf_sigma is None:
-        gains, urdf_sigma = _first_gains(torque, observations, solver), np.inf
+        gains, urdf_sigma = _first_gains(torque, observations, usable, solver), np.inf
     for _ in range(_MOST_ROUNDS):
         moved = [replace(one, load=one.load * gains, torque=one.torque * gains) for one in observations]
         solution = estimate(torque, moved, usable, solver, urdf_sigma=urdf_sigma)
-        step = solve_values(with_gains(solution), solver, gain_prior(solution)).values[-gains.size :]
-        gains = gains * np.clip(1.0 + step, _SMALLEST_FACTOR, _LARGEST_FACTOR)
+        step = solve_values(_with_gains(solution), solver, _gain_prior(solution)).values[-gains.size :]
+        gains = gains * np.exp(step)
         if np.abs(step).max() < _CONVERGED_STEP:
             break
     return gains, solution
 
 
-def _first_gains(model: TorqueModel, observations: Sequence[Observation], solver: SolverOptions) -> FloatArray:
+def _first_gains(
+    model: TorqueModel, observations: Sequence[Observation], usable: Sequence[BoolArray], solver: SolverOptions
+) -> FloatArray:
     """Gains (n,) to begin with: of every joint by itself, ``m = D chi + s P + f`` with s = 1/g.
 
     Joints that do not show it by themselves have the geometric mean of the others.
@@ -152,7 +144,6 @@ def _first_gains(model: TorqueModel, observations: Sequence[Observation], solver
     InputError
         When no joint shows the known bodies.
     """
-    usable = _moving_rows(model, observations)
     own = [replace(one, known=np.zeros_like(one.known)) for one in observations]
     problem = model.problem(own, [np.zeros_like(one.load) for one in own], usable)
     known = np.concatenate([one.filter.apply(one.known)[mask] for one, mask in zip(observations, usable, strict=True)])
@@ -165,7 +156,7 @@ def _first_gains(model: TorqueModel, observations: Sequence[Observation], solver
             fit = solve(select_columns(rows, kept), solver)
             share, sigma = float(fit.values[-1]), float(np.sqrt(fit.covariance[-1, -1]))
             found.append(f"{share:.2g} +- {sigma:.2g} ({name})")
-            gains[joint] = 1.0 / share if share > _SURE_SIGMAS * sigma else np.nan
+            gains[joint] = 1.0 / share if share > SURE_SIGMAS * sigma else np.nan
     if not found:
         raise InputError(
             "every experiment has the same payload, which is then part of its link: record one without it, or with "
@@ -179,46 +170,46 @@ def _first_gains(model: TorqueModel, observations: Sequence[Observation], solver
     return np.where(np.isnan(gains), np.exp(np.nanmean(np.log(gains))), gains)
 
 
-def _moving_rows(model: TorqueModel, observations: Sequence[Observation]) -> list[BoolArray]:
-    return usable_rows(observations, model.friction, STANDSTILL * reference_speeds(observations, model.friction))
+def _with_gains(solution: Estimate) -> LinearProblem:
+    """The problem of the fit with the logarithm of the gain of every joint (n), from now on, as its last parameters.
 
-
-def with_gains(solution: Estimate) -> LinearProblem:
-    """The problem of the fit with the relative error of the gain of every joint (n) as its last parameters."""
-    names = solution.observations[0].motion.joint_names
-    return with_columns(solution.fit.problem, gain_columns(solution), names, "")
-
-
-def gain_columns(solution: Estimate) -> FloatArray:
-    """Derivative (r, n) of the torque by the logarithm of each gain: minus the torque that is predicted [N m]."""
-    parts = []
+    Its derivative is minus the torque that is predicted, at the rows of the joint.
+    """
+    parts, names = [], solution.observations[0].motion.joint_names
     for one, usable in zip(solution.observations, solution.usable, strict=True):
         torque = one.filter.apply(solution.model.torque(one, solution.values))
-        parts.append((-torque[:, :, None] * np.eye(torque.shape[1]))[usable])
-    return np.concatenate(parts)
+        parts.append((-torque[:, :, None] * np.eye(len(names)))[usable])
+    return with_columns(solution.fit.problem, np.concatenate(parts), names, "")
 
 
-def gain_prior(solution: Estimate) -> Prior:
-    """What is known before of the parameters of :func:`with_gains`."""
+def _gain_prior(solution: Estimate) -> Prior:
+    """What is known before of the parameters of :func:`_with_gains`."""
     return solution.prior.joined(Prior.of_std(np.full(len(solution.observations[0].motion.joint_names), _RELATIVE_STD)))
 
 
-def gain_errors(solution: Estimate, solver: SolverOptions) -> tuple[FloatArray, FloatArray]:
-    """Relative errors (n,) of the gains that the torques have now, and their covariance (n, n)."""
-    prior, n = gain_prior(solution), len(solution.observations[0].motion.joint_names)
-    fit = allowing_for_wrong_model(solve(with_gains(solution), solver, prior), conditions(solution), prior)
-    return fit.values[-n:], fit.covariance[-n:, -n:]
+def _gain_fit(solution: Estimate, solver: SolverOptions) -> LinearFit:
+    """Fit of :func:`_with_gains`: how far the gains that the torques have now are off, and how sure that is."""
+    prior = _gain_prior(solution)
+    return allowing_for_wrong_model(solve(_with_gains(solution), solver, prior), conditions(solution), prior)
+
+
+def _gain_sigma(solution: Estimate, solver: SolverOptions) -> FloatArray:
+    """Standard deviation (n,) of the logarithms of the gains."""
+    n = len(solution.observations[0].motion.joint_names)
+    return np.asarray(np.sqrt(np.diagonal(_gain_fit(solution, solver).covariance)[-n:]))
 
 
 def with_gain_errors(solution: Estimate, gains: Mapping[str, float], solver: SolverOptions) -> Estimate:
     """The estimate with the gains of its joints, and with what is not known of them in its covariance."""
-    error, covariance = gain_errors(solution, solver)
-    covariance = covariance + np.outer(error, error)  # a delay, or another treatment, that was not known before
-    spread = considered_covariance(solution, gain_columns(solution), covariance)
+    names, fit = solution.observations[0].motion.joint_names, _gain_fit(solution, solver)
+    own = slice(-len(names), None)
+    # a delay, or another treatment, was not known when the gains were estimated
+    covariance = fit.covariance[own, own] + np.outer(fit.values[own], fit.values[own])
+    spread = considered_covariance(solution, fit.problem.W[:, own], covariance)
     return replace(
         solution,
         fit=replace(solution.fit, covariance=solution.fit.covariance + spread),
-        gains=np.array([gains[name] for name in solution.observations[0].motion.joint_names]),
+        gains=np.array([gains[name] for name in names]),
         gain_covariance=covariance,
     )
 
@@ -247,8 +238,8 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
         gains, scaled = _gains_of(solution.model.body, solution.observations, options.solver)
     except InputError:  # nothing decides them
         return []
-    sigma = gains * np.sqrt(np.diagonal(gain_errors(scaled, options.solver)[1]))
-    if not (np.abs(gains - 1.0) > np.maximum(_SURE_SIGMAS * sigma, _OTHER_GAIN * gains)).any():
+    sigma = gains * _gain_sigma(scaled, options.solver)
+    if not (np.abs(gains - 1.0) > np.maximum(SURE_SIGMAS * sigma, OTHER_GAIN * gains)).any():
         return []
     factors = ", ".join(f"{name} {1.0 / gain:.3g}" for name, gain in zip(names, gains, strict=True))
     text = (
@@ -264,15 +255,15 @@ def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Fin
     Most of what the model leaves at a joint must go with the gains: it does not with wrong bodies or other friction.
     """
     names, weights = solution.observations[0].motion.joint_names, solution.fit.weights
-    problem = with_gains(solution)
-    free = problem.y - problem.W @ solve_values(problem, solver, gain_prior(solution)).values
+    problem = _with_gains(solution)
+    free = problem.y - problem.W @ solve_values(problem, solver, _gain_prior(solution)).values
     left, given = (np.bincount(problem.joint, weights * one**2, len(names)) for one in (free, solution.fit.residual))
-    if not (left < (1.0 - _GAIN_EXPLAINS) * given).any():
+    if not (left < (1.0 - GAIN_EXPLAINS) * given).any():
         return []
     gains, scaled = _gains_of(solution.model.body, solution.observations, solver, solution.urdf_sigma)
-    sigma = np.sqrt(np.diagonal(gain_errors(scaled, solver)[1]))
+    sigma = _gain_sigma(scaled, solver)
     factors = gains / np.quantile(gains[sigma < VAGUE], 0.5, method="lower") if (sigma < VAGUE).any() else gains
-    other = np.flatnonzero((np.abs(np.log(factors)) > np.maximum(_OTHER_UNIT, _SURE_SIGMAS * sigma)) & (sigma < VAGUE))
+    other = np.flatnonzero((np.abs(np.log(factors)) > np.maximum(_OTHER_UNIT, SURE_SIGMAS * sigma)) & (sigma < VAGUE))
     each = ", ".join(f"{names[k]} {factors[k]:.2g}" for k in other)
     text = (
         f"the efforts are torques of one robot only when some are multiplied, relative to the others: {each}: are they "

@@ -306,6 +306,11 @@ def usable_rows(
     return masks
 
 
+def rows_in_motion(model: TorqueModel, observations: Sequence[Observation]) -> list[BoolArray]:
+    """Rows (K, n) of every motion in which the joints do not stand."""
+    return usable_rows(observations, model.friction, STANDSTILL * reference_speeds(observations, model.friction))
+
+
 def moving_rows(
     friction: FrictionColumns, observations: Sequence[Observation], dead_zone: float | None
 ) -> tuple[FloatArray, str]:

@@ -21,6 +21,8 @@ from friction_estimator.identification.linear_problem import (
     solve_values,
 )
 from friction_estimator.identification.result import (
+    GAIN_EXPLAINS,
+    SURE_SIGMAS,
     VAGUE,
     Finding,
     FrictionSamples,
@@ -74,8 +76,6 @@ _GOOD_BODIES = 0.1
 """Share of the torque that the nearest bodies that exist may leave, however sure the identified ones are."""
 _MANY_OUTLIERS = 0.01
 """Share of the rows; noise has none beyond six standard deviations."""
-_SURE_SIGMAS = 3.0
-"""Standard deviations from zero of a delay that is named."""
 _VAGUE_VISCOUS = 0.1
 """Share of a parameter that its sigma may be."""
 _IMPOSSIBLE_SCALE = 5.0
@@ -84,8 +84,6 @@ _NAMED = 3
 """Most parameters in one sentence."""
 _OTHER_FACTOR = 0.1
 """Relative difference from the torque of the URDF that is worth a sentence."""
-_FACTOR_EXPLAINS = 0.5
-"""Share of the squared difference from the URDF that a factor must explain."""
 
 
 def findings_of(
@@ -134,7 +132,7 @@ def findings_of(
             "whether it is that of the motor before its gear, and the masses of the URDF"
         )
         found.append(Finding(1.91, text))
-    elif factors := urdf_factors(solution):
+    elif factors := _urdf_factors(solution):
         each = ", ".join(f"{name} {factor:.2f}" for name, factor in factors.items())
         text = (
             f"the torques of the rigid bodies are those of the URDF times {each}: check the masses of the URDF, a "
@@ -166,7 +164,7 @@ def findings_of(
     return [*found, *_about_projection(samples, solution.model.friction.added, live), *_about_friction(solution)]
 
 
-def urdf_factors(solution: Estimate) -> dict[str, float]:
+def _urdf_factors(solution: Estimate) -> dict[str, float]:
     """Joints whose identified bodies have the torque of the URDF times a factor, and this factor.
 
     It explains most of the difference from the URDF, whatever the inertia of the drive is.
@@ -176,12 +174,13 @@ def urdf_factors(solution: Estimate) -> dict[str, float]:
     if not reference.any():
         return factors
     values, V = solution.values[first:], solution.covariance[first:, first:]
-    parts = list(zip(solution.observations, solution.usable, strict=True))
+    parts = [
+        (one.smooth, one.filter.apply(one.motion.acceleration), mask)
+        for one, mask in zip(solution.observations, solution.usable, strict=True)
+    ]
     for joint, name in enumerate(solution.observations[0].motion.joint_names):
-        W = np.concatenate([one.smooth[mask[:, joint], joint] for one, mask in parts])
-        drive = np.concatenate(
-            [one.filter.apply(one.motion.acceleration)[mask[:, joint], joint] for one, mask in parts]
-        )
+        rows = [(smooth[mask[:, joint], joint], drive[mask[:, joint], joint]) for smooth, drive, mask in parts]
+        W, drive = (np.concatenate(side) for side in zip(*rows, strict=True))
         urdf, bodies = W @ reference, W @ values
         if not urdf.any():
             continue
@@ -191,8 +190,8 @@ def urdf_factors(solution: Estimate) -> dict[str, float]:
             one - drive * float(drive @ one) / max(float(drive @ drive), np.finfo(float).tiny)
             for one in (bodies - factor * urdf, bodies - urdf)
         )
-        explained = float(rest @ rest) < (1.0 - _FACTOR_EXPLAINS) * float(whole @ whole)
-        if explained and abs(factor - 1.0) > max(_OTHER_FACTOR, _SURE_SIGMAS * sigma):
+        explained = float(rest @ rest) < (1.0 - GAIN_EXPLAINS) * float(whole @ whole)
+        if explained and abs(factor - 1.0) > max(_OTHER_FACTOR, SURE_SIGMAS * sigma):
             factors[name] = factor
     return factors
 
@@ -200,7 +199,7 @@ def urdf_factors(solution: Estimate) -> dict[str, float]:
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
     found, late = [], f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f} ms late"
-    if abs(solution.delay) > _SURE_SIGMAS * solution.delay_sigma:
+    if abs(solution.delay) > SURE_SIGMAS * solution.delay_sigma:
         if solution.of_drive:
             part, feedback = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
             text = (
