@@ -70,7 +70,7 @@ def refuse_drive_gains(recordings: Sequence[JointLog] | Sequence[Motion], option
     Raises
     ------
     ConfigError
-        With what is missing, or in the way.
+        Naming the option that is missing, or that does not fit.
     """
     if options.body.payload_scale:
         raise ConfigError("drive_gains and payload_scale explain the same torque: leave payload_scale out")
