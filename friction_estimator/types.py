@@ -271,9 +271,8 @@ class JointFriction:
     # (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while unknown
     external_torque: FloatArray
     external_torque_sigma: FloatArray  # (n,) its standard deviation [N m]; NaN while unknown
-    # (n,) newest squared innovation over its predicted variance, one on average for a right model; NaN while
-    # there is none
-    consistency: FloatArray
+    # (n,) normalised innovation squared, the newest: one on average for a right model; NaN while there is none
+    nis: FloatArray
     # (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
     calibration_torque: FloatArray
     disturbed: BoolArray  # (n,) True while a push keeps the joint from learning

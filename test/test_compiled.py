@@ -44,7 +44,7 @@ def run(folder: str) -> None:
             "law.parameters",
             "law.parameters_sigma",
             "external_torque",
-            "consistency",
+            "nis",
         ):
             saved[f"{observer} {name}"] = np.array(list(map(attrgetter(name), estimates)))
         saved[f"{observer} pose"] = np.array([base_of(one) for one in estimates])

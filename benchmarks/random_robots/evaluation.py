@@ -27,7 +27,7 @@ _FIT_STEP = 10  # milliseconds between the samples of the fit
 _KNOWN = 0.05  # standard deviation of a parameter that is known, as a part of its size
 
 
-FIGURES = ("uncertainty", "law_error", "consistency", "disturbed", "driving")
+FIGURES = ("uncertainty", "law_error", "nis", "disturbed", "driving")
 """Figures of the diagnosis that every record has, one a joint."""
 
 

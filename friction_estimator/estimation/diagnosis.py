@@ -84,8 +84,8 @@ class DiagnosisFigures:
     friction: FloatArray
     calibration: FloatArray
     disturbed: FloatArray  # (n,) share of the time in which a push at this joint stopped the identification
-    consistency: FloatArray  # (n,) mean normalised innovation squared, one for a right model
-    consistency_limit: FloatArray  # (n,) upper end of the chi-square band of that mean
+    nis: FloatArray  # (n,) mean normalised innovation squared, one for a right model
+    nis_limit: FloatArray  # (n,) upper end of the chi-square band of that mean
     # (n,) size of the innovations of its limb in the last second, in standard deviations, where they are
     # inconsistent; else one
     excess: FloatArray
@@ -172,8 +172,8 @@ def _find_problems(figures: DiagnosisFigures) -> Iterator[tuple[str, BoolArray]]
     yield "excitation", unknown & ~moved
     yield "identification", unknown & moved
     yield "passivity", figures.driving > _MAX_DRIVING_SHARE
-    harmful = (figures.consistency > _MAX_MODERATE_NIS) | ~(figures.law_error < _MAX_ACCURATE_LAW_ERROR)
-    inconsistent = (figures.consistency > figures.consistency_limit) & harmful  # not accounted for
+    harmful = (figures.nis > _MAX_MODERATE_NIS) | ~(figures.law_error < _MAX_ACCURATE_LAW_ERROR)
+    inconsistent = (figures.nis > figures.nis_limit) & harmful  # not accounted for
     yield "consistency", inconsistent
     accounted = ~(figures.excess > 1.0)
     yield "calibration", moved & (figures.calibration > _CALIBRATION_RATIO * figures.friction) & accounted
@@ -204,7 +204,5 @@ def _describe(kind: str, figures: DiagnosisFigures, row: int) -> str:
     if kind == "uncertainty":
         return f"sigma is {f.uncertainty[row]:.0%} of the friction"
     if kind == "consistency":
-        return (
-            f"mean squared innovation {f.consistency[row]:.2f} times its variance, limit {f.consistency_limit[row]:.2f}"
-        )
+        return f"mean squared innovation {f.nis[row]:.2f} times its variance, limit {f.nis_limit[row]:.2f}"
     return f"pushed {f.disturbed[row]:.0%} of the time"

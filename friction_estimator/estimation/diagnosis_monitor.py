@@ -96,11 +96,11 @@ class NisMean:
         self._mean = FadingMean(1, joints)
         self._newest: FloatArray = np.full(joints, np.nan)
 
-    def add(self, consistency: FloatArray, keep: float) -> None:
+    def add(self, nis: FloatArray, keep: float) -> None:
         """Add the newest NIS (n,); one that has not changed is an old one and does not count again."""
-        fresh = np.isfinite(consistency) & (consistency != self._newest)
-        self._newest = consistency.copy()
-        self._mean.add(keep, fresh, np.minimum(consistency, _LARGEST_INNOVATION**2))
+        fresh = np.isfinite(nis) & (nis != self._newest)
+        self._newest = nis.copy()
+        self._mean.add(keep, fresh, np.minimum(nis, _LARGEST_INNOVATION**2))
 
     @property
     def count(self) -> FloatArray:
@@ -237,8 +237,8 @@ class DiagnosisMonitor:
         self._moving_time += np.where(moving, elapsed, 0.0)
         self._add_motion(estimate, moving & ~estimate.disturbed, keep)
         self._add_phases(estimate, moving, keep)
-        self._innovations.add(estimate.consistency, keep)
-        self._recent_innovations.add(estimate.consistency, math.exp(-elapsed / MIN_DIAGNOSIS_TIME))
+        self._innovations.add(estimate.nis, keep)
+        self._recent_innovations.add(estimate.nis, math.exp(-elapsed / MIN_DIAGNOSIS_TIME))
         self._drift.add(estimate, moving & ~estimate.disturbed, self._known_at_start, keep)
         self._parameters_sigma = estimate.law.parameters_sigma
 
@@ -307,7 +307,7 @@ class DiagnosisMonitor:
             return np.sqrt(np.fmax(*ratios))
 
         driving, friction, calibration = where_enough(self._moving.mean, self._moving.weight)
-        consistency, limit = where_enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count)
+        nis, limit = where_enough(np.stack(self._innovations.mean_and_limit()), self._innovations.count)
         drift, drift_variance, law = where_enough(self._drift.change.mean, self._drift.change.weight)
         return DiagnosisFigures(
             moving_time=self._moving_time.copy(),
@@ -317,8 +317,8 @@ class DiagnosisMonitor:
             friction=np.sqrt(friction),
             calibration=np.sqrt(calibration),
             disturbed=where_enough(self._all_samples.mean, self._all_samples.weight)[0],
-            consistency=consistency,
-            consistency_limit=limit,
+            nis=nis,
+            nis_limit=limit,
             excess=self._excess(),
             drift=np.sqrt(drift),
             drift_sigma=np.sqrt(drift_variance),

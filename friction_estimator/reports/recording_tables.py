@@ -213,7 +213,7 @@ def _estimate(recording: Recording, row: int, motors: Transmission) -> JointEsti
         model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
         external_torque=unknown,
         external_torque_sigma=unknown,
-        consistency=unknown,
+        nis=unknown,
         calibration_torque=unknown,
         disturbed=np.zeros(velocity.size, dtype=bool),
         law=LawEstimate(parameters, sigma, *lines),

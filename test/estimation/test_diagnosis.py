@@ -90,7 +90,7 @@ def healthy(walk: list[SimulationSample]) -> Estimator:
 def test_a_healthy_walk_has_no_problem(healthy):
     assert advice(healthy.diagnose()) == ()
     figures = healthy.monitor.figures()
-    assert (figures.consistency > 0.2).all() and (figures.driving == 0.0).all()
+    assert (figures.nis > 0.2).all() and (figures.driving == 0.0).all()
     assert np.isfinite(figures.drift).sum() >= 4
 
 
@@ -141,7 +141,7 @@ def test_a_biased_foot_is_calibration_of_its_leg(walk):
     assert "r_hip_roll" in joints_with(estimator, "calibration")
     assert not any(joint.startswith("l_") for joint in joints_with(estimator, "calibration"))
     assert not any("calibration" in diagnosis.kinds for diagnosis in estimator.diagnose())
-    for wrong in ({"consistency": np.full(12, 9.0)}, {"excess": np.full(12, 3.0)}):  # nothing accounts for that
+    for wrong in ({"nis": np.full(12, 9.0)}, {"excess": np.full(12, 3.0)}):  # nothing accounts for that
         figures = replace(estimator.monitor.figures(), **wrong)
         assert not any(diagnosis.notes for diagnosis in diagnose(figures, estimator.joint_names))
 

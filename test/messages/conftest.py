@@ -95,7 +95,7 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             name: rng.normal(size=n)
             for name in (
                 "position velocity effort friction sigma model coulomb viscous external_torque external_torque_sigma "
-                "consistency calibration_torque"
+                "nis calibration_torque"
             ).split()
         }
         values: dict[str, object] = {

@@ -146,7 +146,7 @@ def evidence(k, velocity, friction, parameters):
         model=friction,
         model_sigma=sigma,
         law=SimpleNamespace(parameters=parameters, parameters_sigma=np.full((2, 2), 1e-3)),
-        consistency=zeros,
+        nis=zeros,
         calibration_torque=zeros,
         external_torque=zeros,
         external_torque_sigma=sigma,

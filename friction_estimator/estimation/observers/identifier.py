@@ -42,7 +42,7 @@ class IdentifierState(NamedTuple):
     measurement_variance: Vector  # (n,) [(N m)^2]
     scale: Vector  # (n,) from P_RLS to the covariance: noise, plus what never averages out
     # (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
-    consistency: Vector
+    nis: Vector
 
 
 @record
@@ -149,7 +149,7 @@ def _update_laws(
         predicted = dot(phi, theta)
         variance = noise_variance + state.residual_variance[motor] + state.scale[motor] * _quadratic_form(phi, P)
         error, limit = torque - predicted, _OUTLIER_GATE * math.sqrt(variance)
-        state.consistency[motor] = error * error / variance
+        state.nis[motor] = error * error / variance
         if error > limit:
             torque = predicted + limit
         elif error < -limit:
@@ -249,7 +249,7 @@ class FrictionIdentifier:
     ----------
     laws : the friction laws of the motors
     law : the identified laws as they are published; the same object until they change
-    consistency : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
+    nis : (n,) squared error of the newest prediction over its variance; NaN before the first one of a joint
     visited : velocities at which the laws were identified
     """
 
@@ -272,7 +272,7 @@ class FrictionIdentifier:
         n, p = initial_variance.shape
         self.buffer, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
         self.state = state
-        state.covariance[:], state.consistency[:] = initial_variance[:, :, None] * np.eye(p), np.nan
+        state.covariance[:], state.nis[:] = initial_variance[:, :, None] * np.eye(p), np.nan
         _update_statistics(self.buffer)
         self.visited.reset_to_prior()
         self._publish()
@@ -318,20 +318,20 @@ class FrictionIdentifier:
             for one in state[:6]:  # the others follow
                 one[failed] = 0.0
             initial_variance, p = self._table.initial_variance[failed, :, None], state.parameters.shape[1]
-            state.covariance[failed], state.consistency[failed] = initial_variance * np.eye(p), np.nan
+            state.covariance[failed], state.nis[failed] = initial_variance * np.eye(p), np.nan
         _update_statistics(self.buffer)
         self._publish()
         return ", ".join(self._motors.names[motor] for motor in failed)
 
     def _publish(self) -> None:
-        """Rebuild ``law`` and ``consistency`` from copies of the state."""
+        """Rebuild ``law`` and ``nis`` from copies of the state."""
         state, visited = self.state, self.visited
         sigma, out = np.empty(state.parameters.shape), np.empty((5, len(state.scale)))
         _write_law_estimate(self.buffer, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
         self.law = LawEstimate(
             state.parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
         )
-        self.consistency = state.consistency.copy()
+        self.nis = state.nis.copy()
 
     @property
     def identified(self) -> IdentifiedParameters:

@@ -176,7 +176,7 @@ class ObservedFriction:
             self._foot_collision_torque, external, external_sigma,
         )  # fmt: skip
         return JointFriction(
-            friction, sigma, measured.available, model, model_sigma, external, external_sigma, identifier.consistency,
+            friction, sigma, measured.available, model, model_sigma, external, external_sigma, identifier.nis,
             self._no_calibration, self._never_disturbed, identifier.law,
         )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_joints_that_are_not_active_keep_their_parameters():
         identifier.learn(identifier.regressor(dq, np.zeros(3)), measured, np.zeros(3), ACTIVE)
     np.testing.assert_allclose(identifier.law.parameters[[0, 2]], truth[[0, 2]], atol=0.01)
     np.testing.assert_array_equal(identifier.law.parameters[1], 0.0)
-    np.testing.assert_array_equal(np.isnan(identifier.consistency), ~ACTIVE)
+    np.testing.assert_array_equal(np.isnan(identifier.nis), ~ACTIVE)
 
 
 def test_forgetting_follows_a_change_that_the_printed_filter_averages():
@@ -104,7 +104,7 @@ def test_learning_and_restoring_do_not_write_into_estimates_that_left():
     def leaving():
         law, saved = identifier.law, identifier.identified
         values = [getattr(estimates, field.name) for estimates in (law, saved) for field in fields(estimates)]
-        return [identifier.consistency, *(array for array in values if isinstance(array, np.ndarray))]
+        return [identifier.nis, *(array for array in values if isinstance(array, np.ndarray))]
 
     learn(velocity[0], ALL)
     left, saved = leaving(), identifier.identified
