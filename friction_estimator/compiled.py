@@ -1,19 +1,20 @@
-"""The one decorator of the numerical kernels: numba compiles them, and without numba they run as plain Python.
+"""Decorators of the numerical kernels: numba compiles them, and without numba they run as plain Python.
 
-A kernel that Python calls states the types of its arguments, so that it is compiled before the first sample and never
-in the middle of a run. Small functions that only kernels call need no types::
+A kernel that Python calls is an entry point. It is compiled before the first sample and never in the middle of a run,
+for the types in its signature: the array types of :mod:`friction_estimator.types`, ``float``, ``int``, ``bool``, and
+records. All arrays are C-contiguous. Functions that only kernels call are compiled with them, for any types::
 
     @kernel
-    def product(A, B): ...
+    def product(A: FloatArray, B: FloatArray) -> FloatArray: ...
 
-    @kernel("M M")
-    def solve_positive(A, B): ...
+    @entry_point
+    def step(state: State, torque: Vector, dt: float) -> None: ...
 
-The letters stand for C-contiguous arrays of ``float64`` with one (``V``), two (``M``) and three (``T``) axes,
-``I``, ``IM``, ``IT`` for arrays of ``int64``, ``B``, ``BM`` for arrays of ``bool``; ``f8``, ``i8`` and ``b1`` are
-scalars. Arrays that belong together travel as one argument, a class of :mod:`friction_estimator.records`: ``[State]``
-where Python hands over the buffer of such a tuple (0.15 us, where the ten arrays of ``Dynamics`` cost 0.85 us),
-``(State)`` where it hands over its fields.
+    step(buffer, torque, dt)
+
+Arrays that belong together are one argument, a class of :mod:`friction_estimator.records`. Kernels hand over such a
+tuple. Python hands over its buffer (0.15 us, where the ten arrays of ``Dynamics`` cost 0.85 us) or, if the class is an
+``unbuffered_record``, its fields one after another.
 
 :func:`prepare` compiles the kernels of the modules imported so far, or loads them from the cache of an earlier run: a
 folder of the package where that can be written, else of the user's cache. The cache of each kernel is named by a digest
@@ -40,7 +41,17 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.records import FIELD_TYPES, KINDS, construction, fields_of, leaves_of, view, viewer_of
+from friction_estimator.records import (
+    FIELD_TYPES,
+    KINDS,
+    UNBUFFERED,
+    construction,
+    fields_of,
+    leaves_of,
+    type_name,
+    view,
+    viewer_of,
+)
 
 numba: Any
 try:
@@ -53,16 +64,11 @@ except ImportError:  # an optional speed-up
 COMPILED = numba is not None and not numba.config.DISABLE_JIT
 """True where kernels are machine code, False where they run as plain Python."""
 
-_LETTERS = {
-    "V": "Vector", "M": "Matrix", "T": "Tensor", "I": "Indices", "IM": "IndexMatrix", "IT": "IndexTensor", "B": "Flags",
-    "BM": "FlagMatrix", "f8": "float", "i8": "int", "b1": "bool",
-}  # fmt: skip
-
 NOT_COMPILED = "" if COMPILED else "numba is not installed" if numba is None else "NUMBA_DISABLE_JIT is set"
 """Why kernels run as plain Python; empty where they are compiled."""
 
-KERNELS: list[tuple[Any, str]] = []
-"""Kernels that state their types, and these, in the order of their definition."""
+ENTRY_POINTS: list[tuple[Any, list[str]]] = []
+"""Compiled functions that Python calls, and the types of their arguments, in the order of their definition."""
 _prepared = 0
 
 _UNUSED_TIME = 28 * 24 * 3600.0
@@ -74,12 +80,12 @@ _grown: set[Path] = set()
 """Folders in which this process has made the cache of a kernel."""
 
 
-class Entry:
-    """What Python calls where a kernel takes tuples: a function of their buffers.
+class RecordEntryPoint:
+    """What Python calls where a kernel takes records: a function of their buffers.
 
     Attributes
     ----------
-    kernel : of the tuples, what other kernels call
+    kernel : of the records, what other kernels call
     py_func : the function that was decorated
     """
 
@@ -93,8 +99,8 @@ class Entry:
 if COMPILED:
 
     def _type(name: str) -> Any:
-        """Type for kernels of a letter or of a field."""
-        kind, axes = FIELD_TYPES[_LETTERS.get(name, name)]
+        """Type of numba for an array or a scalar."""
+        kind, axes = FIELD_TYPES[name]
         scalar = numba.from_dtype(np.dtype(kind))
         return numba.types.Array(scalar, axes, "C") if axes else scalar
 
@@ -131,18 +137,18 @@ if COMPILED:
     _SPACE = {name: _cut(name) for name, (_, axes) in FIELD_TYPES.items() if axes}
     _CUTS = {name: f"{name}(buffer, start, {{}})" for name in _SPACE}
 
-    @numba.extending.typeof_impl.register(Entry)
-    def _type_of_kernel(entry: Entry, context: Any) -> Any:
+    @numba.extending.typeof_impl.register(RecordEntryPoint)
+    def _type_of_kernel(entry: RecordEntryPoint, context: Any) -> Any:
         return numba.types.Dispatcher(entry.kernel)
 
 
-def _entry(function: Callable[..., Any], words: list[str]) -> Entry:
-    """Function of buffers and arrays that calls a kernel with the tuples that they make."""
+def _record_entry_point(function: Callable[..., Any], types: list[str]) -> RecordEntryPoint:
+    """Function of buffers and arrays that calls a kernel with the records that they make."""
     names, values, space = list[str](), list[str](), dict[str, Any]()
-    for word in words:
-        kind, first = word.strip("[]()"), len(names)
-        names += [f"a{first + number}" for number in range(len(_arguments(word)))]
-        if word[0] == "[":
+    for kind in types:
+        first = len(names)
+        names += [f"a{first + number}" for number in range(len(_handed_over(kind)))]
+        if kind in KINDS and kind not in UNBUFFERED:
             values.append(f"{kind}({names[first]})")
             space[kind] = _viewer(kind)
         else:
@@ -154,36 +160,51 @@ def _entry(function: Callable[..., Any], words: list[str]) -> Entry:
     entry = space[function.__name__]
     entry.__module__, entry.__qualname__ = function.__module__, f"{function.__qualname__}_of_buffers"
     if COMPILED:
-        return Entry(_compiled(entry, function), inner, function)
+        return RecordEntryPoint(_compiled(entry, function), inner, function)
 
     def call(*arguments: Any) -> Any:
-        """Call from Python, or from another kernel with tuples."""
-        tuples = any(isinstance(one, tuple) for one in arguments)
-        return function(*arguments) if tuples else entry(*arguments)
+        """Call from Python, or from another kernel with records."""
+        records = any(isinstance(one, tuple) for one in arguments)
+        return function(*arguments) if records else entry(*arguments)
 
-    return Entry(call, function, function)
+    return RecordEntryPoint(call, function, function)
 
 
-def kernel(types: str | Callable[..., Any]) -> Any:
-    """Decorate a kernel: ``@kernel("V M f8")`` when Python calls it, ``@kernel`` when only other kernels do.
+def kernel(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that only other kernels call."""
+    return _compiled(function) if COMPILED else function
 
-    Python hands over the buffer of a tuple whose class is in brackets, ``[State]``, and one array after another of a
-    tuple whose class is in parentheses, ``(State)``; other kernels hand over the tuple.
+
+def entry_point(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that Python calls, and other kernels may.
+
+    Raises
+    ------
+    TypeError
+        When an argument has no type that says how many axes it has, and of what.
     """
-    if not isinstance(types, str):
-        return _compiled(types) if COMPILED else types
+    types = _argument_types(function)
+    takes_records = any(kind in KINDS for kind in types)
+    if not (COMPILED or takes_records):
+        return function
+    result = _record_entry_point(function, types) if takes_records else _compiled(function)
+    if COMPILED:
+        dispatcher = result.__call__ if takes_records else result
+        ENTRY_POINTS.append((dispatcher, [leaf for kind in types for leaf in _handed_over(kind)]))
+    return result
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        words = types.split()
-        takes_tuples = any(word[0] in "[(" for word in words)
-        if not (COMPILED or takes_tuples):
-            return function
-        result = _entry(function, words) if takes_tuples else _compiled(function)
-        if COMPILED:
-            KERNELS.append((result.__call__ if takes_tuples else result, types))
-        return result
 
-    return decorate
+def _argument_types(function: Callable[..., Any]) -> list[str]:
+    """Names of the types in the signature of an entry point."""
+    types = list[str]()
+    for argument in function.__code__.co_varnames[: function.__code__.co_argcount]:
+        types.append(type_name(function.__annotations__.get(argument, "unknown")))
+        if types[-1] not in FIELD_TYPES and types[-1] not in KINDS:
+            raise TypeError(
+                f"entry point {function.__module__}.{function.__qualname__}: the type of the argument {argument} is "
+                f"{types[-1]}, and must be a record or one of {', '.join(FIELD_TYPES)}"
+            )
+    return types
 
 
 def prepare(progress: Callable[[int, int], None] | None = None, final: bool = False) -> None:
@@ -200,13 +221,13 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
     alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
     if progress is None and alone and is_new():
         _fill_cache(os.cpu_count() or 1)
-    while _prepared < len(KERNELS):
-        _compile(*KERNELS[_prepared])
+    while _prepared < len(ENTRY_POINTS):
+        _compile(*ENTRY_POINTS[_prepared])
         if final:
-            KERNELS[_prepared][0].disable_compile()
+            ENTRY_POINTS[_prepared][0].disable_compile()
         _prepared += 1
         if progress is not None:
-            progress(_prepared, len(KERNELS))
+            progress(_prepared, len(ENTRY_POINTS))
     while _grown:
         _remove_unused(_grown.pop())
 
@@ -228,9 +249,9 @@ def _fill_cache(processes: int) -> None:
         while True:
             with taken.get_lock():
                 number, taken.value = taken.value, taken.value + 1
-            if number >= len(KERNELS):
+            if number >= len(ENTRY_POINTS):
                 return
-            _compile(*KERNELS[number])
+            _compile(*ENTRY_POINTS[number])
 
     workers = [context.Process(target=work, daemon=True) for _ in range(processes)]
     for worker in workers:
@@ -238,19 +259,17 @@ def _fill_cache(processes: int) -> None:
     for worker in workers:
         while worker.is_alive():
             worker.join(_LOG_PERIOD)
-            share = max(taken.value - processes, 0) / len(KERNELS)
+            share = max(taken.value - processes, 0) / len(ENTRY_POINTS)
             _LOG.warning("compiling the numerical kernels, once: %.0f %%", 100.0 * share)
 
 
-def _compile(dispatcher: Any, types: str) -> None:
-    dispatcher.compile(tuple(_type(name) for word in types.split() for name in _arguments(word)))
+def _compile(dispatcher: Any, types: list[str]) -> None:
+    dispatcher.compile(tuple(map(_type, types)))
 
 
-def _arguments(word: str) -> list[str]:
-    """Types of what Python hands over for a word of a kernel's types."""
-    if word[0] == "[":
-        return ["V"]
-    return leaves_of(word.strip("()"))
+def _handed_over(kind: str) -> list[str]:
+    """Types of what Python hands over for an argument of this type."""
+    return ["Vector"] if kind in KINDS and kind not in UNBUFFERED else leaves_of(kind)
 
 
 @functools.cache
@@ -282,19 +301,21 @@ def _constants(function: Callable[..., Any]) -> list[str]:
     return [f"{name}={value!r}" for name, value in values if isinstance(value, (int, float, tuple, list))]
 
 
-def _layout(name: str) -> str:
-    """Fields of a class of :mod:`friction_estimator.records`, and of those among them; empty for other types."""
-    return "".join(f"{name}.{field}={kind}{_layout(kind)}" for field, kind in fields_of(name).items())
+def _layout(kind: str) -> str:
+    """Fields of a record, and of those among them; empty for other types."""
+    layout = "".join(f"{kind}.{name}={field}{_layout(field)}" for name, field in fields_of(kind).items())
+    return f"unbuffered {layout}" if kind in UNBUFFERED else layout
 
 
 def _cache_folder(functions: list[Callable[..., Any]]) -> Path:
     """First folder that can be written: of the package, of the user's cache, a temporary one."""
-    own = _entry, viewer_of
+    own = _record_entry_point, viewer_of
     sources = sorted({function.__code__.co_filename for function in (*functions, *own)})
     stamps = ((path, os.stat(path)) for path in sources)
     text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
     text += "".join(constant for function in functions for constant in _constants(function))
-    text += "".join(_layout(name) for function in functions for name in function.__annotations__.values())
+    annotations = (annotation for function in functions for annotation in function.__annotations__.values())
+    text += "".join(_layout(type_name(annotation)) for annotation in annotations)
     name = f"kernels-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     package = Path(__file__).resolve().parent

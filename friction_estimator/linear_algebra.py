@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import choices
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, Matrix, Vector
 
 Triple = tuple[float, float, float]
 """A 3-vector that one kernel makes for another: numba keeps a tuple in registers, and allocates memory for an array."""
@@ -51,8 +51,8 @@ def unbounded_columns(names: Sequence[str], values: FloatArray) -> str:
     return choices(compress(names, np.logical_not(is_valid).tolist()))
 
 
-@kernel("M")
-def is_covariance(P: FloatArray) -> bool:
+@entry_point
+def is_covariance(P: Matrix) -> bool:
     """Whether a matrix (m, m) can be a covariance: plausible variances, and no correlation beyond one."""
     m = P.shape[0]
     variance, count = np.empty(m), 0
@@ -134,8 +134,8 @@ def _solve_cholesky(L: FloatArray, B: FloatArray) -> FloatArray:
     return X
 
 
-@kernel("M M")
-def solve_positive(A: FloatArray, B: FloatArray) -> tuple[FloatArray, bool]:
+@entry_point
+def solve_positive(A: Matrix, B: Matrix) -> tuple[FloatArray, bool]:
     """Solve ``A X = B`` for a symmetric positive semi-definite A (m, m) and B (m, r).
 
     Returns
@@ -153,8 +153,8 @@ def positive_semidefinite(P: FloatArray) -> bool:
     return bool(np.linalg.eigvalsh(P / (std * std[:, None]))[0] > -_EIGENVALUE_TOLERANCE)
 
 
-@kernel("M M")
-def kalman_gain(innovation_covariance: FloatArray, measured_covariance: FloatArray) -> FloatArray:
+@entry_point
+def kalman_gain(innovation_covariance: Matrix, measured_covariance: Matrix) -> FloatArray:
     """Kalman gain ``K = (C P)^T (C P C^T + R)^{-1}``.
 
     Parameters
@@ -194,8 +194,8 @@ def cross(a: Triple | FloatArray, b: Triple | FloatArray) -> Triple:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@kernel("V")
-def skew(a: FloatArray) -> FloatArray:
+@entry_point
+def skew(a: Vector) -> FloatArray:
     """Matrix with ``skew(a) @ b = a x b``, (3, 3)."""
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
@@ -264,7 +264,7 @@ def matrix_from_quaternion(q: Quaternion | FloatArray) -> FloatArray:
     return R
 
 
-@kernel("f8 f8 f8")
+@entry_point
 def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     """Unit quaternion of ``Rz(yaw) Ry(pitch) Rx(roll)`` (REP-103)."""
     cr, sr = math.cos(0.5 * roll), math.sin(0.5 * roll)
@@ -278,15 +278,15 @@ def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
     )
 
 
-@kernel("V")
-def yaw_from_quaternion(q: Quaternion | FloatArray) -> float:
+@entry_point
+def yaw_from_quaternion(q: Vector) -> float:
     """Yaw angle of ``Rz(yaw) Ry(pitch) Rx(roll)`` [rad]."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
-@kernel("M")
-def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
+@entry_point
+def quaternion_from_matrix(matrix: Matrix) -> FloatArray:
     """Unit quaternion ``(w, x, y, z)`` of a rotation matrix, w >= 0 (Shepperd's method), (4,)."""
     a, b, c = matrix[0]
     d, e, f = matrix[1]

@@ -5,14 +5,15 @@
         mean: Vector
         covariance: Matrix
 
-    @kernel("[State] f8")
-    def predict(state, dt): ...
+    @entry_point
+    def predict(state: State, dt: float) -> None: ...
 
     buffer, state = pack(State(np.zeros(3), np.eye(3)))
     predict(buffer, 0.1)
 
 :func:`pack` makes the arrays views of one buffer. Python hands that buffer to a kernel, which cuts it into the tuple
-again: one array costs less than many. A checkpoint is a copy of the buffer.
+again: one array costs less than many. A checkpoint is a copy of the buffer. The arrays of an :func:`unbuffered_record`
+stay where they are, and Python hands them over one after another.
 
 A buffer begins with the number of its class, which the kernel checks, and with the shapes of its arrays.
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
 KINDS: dict[str, Any] = {}
 """Classes of :func:`record` by their names."""
+UNBUFFERED: set[str] = set()
+"""Names of those of :func:`unbuffered_record`."""
 FIELD_TYPES: dict[str, tuple[str, int]] = {
     "Vector": ("float64", 1), "Matrix": ("float64", 2), "Tensor": ("float64", 3), "Indices": ("int64", 1),
     "IndexMatrix": ("int64", 2), "IndexTensor": ("int64", 3), "Flags": ("bool", 1), "FlagMatrix": ("bool", 2),
@@ -55,10 +58,23 @@ def record(kind: type[Tuple]) -> type[Tuple]:
     return kind
 
 
+def unbuffered_record(kind: type[Tuple]) -> type[Tuple]:
+    """Let kernels take this ``NamedTuple`` as one argument; Python hands over its fields, ``predict(*inputs, dt)``."""
+    UNBUFFERED.add(kind.__name__)
+    return record(kind)
+
+
+def type_name(annotation: Any) -> str:
+    """Name of a type, which may be an annotation that is not evaluated."""
+    if isinstance(annotation, str):
+        return annotation
+    return str(getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation)))
+
+
 def fields_of(name: str) -> dict[str, str]:
     """Type of every field of a class of :func:`record`; empty for other types."""
     annotations = KINDS[name].__annotations__ if name in KINDS else {}
-    return {field: getattr(type, "__forward_arg__", str(type)) for field, type in annotations.items()}
+    return {field: type_name(annotation) for field, annotation in annotations.items()}
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.records import packed, record
+from friction_estimator.records import packed, record, unbuffered_record
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -32,7 +32,7 @@ AnyPath = str | os.PathLike[str]
 Progress = Callable[[float, float], None]
 """Called now and then with the amount of work that is done, and with the whole."""
 Vector: TypeAlias = FloatArray
-"""Arrays with one, two (``Matrix``) and three axes (``Tensor``): kernels distinguish them."""
+"""Arrays with one, two (``Matrix``) and three axes (``Tensor``): kernels are compiled for these names."""
 Matrix: TypeAlias = FloatArray
 Tensor: TypeAlias = FloatArray
 Indices: TypeAlias = IntArray
@@ -206,7 +206,7 @@ class BaseState:
     twist_covariance: FloatArray  # (6, 6) linear (world axes), then angular (base axes)
 
 
-@record
+@unbuffered_record
 class MeasuredFriction(NamedTuple):
     """Friction measured by an observer, without any friction law."""
 

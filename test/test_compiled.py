@@ -49,7 +49,7 @@ def run(folder: str) -> None:
             saved[f"{observer} {name}"] = np.array(list(map(attrgetter(name), estimates)))
         saved[f"{observer} pose"] = np.array([base_of(one) for one in estimates])
     saved["late"] = np.array(
-        [kernel.py_func.__name__ for kernel, _ in compiled.KERNELS if len(kernel.signatures) != 1], dtype=str
+        [kernel.py_func.__name__ for kernel, _ in compiled.ENTRY_POINTS if len(kernel.signatures) != 1], dtype=str
     )
     saved["compiled"] = np.array(compiled.COMPILED)
     np.savez(Path(folder) / f"compiled={compiled.COMPILED}.npz", **saved)
@@ -113,12 +113,12 @@ def multiplied(x: float) -> float:
 def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, monkeypatch) -> None:
     for name, value in {
         "__file__": str(tmp_path / "compiled.py"),
-        "KERNELS": [],
+        "ENTRY_POINTS": [],
         "_prepared": 0,
         "_grown": set(),
     }.items():
         monkeypatch.setattr(compiled, name, value)
-    compiled.kernel("f8")(doubled)
+    compiled.entry_point(doubled)
     compiled.prepare()
     caches = tmp_path / "__pycache__"
     (used,) = caches.iterdir()
@@ -128,16 +128,16 @@ def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, 
     weeks_ago = time.time() - 35 * 24 * 3600.0
     for folder in (used, unused, other):
         os.utime(folder, (weeks_ago, weeks_ago))
-    compiled.kernel("f8")(doubled)
+    compiled.entry_point(doubled)
     compiled.prepare()
     assert {*caches.iterdir()} == {used, unused, recent, other}
-    compiled.kernel("f8")(multiplied)
+    compiled.entry_point(multiplied)
     compiled.prepare()
     (new,) = {*caches.iterdir()} - {used, recent, other}
     assert new.name.startswith("kernels-") and new != unused
 
 
-@records.record
+@records.unbuffered_record
 class Sized(NamedTuple):
     values: Indices
     size: int
@@ -158,8 +158,8 @@ class Ends(NamedTuple):
     last: Vector
 
 
-@compiled.kernel("[Pair] f8 (Sized)")
-def scaled_sum(pair, factor, sized):
+@compiled.entry_point
+def scaled_sum(pair: Pair, factor: float, sized: Sized) -> float:
     pair.second[0, 1] = factor * (pair.first[0] + pair.second[0, 0]) if pair.counts and pair.flags[2] else sized.size
     return pair.second.sum() + sized.values.sum()
 
@@ -171,6 +171,14 @@ def test_a_kernel_cuts_the_buffer_of_a_tuple_and_refuses_another():
     assert pair.second[0, 1] == 10.0 and pair.inner.size == 3 and pair.flags.tolist() == flags.tolist()
     with pytest.raises(TypeError, match="class Pair"):
         scaled_sum(records.packed(inner), 2.0, np.arange(3), 3)
+
+
+def test_an_entry_point_refuses_arguments_without_the_number_of_their_axes():
+    def mean(values: np.ndarray, weights: Vector) -> float:
+        return float(values @ weights)
+
+    with pytest.raises(TypeError, match="mean: the type of the argument values is np.ndarray"):
+        compiled.entry_point(mean)
 
 
 def test_a_buffer_is_that_of_a_tuple_only_while_all_arrays_are_its_views():

@@ -24,7 +24,7 @@ from benchmarks.speed.yardsticks import (
     ratio,
     spread,
 )
-from friction_estimator.compiled import KERNELS, prepare
+from friction_estimator.compiled import ENTRY_POINTS, prepare
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import Pipeline
@@ -49,7 +49,7 @@ _EVICTING = 8 * 2**20
 def calls(run: Run, progress: Progress) -> list[Figure]:
     """Calls of a sample, a mean over whole windows of the observer kalman."""
     walk = run.walk(ROBOT, "walk", WARM_UP + _COUNTED)
-    add, codes = _adding(walk), [dispatcher.py_func.__code__ for dispatcher, _ in KERNELS]
+    add, codes = _adding(walk), [dispatcher.py_func.__code__ for dispatcher, _ in ENTRY_POINTS]
     kernels = {(code.co_filename, code.co_name) for code in codes}  # numba makes further code objects for profilers
     counts = {"Python": 0, "kernel": 0}
 

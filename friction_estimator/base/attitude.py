@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.linear_algebra import (
     Quaternion,
@@ -200,8 +200,8 @@ def roll_pitch(gravity: FloatArray) -> tuple[float, float]:
     return math.atan2(y, z), math.atan2(-x, math.hypot(y, z))
 
 
-@kernel("[AttitudeState] [AttitudeTuning] V f8")
-def _initialize_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: FloatArray, yaw: float) -> None:
+@entry_point
+def _initialize_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_force: Vector, yaw: float) -> None:
     """Use the first accelerometer reading (3,), base axes; begin the quaternion with a yaw and the tilt by gravity."""
     x, P, q, P_q = state.gravity, state.gravity_covariance, state.quaternion, state.quaternion_covariance
     correct_gravity(x, P, specific_force, tuning.reading_variance)
@@ -243,12 +243,12 @@ def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt:
     q[0], q[1], q[2], q[3] = w / length, x / length, y / length, z / length
 
 
-@kernel("[AttitudeState] f8 V V f8 [Attitude]")
+@entry_point
 def _write_attitude(
     state: AttitudeState,
     gyro_std: float,
-    gyro: FloatArray,
-    specific_force: FloatArray,
+    gyro: Vector,
+    specific_force: Vector,
     silent_variance: float,
     out: Attitude,
 ) -> bool:
@@ -284,12 +284,12 @@ def _write_attitude(
     return is_valid and is_covariance(P) and is_covariance(P_q)
 
 
-@kernel("[AttitudeState] [AttitudeTuning] V V f8 [Attitude]")
+@entry_point
 def _step_attitude(
     state: AttitudeState,
     tuning: AttitudeTuning,
-    angular_velocity: FloatArray,
-    accelerometer: FloatArray,
+    angular_velocity: Vector,
+    accelerometer: Vector,
     dt: float,
     out: Attitude,
 ) -> int:

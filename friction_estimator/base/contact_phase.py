@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.records import allocate, record
-from friction_estimator.types import BoolArray, ContactPhase, FloatArray, Vector
+from friction_estimator.types import BoolArray, ContactPhase, Flags, FloatArray, Matrix, Tensor, Vector
 
 CONTACT_FRACTION = 0.03
 """A foot that carries more than this part of the weight is in contact, and below half of it in the air."""
@@ -36,15 +36,15 @@ class ContactState(NamedTuple):
     was_fresh: Vector
 
 
-@kernel("[ContactState] M B f8 f8 B V")
+@entry_point
 def _step_contact(
     state: ContactState,
-    wrenches: FloatArray,
-    fresh: BoolArray,
+    wrenches: Matrix,
+    fresh: Flags,
     dt: float,
     on: float,
-    contact_out: BoolArray,
-    since_out: FloatArray,
+    contact_out: Flags,
+    since_out: Vector,
 ) -> None:
     """Advance the Schmitt trigger of each foot, in place; copy contact and time since its last change."""
     contact, crossed_for, since, was_fresh = state
@@ -67,8 +67,8 @@ def _step_contact(
         contact_out[foot], since_out[foot] = stands, since[foot]
 
 
-@kernel("M B M")
-def ground_wrenches(wrenches: FloatArray, contact: BoolArray, ground: FloatArray) -> None:
+@entry_point
+def ground_wrenches(wrenches: Matrix, contact: Flags, ground: Matrix) -> None:
     """Write the measured foot wrenches (k, 6) that are the ground's; zero for the other feet.
 
     They are those of feet in contact (k,), and those in the friction cone: a foot touches the ground some milliseconds
@@ -82,15 +82,15 @@ def ground_wrenches(wrenches: FloatArray, contact: BoolArray, ground: FloatArray
             ground[foot, axis] = wrenches[foot, axis] if is_ground else 0.0
 
 
-@kernel("T M B f8 V V V")
+@entry_point
 def add_collisions_of_feet(
-    J: FloatArray,
-    wrenches: FloatArray,
-    contact: BoolArray,
+    J: Tensor,
+    wrenches: Matrix,
+    contact: Flags,
     keep: float,
-    filtered: FloatArray,
-    torque: FloatArray,
-    sigma: FloatArray,
+    filtered: Vector,
+    torque: Vector,
+    sigma: Vector,
 ) -> None:
     """Add the torque of what hits a foot in the air to an external torque without any foot wrench, in place.
 

@@ -35,7 +35,7 @@ from friction_estimator.base.velocity import (
     step_velocity,
     velocity_is_bounded,
 )
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
 from friction_estimator.linear_algebra import cross, is_bounded, is_covariance, matmul_3x3, matvec_3x3
 from friction_estimator.records import packed, record
@@ -46,6 +46,7 @@ from friction_estimator.types import (
     BoolArray,
     ContactPhase,
     Dynamics,
+    Flags,
     FloatArray,
     Matrix,
     SensorFrame,
@@ -144,18 +145,18 @@ def _filters_are_valid(filters: OdometryState) -> bool:
     return covariances and base and soles
 
 
-@kernel("[OdometryState] [Attitude] B B M [Dynamics] f8 b1 M M")
+@entry_point
 def _step_odometry(
     filters: OdometryState,
     attitude: Attitude,
-    contact: BoolArray,
-    wrench_fresh: BoolArray,
-    wrenches: FloatArray,
+    contact: Flags,
+    wrench_fresh: Flags,
+    wrenches: Matrix,
     dynamics: Dynamics,
     dt: float,
     imu_fresh: bool,
-    state: FloatArray,
-    covariances: FloatArray,
+    state: Matrix,
+    covariances: Matrix,
 ) -> bool:
     """Advance all filters by one sample, in place, and write the fields of :class:`BaseState`.
 

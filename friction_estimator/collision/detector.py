@@ -24,13 +24,25 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config
 from friction_estimator.errors import LearningError, file_errors
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import AnyPath, BoolArray, FloatArray, FrictionEstimate, IntArray
+from friction_estimator.types import (
+    AnyPath,
+    BoolArray,
+    FlagMatrix,
+    Flags,
+    FloatArray,
+    FrictionEstimate,
+    Indices,
+    IntArray,
+    Matrix,
+    Tensor,
+    Vector,
+)
 
 FREE, _IN_CONTACT = 0, 1
 """States of a joint: nothing but a collision may touch its limb; a foot that it carries is on the ground."""
@@ -48,15 +60,15 @@ _NOT_COMPARED = -1
 """State of a joint that is not compared."""
 
 
-@kernel("V V B V BM b1 I")
+@entry_point
 def find_states(
-    torque: FloatArray,
-    sigma: FloatArray,
-    contact: BoolArray,
-    since: FloatArray,
-    carries: BoolArray,
+    torque: Vector,
+    sigma: Vector,
+    contact: Flags,
+    since: Vector,
+    carries: FlagMatrix,
     warm: bool,
-    state: IntArray,
+    state: Indices,
 ) -> None:
     """Write the state (n,) of every joint; one whose external torque is unknown is not compared.
 
@@ -257,15 +269,15 @@ COLLISION_PAUSE = 0.3
 """A limb has collided once until it has been below all thresholds for this time [s]."""
 
 
-@kernel("V V I T f8 M M")
+@entry_point
 def compare_with_thresholds(
-    torque: FloatArray,
-    sigma: FloatArray,
-    state: IntArray,
-    thresholds: FloatArray,
+    torque: Vector,
+    sigma: Vector,
+    state: Indices,
+    thresholds: Tensor,
     dt: float,
-    ratio: FloatArray,
-    above_for: FloatArray,
+    ratio: Matrix,
+    above_for: Matrix,
 ) -> None:
     """Ratio (2, n) of each signal to its threshold, and for how long it has been above one (2, n), in place.
 

@@ -12,13 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.health import Health
 from friction_estimator.records import pack, record
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import CommandSample, FloatArray, ImuSample, Indices, JointSample, Matrix, WrenchSample
+from friction_estimator.types import (
+    CommandSample,
+    FloatArray,
+    ImuSample,
+    Indices,
+    JointSample,
+    Matrix,
+    Vector,
+    WrenchSample,
+)
 
 _MAX_ANGULAR_VELOCITY = 100.0
 """Larger readings of a gyroscope are glitches: no trunk turns sixteen times a second [rad/s]."""
@@ -127,8 +136,8 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
     return (1 if second and deviation[1] <= 0.0 else 2), worst_joint
 
 
-@kernel("[Streams] i8 V")
-def select_publisher(streams: Streams, stamp: int, position: FloatArray) -> tuple[bool, bool, int]:
+@entry_point
+def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bool, bool, int]:
     """Whether a joint sample is one of the publisher that is used.
 
     Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
@@ -169,9 +178,9 @@ def select_publisher(streams: Streams, stamp: int, position: FloatArray) -> tupl
     return stream == 0 and undecided[0] == 0, switched, joint
 
 
-@kernel("M V V [Streams] i8")
+@entry_point
 def _check_joint_sample(
-    sample: FloatArray, low: FloatArray, high: FloatArray, streams: Streams, stamp: int
+    sample: Matrix, low: Vector, high: Vector, streams: Streams, stamp: int
 ) -> tuple[int, int, bool]:
     """What is wrong with a joint sample, of which joint, and whether another publisher was used wrongly so far.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.records import record
 from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
 
@@ -180,7 +180,7 @@ def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, 
     tracks.length[sensor] = length + 1
 
 
-@kernel("[Tracks] i8 i8")
+@entry_point
 def insert_readings(tracks: Tracks, count: int, used: int) -> None:
     """Insert the first ``count`` readings that have arrived; ``used``: stamp of the newest joint state used [ns]."""
     for k in range(count):
@@ -281,7 +281,7 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
     return 0 < repeated[0] <= _MAX_REPETITIONS
 
 
-@kernel("[Tracks] i8 i8 i8 i8 b1 V V M T")
+@entry_point
 def next_frame(
     tracks: Tracks,
     count: int,
@@ -289,10 +289,10 @@ def next_frame(
     newest: int,
     used: int,
     forced: bool,
-    position: FloatArray,
-    before: FloatArray,
-    steps: FloatArray,
-    out: FloatArray,
+    position: Vector,
+    before: Vector,
+    steps: Matrix,
+    out: Tensor,
 ) -> tuple[int, float]:
     """Use the oldest joint state that waits, if it need not wait any longer.
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import FACTOR, SHAPE, Factor, Shape
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray, Matrix, Tensor, Vector
 
 VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
@@ -35,18 +35,18 @@ _PRIOR_RANGE, _PRIOR_SPEEDS, _PRIOR_TIME = (0.05, 1.0), 8, 0.01
 where a motor has had one speed only, and the sigma of F_v is then that of the law at speeds that were never seen."""
 
 
-@kernel("M V V f8 M M T T M M")
+@entry_point
 def _add_velocities(
-    regressor: FloatArray,
-    velocity: FloatArray,
-    std: FloatArray,
+    regressor: Matrix,
+    velocity: Vector,
+    std: Vector,
     duration: float,
-    odd: FloatArray,
-    gram: FloatArray,
-    moments: FloatArray,
-    rows: FloatArray,
-    times: FloatArray,
-    velocity_range: FloatArray,
+    odd: Matrix,
+    gram: Matrix,
+    moments: Tensor,
+    rows: Tensor,
+    times: Matrix,
+    velocity_range: Matrix,
 ) -> bool:
     """Count the present velocity of every motor that moves, and renew rows and ranges.
 

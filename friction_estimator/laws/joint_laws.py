@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import law_names, make_law
 from friction_estimator.laws.linear import (
@@ -47,8 +47,8 @@ class LawTable(NamedTuple):
     finest: Vector  # (n,) smallest scale of the velocity over which the friction changes, zero where it jumps [rad/s]
 
 
-@kernel("[LawTable] M M")
-def _joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) -> FloatArray:
+@entry_point
+def _joints_regressor(laws: LawTable, velocity: Matrix, load: Matrix) -> FloatArray:
     """Regressors (r, n, p) of all joints at velocities and loads (r, n)."""
     rows, n = velocity.shape
     phi, none = np.empty((rows, n, laws.scales.shape[1])), np.empty(0)
@@ -61,14 +61,14 @@ def _joints_regressor(laws: LawTable, velocity: FloatArray, load: FloatArray) ->
     return phi
 
 
-@kernel("[LawTable] M M V V M")
+@entry_point
 def regressor_of_motors(
     laws: LawTable,
-    matrix: FloatArray,
-    to_joints: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    regressor: FloatArray,
+    matrix: Matrix,
+    to_joints: Matrix,
+    velocity: Vector,
+    effort: Vector,
+    regressor: Matrix,
 ) -> None:
     """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
     n, none = velocity.size, np.empty(0)
@@ -95,8 +95,8 @@ def advance_strain(strain: FloatArray, unknown: FloatArray, moved: float) -> Non
         unknown[k] /= 1.0 + abs(part)
 
 
-@kernel("V M f8")
-def dahl_strain(strain: FloatArray, moved: FloatArray, distance: float) -> FloatArray:
+@entry_point
+def dahl_strain(strain: Vector, moved: Matrix, distance: float) -> FloatArray:
     """Dahl strains z (N, n) of presliding after each of N steps, from strains (n,), exact for steps in one direction.
 
     ``dz = (dq - |dq| z) / s`` (Dahl 1968); the bristles of the LuGre model (Canudas de Wit et al. 1995, eq. 2), as a

@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.laws.law import FrictionLaw, Parameter, Role, law_names, make_law, register_law, required_load
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, IndexMatrix, IntArray, Vector
 
 
 class Shape(IntEnum):
@@ -325,8 +325,8 @@ def fill_regressor(
         phi[j] = value
 
 
-@kernel("IM V V V")
-def _law_regressor(codes: IntArray, scales: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+@entry_point
+def _law_regressor(codes: IndexMatrix, scales: Vector, velocity: Vector, load: Vector) -> FloatArray:
     """Terms (r, p) of one law at velocities and loads (r,)."""
     phi, none = np.empty((velocity.size, codes.shape[0])), np.empty(0)
     for row in range(velocity.size):

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IndexMatrix, Indices, IntArray, Vector
 
 _MODEL_VERSION = 1
 """Of files with models or signals; others are refused."""
@@ -158,16 +158,16 @@ def _add_products(result: FloatArray, values: FloatArray, weights: FloatArray, f
     return first + values.size * n
 
 
-@kernel("V V I I IM V V V")
+@entry_point
 def step_networks(
-    x: FloatArray,
-    weights: FloatArray,
-    inputs: IntArray,
-    outputs: IntArray,
-    sizes: IntArray,
-    hidden: FloatArray,
-    torque: FloatArray,
-    sigma: FloatArray,
+    x: Vector,
+    weights: Vector,
+    inputs: Indices,
+    outputs: Indices,
+    sizes: IndexMatrix,
+    hidden: Vector,
+    torque: Vector,
+    sigma: Vector,
 ) -> None:
     """One sample through all modules; hidden state in place.
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
 from friction_estimator.records import packed
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Attitude, Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import Attitude, Dynamics, FloatArray, Matrix, SensorFrame, Vector
 
 GAIN = 100.0
 """K_0 of the paper's momentum observer (section 5.1) [rad/s]."""
@@ -40,15 +40,15 @@ class Signals:
     external: FloatArray
 
 
-@kernel("V V V M V V V")
+@entry_point
 def write_inputs(
-    position: FloatArray,
-    velocity: FloatArray,
-    effort: FloatArray,
-    rotation: FloatArray,
-    angular_velocity: FloatArray,
-    specific_force: FloatArray,
-    x: FloatArray,
+    position: Vector,
+    velocity: Vector,
+    effort: Vector,
+    rotation: Matrix,
+    angular_velocity: Vector,
+    specific_force: Vector,
+    x: Vector,
 ) -> None:
     """Write the network inputs of the whole robot (eq. 17) into x: (3 n,) for a fixed base, else (3 n + 12,).
 

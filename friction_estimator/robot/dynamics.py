@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
 from friction_estimator.linear_algebra import cross, matmul_3x3, matvec_3x3, skew
 from friction_estimator.records import record
 from friction_estimator.robot.urdf import mimics
-from friction_estimator.types import Dynamics, FlagMatrix, FloatArray, Matrix, Tensor
+from friction_estimator.types import Dynamics, FlagMatrix, FloatArray, Matrix, Tensor, Vector
 
 _MAX_JOINTS = 150
 """Pinocchio's memory grows with the cube of the joints: 0.07 GB here, and 2 GB at 300 joints."""
@@ -149,8 +149,8 @@ class FeetTable(NamedTuple):
     floating: bool  # True where the first six velocities are those of the base
 
 
-@kernel("V V V V")
-def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, velocity: FloatArray, v: FloatArray) -> None:
+@entry_point
+def velocity_seen_from_imu(imu: Vector, angular_velocity: Vector, velocity: Vector, v: Vector) -> None:
     """Write the velocities (6 + n, or n) of base and joints, seen from the resting IMU at ``imu`` in the base."""
     base, imu_velocity = v.size - velocity.size, cross(imu, angular_velocity)
     for axis in range(min(base, 3)):
@@ -158,17 +158,17 @@ def velocity_seen_from_imu(imu: FloatArray, angular_velocity: FloatArray, veloci
     v[base:] = velocity
 
 
-@kernel("M M M M [FeetTable] V V V V [Dynamics]")
+@entry_point
 def dynamic_terms(
-    mass: FloatArray,
-    coriolis: FloatArray,
-    jacobian: FloatArray,
-    jacobian_rate: FloatArray,
+    mass: Matrix,
+    coriolis: Matrix,
+    jacobian: Matrix,
+    jacobian_rate: Matrix,
     feet: FeetTable,
-    gravity: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    specific_force: FloatArray,
+    gravity: Vector,
+    position: Vector,
+    velocity: Vector,
+    specific_force: Vector,
     out: Dynamics,
 ) -> None:
     """Write :class:`Dynamics` from pinocchio's results, and from the sample for which they hold.
@@ -239,8 +239,8 @@ def _sole_kinematics(
             bias_acceleration[3 + axis] += R[i, axis] * alpha[i]
 
 
-@kernel("M T")
-def link_error_columns(regressor: FloatArray, link_errors: FloatArray) -> FloatArray:
+@entry_point
+def link_error_columns(regressor: Matrix, link_errors: Tensor) -> FloatArray:
     """Columns (n, n, 4) of the torque regressor's last 10 n columns (n, ...) for link errors of basis (n, 10, 4)."""
     n = link_errors.shape[0]
     first = regressor.shape[1] - 10 * n

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.errors import SimulationError, choices
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.joint_laws import dahl_strain
 from friction_estimator.laws.law import Role
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.types import FloatArray, IntArray
+from friction_estimator.types import FloatArray, IntArray, Matrix, Vector
 
 _SLOPE_VELOCITY = 1e-3  # at which the slope of friction near rest is taken [rad/s]
 _SMALLEST_SPEED = 1e-6  # at which laws are evaluated for joints at rest [rad/s]
@@ -257,8 +257,8 @@ class _Group:
         return np.where(wanted, self.parameters, 0.0)
 
 
-@kernel("M V V")
-def _makkar(parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
+@entry_point
+def _makkar(parameters: Matrix, velocity: Vector, load: Vector) -> FloatArray:
     """``Makkar.torque``, compiled: the law of most scenarios, evaluated in every integration step."""
     torque = np.empty(velocity.size)
     for joint in range(velocity.size):

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import SimulationError
-from friction_estimator.records import record
+from friction_estimator.records import unbuffered_record
 from friction_estimator.simulation.biped import ANKLE_PITCH, KNEE, Biped
 from friction_estimator.simulation.footsteps import Plane, ground_rotation
 from friction_estimator.simulation.scenario import LEG_TARGETS
@@ -337,7 +337,7 @@ class Physics:
         return signals, signals[3 * columns.size + 6 :].reshape(-1, 6)
 
 
-@record
+@unbuffered_record
 class SensorReadout(NamedTuple):
     """What the sensors are computed from: arrays of MuJoCo, which change with every step, and where the sensors are."""
 
@@ -351,10 +351,8 @@ class SensorReadout(NamedTuple):
     com: Vector  # (3,) centre of mass of the robot
 
 
-@kernel("(SensorReadout) V V V I")
-def _signals(
-    at: SensorReadout, position: FloatArray, velocity: FloatArray, effort: FloatArray, columns: IntArray
-) -> FloatArray:
+@entry_point
+def _signals(at: SensorReadout, position: Vector, velocity: Vector, effort: Vector, columns: Indices) -> FloatArray:
     """Signals of joints, IMU and feet, one after another.
 
     MuJoCo gives the external wrench on a link as moment and force about the centre of mass of the whole robot, in

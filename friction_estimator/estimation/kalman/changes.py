@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower
@@ -105,14 +105,14 @@ def _begin_block(block: BlockBalance, window: LimbWindow) -> None:
     block.impulse[:], block.noise[:] = window.momentum, window.momentum_covariance
 
 
-@kernel("[LimbWindow] [BlockBalance] V i8 i8 M")
+@entry_point
 def _add_to_normal_equations(
     window: LimbWindow,
     block: BlockBalance,
-    model_error_variance: FloatArray,
+    model_error_variance: Vector,
     model_error: int,
     law: int,
-    sums: FloatArray,
+    sums: Matrix,
 ) -> int:
     """Add a window to its block, and a complete block to ``sums`` of :class:`LimbNormalEquations`; all in place.
 

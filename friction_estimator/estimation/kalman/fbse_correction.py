@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.types import BoolArray, FloatArray, MeasuredFriction
+from friction_estimator.types import Flags, Matrix, MeasuredFriction, Vector
 
 _MAX_FRICTION_RATIO, _GATE_SIGMAS = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
@@ -82,15 +82,15 @@ def _correct_by_momentum(
     return friction - gain * unexplained, prior_variance * (1.0 - gain)
 
 
-@kernel("M [LimbEstimates] V (MeasuredFriction) B V V")
+@entry_point
 def correct_by_measurements(
-    rows: FloatArray,
+    rows: Matrix,
     estimates: LimbEstimates,
-    dry_friction: FloatArray,
+    dry_friction: Vector,
     measured: MeasuredFriction,
-    transition: BoolArray,
-    unmodelled: FloatArray,
-    velocity: FloatArray,
+    transition: Flags,
+    unmodelled: Vector,
+    velocity: Vector,
 ) -> None:
     """Weigh friction and sigma against the friction of the instant, in place, where their velocity is uncertain.
 

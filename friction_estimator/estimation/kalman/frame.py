@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from friction_estimator.base.contact_phase import add_collisions_of_feet
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
     EXTERNAL_TORQUE_GATE,
@@ -38,7 +38,7 @@ from friction_estimator.estimation.observers.momentum import (
 )
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import RecordTemplate, pack, packed, record
+from friction_estimator.records import RecordTemplate, pack, packed, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -223,7 +223,7 @@ class RobotTable(NamedTuple):
     limb_of_joint: Indices  # (n,) number of each joint's limb
 
 
-@record
+@unbuffered_record
 class FrameSettings(NamedTuple):
     """Inputs of the evaluation of a frame besides readings and state."""
 
@@ -245,10 +245,7 @@ class FrameOutput(NamedTuple):
     disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
 
 
-@kernel(
-    "[RobotTable] [LawTable] [LimbEstimates] [Dynamics] [JointMotion] (Inputs) (FrameSettings) "
-    "[FrameMemory] [FrameOutput] V"
-)
+@entry_point
 def evaluate_frame(
     robot: RobotTable,
     laws: LawTable,
@@ -259,7 +256,7 @@ def evaluate_frame(
     settings: FrameSettings,
     memory: FrameMemory,
     out: FrameOutput,
-    sample: FloatArray,
+    sample: Vector,
 ) -> tuple[float, int]:
     """Friction, external torque and pushes of one frame, and its row of the buffer of windows.
 

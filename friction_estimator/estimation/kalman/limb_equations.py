@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets, LimbWindow
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive
 from friction_estimator.records import record
@@ -87,8 +87,8 @@ class FilterTable(NamedTuple):
     gain_noise: float  # of each two torque gains less, in a second: their sum stays what it is
 
 
-@kernel("[LimbMemory] [WindowFit] V f8")
-def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: FloatArray, duration: float) -> None:
+@entry_point
+def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: Vector, duration: float) -> None:
     """Predict the model error, states m to 2 m, over a window [s]: a first-order Gauss-Markov process.
 
     ``x = f x``, ``P = f P f + v - f^2 v_0`` with its stationary variance v, and that of before, v_0: the variance of a
@@ -211,10 +211,8 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, window: LimbWindow, table: 
     return distance
 
 
-@kernel("V M i8 V M i8")
-def correct_states(
-    x: FloatArray, P: FloatArray, start: int, innovation: FloatArray, S: FloatArray, considered: int
-) -> None:
+@entry_point
+def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matrix, considered: int) -> None:
     """Use a reading of the states from ``start`` on, whose innovation (m,) has the covariance S (m, m), in place.
 
     With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from ``considered``
@@ -241,8 +239,8 @@ def correct_states(
                 row[j] -= w * only[j]
 
 
-@kernel("V M i8 V V")
-def correct_foot_bias(x: FloatArray, P: FloatArray, first: int, reading: FloatArray, variance: FloatArray) -> None:
+@entry_point
+def correct_foot_bias(x: Vector, P: Matrix, first: int, reading: Vector, variance: Vector) -> None:
     """Use the reading (6,) of an unloaded foot, which is its bias, the states from ``first`` on; its variance (6,)."""
     innovation, S = np.empty(6), np.empty((6, 6))
     for i in range(6):
@@ -328,10 +326,8 @@ def adapt_model_error_variance(
         variance[i] = max(variance[i], min_variance)
 
 
-@kernel("[LimbMemory] V M [FilterTable] b1")
-def correct_momentum(
-    memory: LimbMemory, innovation: FloatArray, S: FloatArray, table: FilterTable, frozen: bool
-) -> None:
+@entry_point
+def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: FilterTable, frozen: bool) -> None:
     """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
     x, P = memory.state, memory.covariance
     correct_states(x, P, 0, innovation, S, table.first.law if frozen else x.size)
@@ -339,7 +335,7 @@ def correct_momentum(
         limit_bound_violation(x, P, table)
 
 
-@kernel("[LimbMemory] [WindowFit] [LimbWindow] [FilterTable] b1 f8 f8 f8")
+@entry_point
 def step_limb(
     memory: LimbMemory,
     fit: WindowFit,

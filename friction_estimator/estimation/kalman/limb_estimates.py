@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, project_onto_bounds
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
@@ -157,7 +157,7 @@ def _write_calibration(
             out.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
 
 
-@kernel("[Limb] [LimbMemory] [WindowFit] [FilterTable] [LimbWindow] f8 T [LimbEstimates]")
+@entry_point
 def write_limb_estimates(
     limb: Limb,
     memory: LimbMemory,
@@ -165,7 +165,7 @@ def write_limb_estimates(
     table: FilterTable,
     window: LimbWindow,
     measured_at: float,
-    line: FloatArray,
+    line: Tensor,
     out: LimbEstimates,
 ) -> bool:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
@@ -206,8 +206,8 @@ def write_limb_estimates(
     return True
 
 
-@kernel("[LimbEstimates] V V f8")
-def split_offset(out: LimbEstimates, dry: FloatArray, offset_std: FloatArray, asymmetry_std: float) -> None:
+@entry_point
+def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_std: float) -> None:
     """Write the part of the constant torques that is friction.
 
     Dry friction that differs between the directions is a constant torque while a joint slides, and so is the offset of

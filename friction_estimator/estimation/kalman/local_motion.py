@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import SensorNoise
 from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.records import record
-from friction_estimator.types import FloatArray, Vector
+from friction_estimator.types import FloatArray, Matrix, Vector
 
 SIGNIFICANT_RATIO = 4.0
 """Variances that are this many times those of the noise are no noise."""
@@ -90,7 +90,7 @@ def _fit_parabola(
         unscale /= scale
 
 
-@kernel("M V (LocalMotion)")
+@kernel
 def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
     """Motion of n joints and the base at the time of the middle one of an odd number N of readings.
 
@@ -121,8 +121,8 @@ def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
         out.angular_velocity_std[axis] = max(gyro_std / math.sqrt(N), _unresolved_std(rows, column, gyro_std))
 
 
-@kernel("M V V V")
-def fit_acceleration(rows: FloatArray, stds: FloatArray, mean: FloatArray, mean_std: FloatArray) -> None:
+@entry_point
+def fit_acceleration(rows: Matrix, stds: Vector, mean: Vector, mean_std: Vector) -> None:
     """Write the mean acceleration of base and joints over N readings (3 + n,), and its standard deviation.
 
     Fewer than three readings have none: it is zero, with infinite standard deviations.

@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.laws.linear import MAX_RIPPLES
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 RIPPLE_PERIOD = 1.0
 """Interval between two evaluations of the sums [s]."""
@@ -50,18 +50,18 @@ _MAX_CORRECTION, _MIN_GAIN, _MIN_RATIO = 8, 10.0, 1.01
 times that of the other by this."""
 
 
-@kernel("V V M M M i8 i8 T M M")
+@entry_point
 def _add_to_periodogram(
-    position: FloatArray,
-    speed: FloatArray,
-    regressor: FloatArray,
-    parameters: FloatArray,
-    unexplained: FloatArray,
+    position: Vector,
+    speed: Vector,
+    regressor: Matrix,
+    parameters: Matrix,
+    unexplained: Matrix,
     first: int,
     stop: int,
-    block: FloatArray,
-    sums: FloatArray,
-    statistics: FloatArray,
+    block: Tensor,
+    sums: Matrix,
+    statistics: Matrix,
 ) -> None:
     """Add a window to ``block`` (n, _BLOCK, 3), and what is full to the sums of :class:`RippleSearch`, in place.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
@@ -78,9 +78,9 @@ def correlated_error_factor(speed: float, duration: float) -> float:
     return 1.0 + (correlation_factor - 1.0) * (1.0 - stick_probability(speed, 0.0))
 
 
-@kernel("[Dynamics] [Window] M V M [WindowEnd]")
+@entry_point
 def end_window(
-    dynamics: Dynamics, window: Window, lever: FloatArray, speed: FloatArray, dry_regressor: FloatArray, out: WindowEnd
+    dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: WindowEnd
 ) -> None:
     """Write what holds at the end of a window, and its means.
 
@@ -117,8 +117,8 @@ def end_window(
                 out.foot_jacobian[foot, axis, j] = dynamics.foot_jacobian[foot, axis, base + j]
 
 
-@kernel("[Limb] [Window] [WindowEnd] V M")
-def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: FloatArray, covariance: FloatArray) -> None:
+@entry_point
+def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: Vector, covariance: Matrix) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, motion, correlation_factor = limb.joints, window.end, end.correlation_factor
     m = rows.size
@@ -224,7 +224,7 @@ def _foot_terms(
                     variance[a, b] += lever[a] * white * lever[b]
 
 
-@kernel("[Limb] [FilterTable] [Window] [WindowEnd] [WindowEnd] [LinkColumns] [LimbMemory] V [LimbWindow]")
+@entry_point
 def limb_balance(
     limb: Limb,
     table: FilterTable,
@@ -233,7 +233,7 @@ def limb_balance(
     end: WindowEnd,
     links: LinkColumns,
     memory: LimbMemory,
-    noise: FloatArray,
+    noise: Vector,
     out: LimbWindow,
 ) -> None:
     """Fill ``out`` (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
@@ -285,9 +285,9 @@ def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: Flo
         out.stick_friction_squared[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
 
 
-@kernel("V V V V V f8")
+@entry_point
 def acceleration_correction(
-    readings: FloatArray, std: FloatArray, first: FloatArray, last: FloatArray, power: FloatArray, gain: float
+    readings: Vector, std: Vector, first: Vector, last: Vector, power: Vector, gain: float
 ) -> FloatArray:
     """What the filters' mean acceleration (c,) of both ends of a window lacks.
 

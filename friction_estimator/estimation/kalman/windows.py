@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_acceleration, fit_middle, reading_stds
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
-from friction_estimator.records import packed, record, set_scalars, view
+from friction_estimator.records import packed, record, set_scalars, unbuffered_record, view
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
 
 _MIN_SAMPLES, _MAX_SAMPLES = 3, 1000
@@ -93,7 +93,7 @@ class Window(NamedTuple):
         return packed(self) if self.readings.base is None else self.readings.base
 
 
-@record
+@unbuffered_record
 class _Span(NamedTuple):
     """Rows of a window in the buffer."""
 
@@ -254,9 +254,9 @@ def _summarise_window(
             means[0, j] += trapezoid[row] * inside[row, j]
 
 
-@kernel("M (_Span) V V V [Window]")
+@entry_point
 def close_window(
-    rows: FloatArray, span: _Span, readings: FloatArray, wrench_delay: FloatArray, stds: FloatArray, out: Window
+    rows: Matrix, span: _Span, readings: Vector, wrench_delay: Vector, stds: Vector, out: Window
 ) -> tuple[float, bool]:
     """Write the arrays of a window from the rows of the buffer.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.linear_algebra import is_bounded
 from friction_estimator.records import record
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
@@ -44,8 +44,8 @@ _SQRT_HALF, _NORMAL_PEAK = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 """Factor of the error function's argument, and peak of the standard normal density."""
 
 
-@kernel("M i8")
-def encoder_step(block: FloatArray, column: int) -> float:
+@entry_point
+def encoder_step(block: Matrix, column: int) -> float:
     """Distance of the grid on which the readings of one column lie [rad]; 0: on none; NaN: too few differ to see it.
 
     The distance is the greatest common divisor of the differences, by Euclid's algorithm with a tolerance.
@@ -77,8 +77,8 @@ def encoder_step(block: FloatArray, column: int) -> float:
     return step if is_grid or 2 * (count + 1) <= values.size else math.nan
 
 
-@kernel("M i8 i8 V")
-def add_roughness(block: FloatArray, joints: int, joint: int, sums: FloatArray) -> None:
+@entry_point
+def add_roughness(block: Matrix, joints: int, joint: int, sums: Vector) -> None:
     """Add the readings of one joint to the comparison of what is rough in velocity and in differences of position.
 
     Where velocities are differentiated positions, both jump together whenever a coarse encoder takes a step.
@@ -179,16 +179,16 @@ def _read_position(error: float, p00: float, step: float, position_std: float) -
     return error * std / (p00 + noise), noise / (p00 + noise), logarithm
 
 
-@kernel("[RoundedState] V V f8 f8 f8 f8 M")
+@entry_point
 def step_rounded_motion(
     models: RoundedState,
-    position: FloatArray,
-    velocity: FloatArray,
+    position: Vector,
+    velocity: Vector,
     position_std: float,
     velocity_std: float,
     dt: float,
     switch_probability: float,
-    out: FloatArray,
+    out: Matrix,
 ) -> bool:
     """One period of the interacting models with readings (n,) of coarse encoders, in place.
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, initial_rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
@@ -68,14 +68,14 @@ the densest one for fine encoders: coarse readings do not rule it out within mil
 alone would leave the velocity uncertain by 6 mrad/s."""
 
 
-@kernel("T V V f8 [StationaryFilters] M")
+@entry_point
 def step_filters(
-    state: FloatArray,
-    position: FloatArray,
-    velocity: FloatArray,
+    state: Tensor,
+    position: Vector,
+    velocity: Vector,
     dt: float,
     filters: StationaryFilters,
-    distance: FloatArray,
+    distance: Matrix,
 ) -> None:
     """Use a reading (n,), in place: states (m, 3, n), and squared Mahalanobis distances (m, n) of the reading."""
     m, _, n = state.shape
@@ -104,8 +104,8 @@ def _mean_state(state: FloatArray, weight: FloatArray, out: FloatArray) -> None:
                 out[row, joint] += weight[model, joint] * state[model, row, joint]
 
 
-@kernel("T M V M")
-def combine_models(state: FloatArray, weight: FloatArray, velocity_variance: FloatArray, out: FloatArray) -> None:
+@entry_point
+def combine_models(state: Tensor, weight: Matrix, velocity_variance: Vector, out: Matrix) -> None:
     """Write the mean of the bank into ``out`` (4, n): position, velocity, acceleration, standard deviation of velocity.
 
     Parameters
@@ -133,15 +133,15 @@ class BankState(NamedTuple):
     distance: Matrix  # (m, n) squared Mahalanobis distance of the newest reading
 
 
-@kernel("[BankState] V V f8 f8 [StationaryFilters] M")
+@entry_point
 def step_motion(
     bank: BankState,
-    position: FloatArray,
-    velocity: FloatArray,
+    position: Vector,
+    velocity: Vector,
     dt: float,
     switch_probability: float,
     filters: StationaryFilters,
-    out: FloatArray,
+    out: Matrix,
 ) -> bool:
     """One period of the interacting models, in place; the motion in ``out`` (4, n).
 
@@ -182,9 +182,9 @@ def step_motion(
     return is_bounded(out)
 
 
-@kernel("V V f8 V V M")
+@entry_point
 def bound_velocity_by_repeats(
-    position: FloatArray, step: FloatArray, dt: float, last: FloatArray, held: FloatArray, out: FloatArray
+    position: Vector, step: Vector, dt: float, last: Vector, held: Vector, out: Matrix
 ) -> None:
     """Bound the velocity of joints whose encoders keep repeating a reading, in place of ``out`` of :func:`step_motion`.
 

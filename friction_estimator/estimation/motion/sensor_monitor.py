@@ -20,11 +20,11 @@ from collections import deque
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, add_roughness, encoder_step
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.types import FloatArray, IntArray, SensorFrame
+from friction_estimator.types import FloatArray, Indices, IntArray, Matrix, SensorFrame, Tensor, Vector
 
 BLOCK_LENGTH, _SENSOR_BLOCK_LENGTH = 200, 100
 """Readings of the joints in a block, and of each other sensor."""
@@ -58,15 +58,15 @@ _MAX_STEP_RATIO = 0.99
 """A resolution above this part of the one before is that one, or a multiple of it."""
 
 
-@kernel("M i8 T I V V M")
+@entry_point
 def _write_readings(
-    joints: FloatArray,
+    joints: Matrix,
     row: int,
-    sensors: FloatArray,
-    counts: IntArray,
-    position: FloatArray,
-    velocity: FloatArray,
-    new_readings: FloatArray,
+    sensors: Tensor,
+    counts: Indices,
+    position: Vector,
+    velocity: Vector,
+    new_readings: Matrix,
 ) -> bool:
     """Write positions and velocities into a row of their block, and new readings of other sensors into theirs.
 
@@ -92,8 +92,8 @@ def _write_readings(
     return full
 
 
-@kernel("M i8")
-def _third_difference(block: FloatArray, column: int) -> float:
+@entry_point
+def _third_difference(block: Matrix, column: int) -> float:
     """Median size of the third difference of one column."""
     size = np.empty(len(block) - 3)
     for i in range(size.size):
@@ -102,8 +102,8 @@ def _third_difference(block: FloatArray, column: int) -> float:
     return float(np.median(size))
 
 
-@kernel("M i8 i8 f8 V")
-def _add_to_delay_regression(block: FloatArray, joints: int, joint: int, period: float, sums: FloatArray) -> None:
+@entry_point
+def _add_to_delay_regression(block: Matrix, joints: int, joint: int, period: float, sums: Vector) -> None:
     """Add the readings of one joint to the least squares of ``velocity - slope of position = -delay * acceleration``.
 
     Parameters
@@ -121,8 +121,8 @@ def _add_to_delay_regression(block: FloatArray, joints: int, joint: int, period:
         sums[2] += error * error
 
 
-@kernel("M I V V")
-def _add_smallest_squares(sizes: FloatArray, kinds: IntArray, sums: FloatArray, counts: FloatArray) -> None:
+@entry_point
+def _add_smallest_squares(sizes: Matrix, kinds: Indices, sums: Vector, counts: Vector) -> None:
     """Add the square of the smallest of all blocks' sizes (b, c) of each column to the sum of its kind, in place.
 
     ``counts`` are the columns of each kind of which a block is known.

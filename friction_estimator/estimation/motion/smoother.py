@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
@@ -29,7 +29,7 @@ from friction_estimator.estimation.motion.stationary_filters import (
     reading_noise,
     stationary_covariance,
 )
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, Tensor
 
 MOTION_MEMORY = 0.1
 """Time over which the motion models are compared, before and after each reading [s]: shorter than a step."""
@@ -69,8 +69,8 @@ class _Filtered:
     log_likelihood: FloatArray
 
 
-@kernel("T T T f8")
-def _smooth_one_step(state: FloatArray, after: FloatArray, gain: FloatArray, dt: float) -> FloatArray:
+@entry_point
+def _smooth_one_step(state: Tensor, after: Tensor, gain: Tensor, dt: float) -> FloatArray:
     """Smoothed states (m, 3, n) from the filtered ones of the same instant and the smoothed ones of the next.
 
     ``x_s(t) = x(t) + A (x_s(t + dt) - F x(t))`` for the state ``[q, dq dt, ddq dt^2]`` of every model (Rauch, Tung &

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.linear_algebra import matmul_3x3
-from friction_estimator.records import record
-from friction_estimator.types import FloatArray, Tensor, Vector
+from friction_estimator.records import pack, record
+from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
 WHITE_JERK = np.array([[1 / 20, 1 / 8, 1 / 6], [1 / 8, 1 / 3, 1 / 2], [1 / 6, 1 / 2, 1.0]])
@@ -81,8 +81,8 @@ def _solve_3x3(W: FloatArray, B: FloatArray) -> FloatArray:
     return B
 
 
-@kernel("M M V")
-def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatArray:
+@entry_point
+def stationary_covariance(A: Matrix, Q: Matrix, R: Vector) -> FloatArray:
     """Predicted covariance P (3, 3) of the stationary filter that reads the first two states, with variances R (2,).
 
     The structured doubling algorithm solves ``P = A P A^T - A P C^T (C P C^T + R)^-1 C P A^T + Q``; its error squares
@@ -114,8 +114,8 @@ def stationary_covariance(A: FloatArray, Q: FloatArray, R: FloatArray) -> FloatA
     return H
 
 
-@kernel("T V (StationaryFilters)")
-def _solve_filters(process_noise: FloatArray, R: FloatArray, out: StationaryFilters) -> None:
+@entry_point
+def _solve_filters(process_noise: Tensor, R: Vector, out: StationaryFilters) -> None:
     """Write the stationary filters of m models with these transitions, for a unit variance of the position."""
     transition = out.transition
     for model in range(len(transition)):
@@ -148,8 +148,10 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     process_noise[:jerk] = models.jerk_densities[:, None, None] * (dt**5 / position_std**2) * WHITE_JERK
     densities = models.acceleration_densities[:, None, None]
     process_noise[jerk:, :2, :2] = densities * (dt**3 / position_std**2) * WHITE_ACCELERATION
-    unit = StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
-    _solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), *unit)
+    buffer, unit = pack(
+        StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
+    )
+    _solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), buffer)
     return unit._replace(
         information=unit.information / position_std**2,
         log_determinant=unit.log_determinant + 4.0 * math.log(position_std),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import (
     EFFORT_GAIN,
@@ -36,7 +36,7 @@ from friction_estimator.config.robot import (
     white_vector,
 )
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.records import RecordTemplate, pack, record
+from friction_estimator.records import RecordTemplate, pack, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -81,7 +81,7 @@ class Constraint(NamedTuple):
     upsilon: Vector  # (r,) minus the feet's acceleration by the motion so far, and by that of the IMU
 
 
-@record
+@unbuffered_record
 class FrictionSensitivities(NamedTuple):
     """How errors of the sensors reach the friction."""
 
@@ -104,8 +104,8 @@ def minimum_norm(J: FloatArray, upsilon: FloatArray, solution: FloatArray) -> bo
     return regular
 
 
-@kernel("M")
-def _regular_inverse(A: FloatArray) -> tuple[FloatArray, bool]:
+@entry_point
+def _regular_inverse(A: Matrix) -> tuple[FloatArray, bool]:
     """Pseudo-inverse (c, r) of a matrix (r, c) of full rank, and False where it has not."""
     r, c = A.shape
     if r <= c:
@@ -145,16 +145,16 @@ def stance_constraint(
                 out.J[a, b] += jacobian[i] * lever[i, b]
 
 
-@kernel("[SupportSet] [Dynamics] M V M V V V")
+@entry_point
 def friction_of_support(
     support: SupportSet,
     dynamics: Dynamics,
-    wrenches: FloatArray,
-    effort: FloatArray,
-    lever: FloatArray,
-    solution: FloatArray,
-    friction: FloatArray,
-    acceleration: FloatArray,
+    wrenches: Matrix,
+    effort: Vector,
+    lever: Matrix,
+    solution: Vector,
+    friction: Vector,
+    acceleration: Vector,
 ) -> None:
     """Write the friction of the joints by eqs. 35, 45 and 49.
 
@@ -181,18 +181,18 @@ def friction_of_support(
         friction[joint] = effort[joint] - link_torque
 
 
-@kernel("[SupportSet] [Attitude] [Dynamics] M V b1 M [Constraint] V V")
+@entry_point
 def _stance_friction(
     support: SupportSet,
     attitude: Attitude,
     dynamics: Dynamics,
-    wrenches: FloatArray,
-    effort: FloatArray,
+    wrenches: Matrix,
+    effort: Vector,
     gyro: bool,
-    lever: FloatArray,
+    lever: Matrix,
     constraint: Constraint,
-    friction: FloatArray,
-    acceleration: FloatArray,
+    friction: Vector,
+    acceleration: Vector,
 ) -> bool:
     """Write the friction of the standing limbs (eqs. 42-49); False where a leg is singular, as with a stretched knee.
 
@@ -218,18 +218,18 @@ def _stance_friction(
     return regular
 
 
-@kernel("[SupportSet] [Attitude] [Dynamics] M V M M (FrictionSensitivities) V V")
+@entry_point
 def _friction_variances(
     support: SupportSet,
     attitude: Attitude,
     dynamics: Dynamics,
-    wrenches: FloatArray,
-    effort: FloatArray,
-    lever: FloatArray,
-    linear: FloatArray,
+    wrenches: Matrix,
+    effort: Vector,
+    lever: Matrix,
+    linear: Matrix,
     sensitivities: FrictionSensitivities,
-    white: FloatArray,
-    constant: FloatArray,
+    white: Vector,
+    constant: Vector,
 ) -> tuple[FloatArray, FloatArray]:
     """First-order propagation of the sensor errors to the friction (m,): white, lasting [(N m)^2].
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
@@ -16,7 +16,7 @@ from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, bilinear, dot, is_bounded, is_covariance
 from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
-from friction_estimator.types import BoolArray, FloatArray, LawEstimate, Matrix, Tensor, Vector
+from friction_estimator.types import BoolArray, Flags, FloatArray, LawEstimate, Matrix, Tensor, Vector
 
 _OUTLIER_GATE = 10.0
 """Errors of more than this many standard deviations are cut to that: a glitch then cannot spoil the law."""
@@ -96,7 +96,7 @@ def recursive_least_squares(
     return error
 
 
-@kernel("[IdentifierState]")
+@entry_point
 def _update_statistics(state: IdentifierState) -> None:
     """Update what depends on the sums of squares."""
     for motor in range(state.weight.size):
@@ -112,14 +112,14 @@ _UPDATED, _NO_MOTOR_UPDATED = -1, -2
 """Results of :func:`_update_laws` besides the number of a motor."""
 
 
-@kernel("[IdentifierState] [IdentifierTable] M V V B")
+@entry_point
 def _update_laws(
     state: IdentifierState,
     table: IdentifierTable,
-    regressor: FloatArray,
-    measured: FloatArray,
-    noise: FloatArray,
-    active: BoolArray,
+    regressor: Matrix,
+    measured: Vector,
+    noise: Vector,
+    active: Flags,
 ) -> int:
     """Use one measurement of friction for the motors all of whose joints are ``active``.
 
@@ -174,9 +174,9 @@ def _update_laws(
     return _UPDATED
 
 
-@kernel("[IdentifierState] M M V V")
+@entry_point
 def predict_friction(
-    state: IdentifierState, to_joints: FloatArray, regressor: FloatArray, friction: FloatArray, sigma: FloatArray
+    state: IdentifierState, to_joints: Matrix, regressor: Matrix, friction: Vector, sigma: Vector
 ) -> None:
     """Write the friction of the joints (n,) by the laws at a regressor (n, p), and its standard deviation (n,).
 
@@ -199,14 +199,14 @@ def predict_friction(
         sigma[joint] = math.sqrt(sigma[joint])
 
 
-@kernel("[IdentifierState] M M M M M")
+@entry_point
 def _write_law_estimate(
     state: IdentifierState,
-    to_joints: FloatArray,
-    coulomb_rows: FloatArray,
-    viscous_rows: FloatArray,
-    parameters_sigma: FloatArray,
-    out: FloatArray,
+    to_joints: Matrix,
+    coulomb_rows: Matrix,
+    viscous_rows: Matrix,
+    parameters_sigma: Matrix,
+    out: Matrix,
 ) -> None:
     """Write the other fields of :class:`LawEstimate`: ``parameters_sigma`` (n, p), the others into rows of ``out``.
 

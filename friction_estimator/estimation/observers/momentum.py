@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import (
     EFFORT_GAIN,
@@ -36,7 +36,7 @@ from friction_estimator.config.robot import (
     white_vector,
 )
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import pack, record
+from friction_estimator.records import pack, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -48,6 +48,7 @@ from friction_estimator.types import (
     Matrix,
     MeasuredFriction,
     SensorFrame,
+    Tensor,
     Vector,
 )
 
@@ -59,7 +60,7 @@ _SETTLING_CONSTANTS = 4.0
 _RESIDUAL, _RUNNING_FOR, _MOMENTUM, _HELD, _SMOOTH = range(5)
 
 
-@record
+@unbuffered_record
 class Inputs(NamedTuple):
     """What acts on the joints in one frame, see :class:`SensorFrame`; the effort may have rows of the base, zero."""
 
@@ -80,10 +81,8 @@ class ResidualTable(NamedTuple):
     base: int  # degrees of freedom of the base
 
 
-@kernel("[Dynamics] (Inputs) [ResidualTable] M V")
-def step_residual(
-    dynamics: Dynamics, inputs: Inputs, table: ResidualTable, state: FloatArray, friction: FloatArray
-) -> None:
+@entry_point
+def step_residual(dynamics: Dynamics, inputs: Inputs, table: ResidualTable, state: Matrix, friction: Vector) -> None:
     """One step of eq. 10, exact for inputs that are constant over the step; state in place.
 
     The balance is split by how its terms live between samples: C^T v is smooth, torque, wrench and specific force are
@@ -127,17 +126,17 @@ def step_residual(
         friction[i] = residual[i] if known and running_for[i] * gain > _SETTLING_CONSTANTS else math.nan
 
 
-@kernel("M T V M V V V f8 V i8")
+@entry_point
 def _residual_variances(
-    H: FloatArray,
-    J: FloatArray,
-    effort: FloatArray,
-    wrenches: FloatArray,
-    readings_per_sample: FloatArray,
-    white: FloatArray,
-    constant: FloatArray,
+    H: Matrix,
+    J: Tensor,
+    effort: Vector,
+    wrenches: Matrix,
+    readings_per_sample: Vector,
+    white: Vector,
+    constant: Vector,
     dt: float,
-    gains: FloatArray,
+    gains: Vector,
     base: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Stationary variances of the residual from white noise (g, n), and from biases and gain errors (n,) [(N m)^2].
@@ -180,8 +179,8 @@ def _residual_variances(
     return noise, systematic
 
 
-@kernel("V V V f8")
-def first_order_low_pass(filtered: FloatArray, last: FloatArray, signal: FloatArray, decay: float) -> None:
+@entry_point
+def first_order_low_pass(filtered: Vector, last: Vector, signal: Vector, decay: float) -> None:
     """First-order low-pass (eq. 11) of a signal (s,), state in place."""
     for i in range(signal.size):
         filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (signal[i] + last[i])

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from friction_estimator.base.contact_phase import add_collisions_of_feet
-from friction_estimator.compiled import kernel
+from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, IdentifierState, predict_friction
@@ -30,22 +30,23 @@ from friction_estimator.types import (
     Dynamics,
     FloatArray,
     JointFriction,
+    Matrix,
     MeasuredFriction,
     SensorFrame,
 )
 
 
-@kernel("[IdentifierState] M M M M b1 (MeasuredFriction) (MeasuredFriction) M")
+@entry_point
 def fuse(
     state: IdentifierState,
-    to_joints: FloatArray,
-    regressor: FloatArray,
-    delayed: FloatArray,
-    residual_regressor: FloatArray,
+    to_joints: Matrix,
+    regressor: Matrix,
+    delayed: Matrix,
+    residual_regressor: Matrix,
     lags: bool,
     measured: MeasuredFriction,
     residual: MeasuredFriction,
-    rows: FloatArray,
+    rows: Matrix,
 ) -> bool:
     """Measured friction where there is one, else the law (Hashlamon & Erbatur 2014, sections 5 and 6).
 

@@ -14,7 +14,7 @@ UNEVEN = 5.0 + np.array([-4.1, -3.0, -1.8, -1.1, 0.0, 0.9, 2.2, 3.0, 4.0]) * 1e-
 
 def at_middle(readings, noise, joints):
     out = LocalMotion(*np.zeros((3, joints)), *np.zeros((2, 3)))
-    fit_middle(readings, reading_stds(noise), *out)
+    fit_middle(readings, reading_stds(noise), out)
     return out
 
 
