@@ -326,26 +326,29 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     since = time - time[0]
     grid = np.arange(int(np.ceil(since[-1] / ROLLOUT_STEP)) + 1) * ROLLOUT_STEP
     sample = np.clip(np.searchsorted(since, grid, side="right") - 1, 0, None)
+    kp, kd, offset, number = drives.kp[sample], drives.kd[sample], drives.offset, len(drives.joints)
     late = np.floor(drives.delay / ROLLOUT_STEP).astype(np.intp)
-    older = drives.delay / ROLLOUT_STEP - late
+    older_share = drives.delay / ROLLOUT_STEP - late
+    instant = np.arange(grid.size)[:, np.newaxis]
+    newer, older = (np.maximum(instant - one, 0) * number + np.arange(number) for one in (late, late + 1))
+
+    def delayed(signal: FloatArray, newer: IntArray, older: IntArray) -> FloatArray:
+        """Values of a signal at these places of the flat array and the ones a step before."""
+        return np.asarray((1.0 - older_share) * signal.take(newer) + older_share * signal.take(older))
+
     if drives.held:
         wanted = command[sample]
     else:
         wanted = np.column_stack([np.interp(grid, since, column) for column in command.T])
-    columns = np.arange(len(drives.joints))
+    if drives.late_command:
+        wanted = delayed(wanted, newer, older)
     torque, position = np.zeros_like(wanted), np.zeros_like(wanted)
+    angle, speed, friction, applied = data.qpos, data.qvel, model.dof_frictionloss, data.qfrc_applied
     for k in range(grid.size):
-        position[k], velocity = data.qpos[places], data.qvel[places]
-        before, first = np.maximum(k - late, 0), np.maximum(k - late - 1, 0)
-
-        def delayed(signal: FloatArray, before: IntArray = before, first: IntArray = first) -> FloatArray:
-            return (1.0 - older) * signal[before, columns] + older * signal[first, columns]
-
-        desired = delayed(wanted) if drives.late_command else wanted[k]
-        row = sample[k]
-        torque[k] = drives.kp[row] * (desired - position[k]) - drives.kd[row] * velocity - drives.offset
-        model.dof_frictionloss[places] = drives.frictionloss(position[k])
-        data.qfrc_applied[places] = torque[k] if drives.late_command else delayed(torque)
+        position[k] = here = angle[places]
+        torque[k] = kp[k] * (wanted[k] - here) - kd[k] * speed[places] - offset
+        friction[places] = drives.frictionloss(here)
+        applied[places] = torque[k] if drives.late_command else delayed(torque, newer[k], older[k])
         mujoco.mj_step(model, data)
     if not np.isfinite(position).all() or data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
         raise SimulationError("the simulated joints run away: with these gains and delays, the drives are not stable")

@@ -105,7 +105,7 @@ def test_the_identified_robot_follows_the_commands_in_mujoco_as_the_recorded_one
 
 def test_the_fit_of_the_rollout_finds_the_truth_from_a_wrong_start():
     pytest.importorskip("mujoco")
-    log = with_drive_torque(recording(20.0, 0.5, 0.01, 1, duration=4.0), 20.0, 0.5)
+    log = with_drive_torque(recording(20.0, 0.5, 0.01, 1, duration=1.5), 20.0, 0.5)
     options = InverseDynamicsOptions(late="torque", hold=False, harmonics=(), body=RigidBodyOptions(known_inertia=True))
     linear = run([log], RobotDescription(URDF, fixed_base=True), options)
     wrong = replace(linear, parameters=replace(linear.parameters, values=1.3 * linear.parameters.values))

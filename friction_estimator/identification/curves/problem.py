@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import DRIVEN, FRICTION_INPUT, SIGMA_INPUT, SLIDES, Motion
-from friction_estimator.identification.linear_problem import LinearProblem, Prior, select_columns
+from friction_estimator.identification.linear_problem import LinearProblem, Prior
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import STRIBECK_VELOCITY
@@ -232,7 +232,10 @@ class CurveShape:
 
     def problem(self, z: FloatArray) -> LinearProblem:
         """Rows with the columns that the torque is linear in, at a shape (s,)."""
-        return select_columns(self.linearised(self.values(z)), np.flatnonzero(~self.shape))
+        linear, samples = np.flatnonzero(~self.shape), self._samples
+        W = np.column_stack([torque_of(self._law, self.values(z, one), samples) for one in np.eye(linear.size)])
+        names, units = (tuple(own[k] for k in linear) for own in (self.names, self.units))
+        return replace(time_rows(samples, W), names=names, units=units, nonnegative=self._nonnegative[linear])
 
     def linearised(self, values: FloatArray, samples: CurveSamples | None = None) -> LinearProblem:
         """Rows with a column for every parameter, those of the shape counted from these values (p,)."""
