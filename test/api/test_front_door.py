@@ -20,15 +20,19 @@ def test_every_public_name_is_defined_in_the_module_that_the_package_names() -> 
         assert getattr(fe, name).__doc__ and name in dir(fe)
 
 
-def test_results_show_themselves_in_a_few_lines() -> None:
+@pytest.fixture(scope="module")
+def arm() -> fe.IdentificationResult:
+    return fe.identify(fe.example("arm"), "arm", law="coulomb_viscous")
+
+
+def test_results_show_themselves_in_a_few_lines(arm: fe.IdentificationResult) -> None:
     recording = fe.example("arm")
-    result = fe.identify(recording, "arm", law="coulomb_viscous")
     assert "position=<2701 x 2 float64>" in repr(recording)
-    for one in (recording, result, fe.load_robot("humanoid")):
+    for one in (recording, arm, fe.load_robot("humanoid")):
         assert len(repr(one)) < 2000
 
 
-def test_results_are_frames_and_figures() -> None:
+def test_results_are_frames_and_figures(arm: fe.IdentificationResult) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
     pytest.importorskip("pandas", reason="pandas is not installed (extra plot)")
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
@@ -38,7 +42,6 @@ def test_results_are_frames_and_figures() -> None:
     assert frame.index[-1] == walk.time[-1] and set(frame["contact_phase"]) == {"double_support"}
     over_time, over_velocity = walk.plot(["r_knee"]).axes
     assert over_time.get_ylabel() == "r_knee [N m]" and len(over_time.lines) == len(over_velocity.lines) == 2
-    arm = fe.identify(fe.example("arm"), "arm", law="coulomb_viscous")
     assert arm.to_frame().loc["elbow/coulomb", "value"] == pytest.approx(0.6, abs=0.02)
     assert len(arm.plot().axes) == 2
     with pytest.raises(fe.FrictionEstimatorError, match="no joint 'toe' in the result; it has 'elbow', 'shoulder'"):

@@ -39,24 +39,26 @@ COULOMB, VISCOUS = 0.6, 0.9
 FREE = CompensationConfig(enabled=True, gain=1.0, fade_velocity=0.0, slew_rate=1e9, limit=1e9)
 
 
+_NAMES = [field.name for kind in (FrictionEstimate, LawEstimate) for field in fields(kind) if field.name != "law"]
+_UNUSED = np.full(1, np.nan)
+_BASE, _PHASE = BaseState(*[_UNUSED] * 6), ContactPhase(np.empty(0, dtype=bool), np.empty(0), "")
+
+
 def estimate(
     step: int, velocity: float, sigma: float = 0.0, parameters: tuple = (COULOMB, VISCOUS), **changes: object
 ) -> FrictionEstimate:
     """Estimate of one joint, one a millisecond; everything that compensation does not use is NaN or empty."""
-    unused = np.full(1, np.nan)
-    names = (field.name for kind in (FrictionEstimate, LawEstimate) for field in fields(kind))
-    unknown = {name: unused for name in names if name != "law"}
     return estimate_from(
         **{
-            **unknown,
+            **dict.fromkeys(_NAMES, _UNUSED),
             "stamp_ns": step * MS,
             "velocity": np.array([velocity]),
             "effort": np.zeros(1),
             "parameters": np.array([parameters]),
             "model_sigma": np.array([sigma]),
             "valid": np.ones(1, dtype=bool),
-            "phase": ContactPhase(np.empty(0, dtype=bool), np.empty(0), ""),
-            "base": BaseState(*[unused] * 6),
+            "phase": _PHASE,
+            "base": _BASE,
             "compensation": None,
             **changes,
         }
@@ -200,11 +202,11 @@ def test_a_torque_that_is_not_passive_against_the_measured_friction_fades_out_wi
     gain, measured, sign, reason
 ):
     stage = compensation(gain=gain)
-    swinging(stage, 3.0, measured, sign)
+    swinging(stage, 2.0, measured, sign)
     (state,) = stage.states([""])
     assert reason in state and float(stage.fade[0]) == (0.0 if reason else 1.0)
     if reason:
-        swinging(stage, 8.0, 1.0)
+        swinging(stage, 4.0, 1.0)
         assert stage.states([""]) == ["compensated"] and float(stage.fade[0]) == 1.0
 
 

@@ -1,6 +1,7 @@
 """Claims about what no input and no broken state can do to the estimator: whatever arrives, it goes on and recovers.
 
-`.ci/run` tries 400 examples, ``pytest test/estimation/test_properties.py --hypothesis-profile=long`` 20,000.
+The usual run tries 30 examples, `.ci/run` 400, and
+``pytest test/estimation/test_properties.py --hypothesis-profile=long`` 20,000.
 """
 
 from __future__ import annotations

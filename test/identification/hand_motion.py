@@ -71,7 +71,7 @@ def joint_log(
     inertia: float = 0.0,
     name: str = "free",
     noise: float = 0.05,
-    duration: float = 45.0,
+    duration: float = 30.0,
 ) -> JointLog:
     """A recording of coupled joints; every motor has the asymmetric Stribeck law with its row of parameters (n, 4).
 

@@ -48,7 +48,7 @@ def test_rows_about_a_solution_are_those_of_finite_differences(name):
 def test_errors_of_the_parameters_are_as_large_as_their_sigma_though_the_noise_is_coloured():
     law, errors = make_law("tanh_stribeck"), []
     for seed in range(12):
-        fit = fit_curve(law, curve("tanh_stribeck", KNEE, 2.0, 0.02, seed), CurveOptions(starts=8))
+        fit = fit_curve(law, curve("tanh_stribeck", KNEE, 2.0, 0.02, seed), CurveOptions(starts=2))
         errors.append((fit.values - KNEE) / fit.sigma)
     spread = np.sqrt(np.mean(np.square(errors)))
     assert 0.8 < spread < 1.5  # 72 numbers, correlated; sigma itself is known to a few tens of percent

@@ -98,9 +98,24 @@ def rippling(instants: list[SwayInstant], ripples: int, amplitude: float) -> lis
 CONFIG = suralp_config(momentum__input_hold="trapezoid")
 
 
+RIPPLES = 200
+
+
 @pytest.fixture(scope="module")
 def motion(urdf_xml) -> list[SwayInstant]:
     return list(sway(urdf_xml, 5.0, amplitude=0.02, turn=0.05))
+
+
+@pytest.fixture(scope="module")
+def instants(motion) -> list[SwayInstant]:
+    return rippling(motion, RIPPLES, 0.3)
+
+
+@pytest.fixture(scope="module")
+def found(urdf_xml, instants) -> tuple[Estimator, list[FrictionEstimate]]:
+    """An estimator that has seen the motion with ripples, and its estimates."""
+    estimator = Estimator(CONFIG, urdf_xml)
+    return estimator, feed(estimator, instants) + estimator.flush()
 
 
 def assert_follows(
@@ -115,13 +130,12 @@ def assert_follows(
     assert (np.abs(friction - truth) < 3.0 * sigma)[late].mean() > 0.95
 
 
-def test_a_ripple_is_found_and_reported_and_the_next_run_begins_with_it(urdf_xml, motion, tmp_path):
-    instants = rippling(motion, 200, 0.3)
-    estimator = Estimator(CONFIG, urdf_xml)
-    assert_follows(feed(estimator, instants) + estimator.flush(), instants, 4000)
+def test_a_ripple_is_found_and_reported_and_the_next_run_begins_with_it(urdf_xml, instants, found, tmp_path):
+    estimator, estimates = found
+    assert_follows(estimates, instants, 4000)
     (event,) = estimator.health.events
     assert event.code == "ripple" and f"{estimator.identified.ripples[0]:.0f} periods a turn" in event.text
-    assert abs(estimator.identified.ripples - 200.0).max() <= 1.0
+    assert abs(estimator.identified.ripples - RIPPLES).max() <= 1.0
 
     save_parameters(tmp_path / "law.yaml", estimator.identified)
     saved = load_parameters(tmp_path / "law.yaml")
@@ -169,21 +183,17 @@ def test_ripples_that_no_gear_has_are_refused(urdf_xml, wrong):
         estimator.restore(dataclasses.replace(estimator.identified, **some_ripple(wrong)))
 
 
-def test_smoothed_estimates_have_the_ripple_before_it_is_found_too(urdf_xml, motion):
-    instants = rippling(motion, 200, 0.3)
+def test_smoothed_estimates_have_the_ripple_before_it_is_found_too(urdf_xml, instants):
     estimator = SmoothedEstimator(CONFIG, urdf_xml, np.inf)
     assert_follows(feed(estimator, instants) + estimator.flush(), instants, 100)
     assert [event.code for event in estimator.health.events] == ["ripple"]
 
 
-def test_a_saved_number_of_ripples_that_is_wrong_is_corrected_and_the_waves_are_kept(urdf_xml, motion):
+def test_a_saved_number_of_ripples_that_is_wrong_is_corrected_and_the_waves_are_kept(urdf_xml, instants, found):
     """Sine and cosine are turned so that friction stays the same where the joints are, in ranges of 0.1 to 0.5 rad."""
-    instants = rippling(motion, 240, 0.3)
-    first = Estimator(CONFIG, urdf_xml)
-    feed(first, instants)
-    saved, again = first.identified, Estimator(CONFIG, urdf_xml)
+    saved, again = found[0].identified, Estimator(CONFIG, urdf_xml)
     again.restore(dataclasses.replace(saved, ripples=saved.ripples + 6.0))
     estimates = feed(again, instants) + again.flush()
     assert again.health.events[0].code == "ripple"
-    assert (np.abs(again.identified.ripples - 240.0) <= 3.0).all()
+    assert (np.abs(again.identified.ripples - RIPPLES) <= 3.0).all()
     assert_follows(estimates, instants, 4000, most=0.2)
