@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,14 @@ settings.load_profile("any machine")  # no claim depends on how busy the machine
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run folders in two processes; tests asked for by file or name, or without pytest-xdist, run in this one.
 
-    ``-n`` decides otherwise. The two processes come here, too, and start none.
+    ``-n`` decides otherwise. The two processes come here, too, and start none. Kernels are compiled before them: else
+    each would compile all kernels that have changed.
     """
     undecided = getattr(config.option, "numprocesses", 0) is None and "PYTEST_XDIST_WORKER" not in os.environ
     if undecided and not config.option.usepdb and all(Path(argument).is_dir() for argument in config.args):
         config.option.numprocesses = 2
+        if not config.option.collectonly:
+            subprocess.run([sys.executable, "-m", "friction_estimator", "compile"], cwd=config.rootpath, check=True)
 
 
 def pytest_runtest_setup() -> None:
