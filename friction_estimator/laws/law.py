@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from friction_estimator.errors import ConfigError, lookup
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, IntArray
 
 _RELATIVE_STEP, _SMALL_VALUE = 1e-5, 1e-2
 """Relative step of the differences, and the value below which it is no longer relative."""
@@ -144,24 +144,32 @@ def required_load(law_name: str, load: FloatArray | None) -> FloatArray:
     return load
 
 
-def torque_gradient(law: FrictionLaw, values: FloatArray, velocity: FloatArray, load: FloatArray | None) -> FloatArray:
+def torque_gradient(
+    law: FrictionLaw,
+    values: FloatArray,
+    velocity: FloatArray,
+    load: FloatArray | None,
+    parameters: IntArray | None = None,
+) -> FloatArray:
     """Derivative of the torque by the parameters, by central differences.
 
     Parameters
     ----------
     law, values : any law and its parameters (p,)
     velocity, load : (N,) [rad/s], [N m]
+    parameters : places (q,) of the parameters; None: all
 
     Returns
     -------
-    (N, p)
+    (N, q)
     """
-    columns = np.empty((velocity.size, values.size))
-    for k, value in enumerate(values):
+    places = np.arange(values.size) if parameters is None else parameters
+    columns = np.empty((velocity.size, places.size))
+    for column, k in zip(columns.T, places, strict=True):
         step = np.zeros(values.size)
-        step[k] = _RELATIVE_STEP * max(abs(value), _SMALL_VALUE)
+        step[k] = _RELATIVE_STEP * max(abs(values[k]), _SMALL_VALUE)
         above, below = (law.torque((values + sign * step)[None, :], velocity, load) for sign in (1.0, -1.0))
-        columns[:, k] = (above - below) / (2.0 * step[k])
+        column[:] = (above - below) / (2.0 * step[k])
     return columns
 
 

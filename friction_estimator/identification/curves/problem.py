@@ -232,9 +232,10 @@ class CurveShape:
 
     def problem(self, z: FloatArray) -> LinearProblem:
         """Rows with the columns that the torque is linear in, at a shape (s,)."""
-        linear, samples = np.flatnonzero(~self.shape), self._samples
-        W = np.column_stack([torque_of(self._law, self.values(z, one), samples) for one in np.eye(linear.size)])
-        names, units = (tuple(own[k] for k in linear) for own in (self.names, self.units))
+        linear, samples, q = np.flatnonzero(~self.shape), self._samples, len(self._law.parameters)
+        own = torque_gradient(self._law, self.values(z)[:q], samples.velocity, samples.load, linear[linear < q])
+        W = np.asfortranarray(np.hstack((own, samples.extra_columns)))  # as `select_columns` of the whole would be
+        names, units = (tuple(all_of[k] for k in linear) for all_of in (self.names, self.units))
         return replace(time_rows(samples, W), names=names, units=units, nonnegative=self._nonnegative[linear])
 
     def linearised(self, values: FloatArray, samples: CurveSamples | None = None) -> LinearProblem:
