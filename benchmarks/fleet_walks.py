@@ -19,12 +19,12 @@ import numpy as np
 
 from benchmarks.shared.bag_messages import BagMessageTypes, write_message
 from benchmarks.shared.command import command, count, longer_than, make_parser
-from friction_estimator import compiled
 from friction_estimator.api.simulate import simulated, write_simulation
 from friction_estimator.fleet.bag_task import ROBOTS_YAML
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.documents import write_atomically, yaml_text
 from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.simulation import (
     TABLE_I,
     FrictionSetting,
@@ -110,7 +110,7 @@ def simulate_fleet(folder: Path, robot: Robot, plan: FleetPlan) -> int:
     BagError
         When a bag exists already or cannot be written.
     """
-    compiled.prepare()
+    compiler.prepare()
     walks = [(day, number) for day in range(plan.days) for number in range(plan.robots)]
     paths = []
     for day, number in walks:

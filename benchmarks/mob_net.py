@@ -27,10 +27,10 @@ from scipy.signal import lfilter
 from benchmarks.shared.command import command, count, longer_than, make_parser
 from benchmarks.shared.pages import header, row
 from benchmarks.shared.random_walks import RandomWalks
-from friction_estimator import compiled
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
 from friction_estimator.learning.network import LimbModule, MobNet, Model, Network, load_model
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     robot = load_robot(options.robot)
     model = load_model(options.model, robot) if options.model else None
-    compiled.prepare()
+    compiler.prepare()
     same = {"seed": options.seed, "length": options.seconds, "exploration": False}
     kinds = {kind: kind(**same) for kind in (RandomWalks, PushedWalks)}
     start = walk_errors(robot, model, kinds[RandomWalks], FIRST_WALK, None).identified

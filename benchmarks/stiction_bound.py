@@ -23,8 +23,8 @@ from scipy.signal import lfilter
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import DOCS, add_page, header, row
 from benchmarks.shared.random_walks import ALL_FRICTION, RandomWalks
-from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.laws.published import StribeckLoad
 from friction_estimator.learning.network import Model, limb_modules, load_model
 from friction_estimator.learning.signals import GAIN
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
     models = [load_model(path, robot) for path in options.models]
-    compiled.prepare()
+    compiler.prepare()
     fitted, walks = (
         [recorded(robot, RandomWalks(seed=seed, exploration=False), 100 + number) for number in range(options.walks)]
         for seed in (500, 501)

@@ -26,8 +26,8 @@ import numpy as np
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import header, row
 from benchmarks.shared.random_walks import RandomWalks
-from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.learning.network import Model, RobotIdentity, load_model
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.learning.training_data import SignalReader, SignalRecording, load_signals, predicted
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "MOB-Net": [*models],
         WITHOUT: [load_model(path, robot) for path in options.without],
     }
-    compiled.prepare()
+    compiler.prepare()
     walks = [walk_with_steps(robot, number) for number in range(options.walks)]
     print(f"{sum(len(steps) for *_, steps in walks)} steps of {TORQUE:g} N m\n")
     columns = ("", "hip pitch, step [N m]", "within 1.96 sigma", "paper", "joints, walking [N m]", "within 1.96 sigma")

@@ -23,8 +23,8 @@ from benchmarks.shared.command import command, command_line, longer_than, make_p
 from benchmarks.shared.pages import DOCS, add_page, table
 from benchmarks.shared.random_walks import ALL_FRICTION, LEG_EXTENSION, NOMINAL_MASS, RandomWalks
 from benchmarks.shared.wrong_bodies import scaled_urdf
-from friction_estimator import compiled
 from friction_estimator.io.robot import Robot, load_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.learning.external_torque import MobNetEstimate, MobNetEstimator
 from friction_estimator.learning.network import Model, load_model
 from friction_estimator.metrics import root_mean_square
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
     model = load_model(options.model, robot)
-    compiled.prepare()
+    compiler.prepare()
     rows = [(name, *result(robot, model, case, options.seconds)) for name, case in CASES.items()]
     options.output.fill("command", [f"`{command_line('unknown_motions', arguments)}`"])
     options.output.fill("unknown motions", table(_HEADING, rows))

@@ -27,10 +27,10 @@ import numpy as np
 
 from benchmarks.shared.command import command, command_line, longer_than, make_parser
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
-from friction_estimator.compiled import prepare
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
+from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import TABLE_I, FrictionSetting, Simulator, make_noise, make_scenario
 from friction_estimator.types import CommandSample, FloatArray, JointSample
 

@@ -6,7 +6,7 @@ python examples/live_walk.py
 import numpy as np
 
 import friction_estimator as fe
-from friction_estimator.compiled import prepare
+from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 robot = fe.load_robot("suralp")

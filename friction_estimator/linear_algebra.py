@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import choices
+from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.types import FloatArray, Matrix, Vector
 
 Triple = tuple[float, float, float]

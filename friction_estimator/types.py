@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from friction_estimator.records import packed, record, unbuffered_record
+from friction_estimator.kernels.records import record, to_buffer, unbuffered_record
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -154,8 +154,8 @@ class Attitude(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A buffer with these values; records have theirs."""
-        return packed(self)
+        """A new buffer with these values; a lazy record has its own."""
+        return to_buffer(self)
 
 
 @dataclass(slots=True)
@@ -190,8 +190,8 @@ class Dynamics(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A buffer with these values; records have theirs."""
-        return packed(self)
+        """A new buffer with these values; a lazy record has its own."""
+        return to_buffer(self)
 
 
 @dataclass(slots=True)

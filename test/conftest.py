@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # by nohup: processes tha
 import pytest
 from hypothesis import HealthCheck, settings
 
-from friction_estimator import compiled
+from friction_estimator.kernels import compiler
 from friction_estimator.robot.model import RobotModel
 from test.biped import URDF, suralp_config
 
@@ -42,7 +42,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_runtest_setup() -> None:
     """A kernel that would be compiled in a test, as it would be in the middle of a run, is an error."""
-    compiled.prepare(final=True)
+    compiler.prepare(final=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,13 +15,14 @@ import friction_estimator
 
 PACKAGE = Path(friction_estimator.__file__).parent
 
-TOP_LEVEL = {"types", "errors", "records", "compiled", "linear_algebra"}
-"""Modules beside the rooms that every room may import."""
+TOP_LEVEL = {"types", "errors", "kernels", "linear_algebra", "short_repr"}
+"""Modules beside the rooms, and the room of kernels, that every room may import."""
 ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
-BELOW_ROS = HOT | {"control", "identification", "messages", "io", "simulation", "reports", "learning", "collision"}
+BELOW_ROS = {*HOT, "kernels", "control", "identification", "messages", "io", "simulation", "reports"}
+BELOW_ROS |= {"learning", "collision"}
 ROOMS = {
     "config": set(),
     "robot": {"config"},
@@ -29,6 +30,7 @@ ROOMS = {
     "base": {"config", "robot"},
     "reference": {"config", "robot", "base"},
     "estimation": {"config", "robot", "laws", "base", "reference"},
+    "kernels": set(),
     "control": set(),
     "identification": {"config", "robot", "laws"},
     "messages": HOT,

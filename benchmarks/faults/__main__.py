@@ -27,9 +27,9 @@ from benchmarks.faults.readings import Walk, simulated_walk
 from benchmarks.faults.runs import Outcome
 from benchmarks.shared.command import command, command_line, longer_than, make_parser, output_file, require
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
-from friction_estimator import compiled
 from friction_estimator.errors import FrictionEstimatorError
 from friction_estimator.io.robot import load_robot
+from friction_estimator.kernels import compiler
 
 PAGE = DOCS / "results" / "reliability.md"
 STREAMS, PROCESSES, RANDOM = "faults of the streams", "faults of process and files", "random faults"
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(*(f"{fault.name:24} {fault.what}" for fault in (*streams.values(), *others.values())), sep="\n")
         return 0
     chosen = [fault for fault in streams.values() if not options.only or fault.name in options.only]
-    compiled.prepare()  # else each of the first processes would compile the kernels
+    compiler.prepare()  # else each of the first processes would compile the kernels
     with tempfile.TemporaryDirectory(prefix="friction_estimator_faults_") as name, node.middleware():
         if options.random:
             return _random(options, walk, chosen, Path(name), command_line("faults", arguments))

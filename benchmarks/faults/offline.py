@@ -11,11 +11,11 @@ import numpy as np
 from benchmarks.faults.matrix import Fault
 from benchmarks.faults.readings import PERIOD, Messages, Reading, Walk
 from benchmarks.faults.runs import Estimates, Outcome, Scorer, Stream, Window
-from friction_estimator import compiled
 from friction_estimator.errors import FrictionEstimatorError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.kernels import compiler
 from friction_estimator.types import FrictionEstimate
 
 START_NS = 10_000_000_000
@@ -57,7 +57,7 @@ class EstimatorDriver:
 
     def __init__(self, walk: Walk) -> None:
         self.estimator = Estimator(walk.robot.config, walk.robot.urdf_xml)
-        compiled.prepare()
+        compiler.prepare()
 
     def feed(self, readings: Sequence[Reading], window: Window | None = None) -> Estimates:
         """Estimates from these messages; the texts are those seen while the fault lasted."""

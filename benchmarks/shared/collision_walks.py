@@ -18,7 +18,6 @@ from scipy.signal import butter, lfilter
 
 from benchmarks.shared.random_walks import RandomWalks
 from benchmarks.shared.walks import PERIOD
-from friction_estimator import compiled
 from friction_estimator.base.contact_phase import ground_wrenches
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
@@ -26,6 +25,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.pipeline import Pipeline, has_effort
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
+from friction_estimator.kernels import compiler
 from friction_estimator.learning.external_torque import Fusion, Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage
@@ -148,7 +148,7 @@ class Walks:
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self._robot, self._folder = robot, folder
-        compiled.prepare()
+        compiler.prepare()
 
     def pushes(self, number: int, seed: int) -> tuple[Push, ...]:
         """Pushes of a walk of :class:`PushedWalks`."""

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.shared.wrong_bodies import scaled_urdf
-from friction_estimator import compiled
 from friction_estimator.errors import LearningError, SimulationError, choices
 from friction_estimator.io.robot import Robot
+from friction_estimator.kernels import compiler
 from friction_estimator.learning.network import RobotIdentity
 from friction_estimator.learning.training_data import SignalReader, SignalRecording
 from friction_estimator.robot.model import RobotModel
@@ -172,7 +172,7 @@ def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecordin
     SimulationError
         When the robot falls.
     """
-    compiled.prepare()
+    compiler.prepare()
     simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
     model = RobotModel(robot.config, robot.urdf_xml)
     seed = [walks.seed, number, 2]
@@ -205,7 +205,7 @@ def write_walks(
     """
     paths = [folder / f"{walks.seed:04d}_{number:04d}.npz" for number in range(count)]
     tasks = [(robot, walks, number, path) for number, path in enumerate(paths) if not path.exists()]
-    compiled.prepare()  # once, so that the processes load the kernels from the cache
+    compiler.prepare()  # once, so that the processes load the kernels from the cache
     if jobs <= 1:
         yield from (_write_walk(*task) for task in tasks)
         return

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.speed.yardsticks import Walk, simulate
-from friction_estimator.compiled import COMPILED
 from friction_estimator.errors import FrictionEstimatorError
+from friction_estimator.kernels.compiler import COMPILED
 from friction_estimator.ros.processes import core_count
 
 Progress = Callable[[float, float], None]

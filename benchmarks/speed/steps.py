@@ -24,13 +24,13 @@ from benchmarks.speed.yardsticks import (
     ratio,
     spread,
 )
-from friction_estimator.compiled import ENTRY_POINTS, prepare
 from friction_estimator.errors import ConfigError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.robot import load_robot
+from friction_estimator.kernels.compiler import ENTRY_POINTS, prepare
 from friction_estimator.simulation import SimulationSample
 from friction_estimator.types import FloatArray, FrictionEstimate
 

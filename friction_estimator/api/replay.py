@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator import compiled
 from friction_estimator.api.simulate import Simulation
 from friction_estimator.config import Config
 from friction_estimator.errors import ConfigError, InputError, choices
@@ -21,10 +20,11 @@ from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.replay import Refused, replay_bag
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot, as_robot, robot_names
+from friction_estimator.kernels import compiler
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
-from friction_estimator.records import Brief
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import (
     AnyPath,
     BoolArray,
@@ -62,7 +62,7 @@ MAX_CURVE_POINTS = 3000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReplayResult(Brief):
+class ReplayResult(ShortRepr):
     """Estimates of a whole run: one row a joint sample, one column a joint.
 
     Attributes
@@ -305,7 +305,7 @@ def _feed(
     config, xml = robot.config, robot.urdf_xml
     estimator = Estimator(config, xml) if smooth is None else SmoothedEstimator(config, xml, smooth)
     refused, joints = Refused(), _columns(source, estimator)
-    compiled.prepare()
+    compiler.prepare()
     if start is not None:
         estimator.restore(start)
     for done, sample in enumerate(source.samples):

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from friction_estimator import compiled
 from friction_estimator.api.plan import plan_excitation
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
+from friction_estimator.kernels import compiler
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import SensorMessages, TruthMessages
-from friction_estimator.records import Brief
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import AnyPath, FloatArray, Progress
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
@@ -36,7 +36,7 @@ _PROGRESS_STRIDE = 100  # samples between two notes of progress
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Simulation(Brief):
+class Simulation(ShortRepr):
     """Sensor readings and ground truth of a walk with ``m`` joint states.
 
     Attributes
@@ -142,7 +142,7 @@ def make_simulator(robot: Robot, scenario: str, duration: float, noise: str, see
     from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
     chosen, level = make_scenario(scenario, duration=duration), make_noise(noise)
-    compiled.prepare()
+    compiler.prepare()
     simulator = Simulator(robot.config, robot.urdf_xml, chosen, level, seed=seed, start_ns=_START_NS)
     return simulator, f"simulation of {scenario!r}, sensors {noise!r}, seed {seed}"
 

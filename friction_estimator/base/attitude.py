@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import AttitudeConfig, SensorNoise
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import RecordTemplate, buffered, buffered_zeros, record
 from friction_estimator.linear_algebra import (
     Quaternion,
     Triple,
@@ -35,7 +36,6 @@ from friction_estimator.linear_algebra import (
     solve_positive,
     yaw_from_quaternion,
 )
-from friction_estimator.records import Record, RecordTemplate, allocate, pack, record
 from friction_estimator.types import GRAVITY, Attitude, FloatArray, Matrix, Vector
 
 _UNKNOWN_ANGLE_VARIANCE = math.pi**2 / 3.0
@@ -58,7 +58,7 @@ _INVALID, _VALID, _TILT_WRONG = range(3)
 _FAILED = "the state of its filter was not finite"
 _MIN_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
-_EMPTY: RecordTemplate[Attitude] = RecordTemplate(allocate(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
+_EMPTY: RecordTemplate[Attitude] = RecordTemplate(buffered_zeros(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
 ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 """Where these fields are in the buffer of an :class:`Attitude`."""
@@ -344,7 +344,7 @@ class AttitudeEstimator:
             rotation_imu_to_base, config.acceleration_std, noise.specific_force_std**2 + VIBRATION_STD**2,
             noise.angular_velocity_std, GYRO_BIAS_WALK, config.angular_acceleration_cutoff,
         )  # fmt: skip
-        self._tuning_buffer, self._tuning = pack(tuning)
+        self._tuning_buffer, self._tuning = buffered(tuning)
         self.reset()
 
     def reset(self) -> None:
@@ -374,7 +374,7 @@ class AttitudeEstimator:
             When the state is no longer finite; call :meth:`reset` then.
         """
         self.contradicted = False
-        out: Any = Record(_EMPTY.buffer.copy(), _EMPTY)
+        out: Any = _EMPTY.new()
         buffer = out.buffer
         if fresh and self._running and self._silent_for == 0.0 and dt > 0.0:
             result = _step_attitude(self._buffer, self._tuning_buffer, angular_velocity, specific_force, dt, buffer)
@@ -425,6 +425,6 @@ class AttitudeEstimator:
 
 
 def _initial_state() -> tuple[FloatArray, AttitudeState]:
-    buffer, state = allocate(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
+    buffer, state = buffered_zeros(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
     state.quaternion[0] = 1.0
     return buffer, state

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import buffered_zeros, record
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import allocate, record
 from friction_estimator.types import BoolArray, ContactPhase, Flags, FloatArray, Matrix, Tensor, Vector
 
 CONTACT_FRACTION = 0.03
@@ -140,7 +140,7 @@ class ContactPhaseDetector:
 
     def reset(self) -> None:
         """Decide anew, without debounce, at the next sample."""
-        self._buffer, state = allocate(ContactState, *(len(self._names) for _ in ContactState._fields))
+        self._buffer, state = buffered_zeros(ContactState, *(len(self._names) for _ in ContactState._fields))
         state.since[:] = math.nan
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:

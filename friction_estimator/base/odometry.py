@@ -35,10 +35,10 @@ from friction_estimator.base.velocity import (
     step_velocity,
     velocity_is_bounded,
 )
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record, to_buffer
 from friction_estimator.linear_algebra import cross, is_bounded, is_covariance, matmul_3x3, matvec_3x3
-from friction_estimator.records import packed, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -232,7 +232,7 @@ class Odometry:
         heading, velocity = new_heading(config), new_velocity(config)
         places, heights, speed = new_places(feet), new_heights(feet), np.zeros(1)
         state = OdometryState(heading, velocity, places, heights, speed, self._imu, self._imu_lever)
-        self._filters = packed(state)
+        self._filters = to_buffer(state)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
         """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.base.attitude import GYRO_BIAS_WALK, IMU_GAP_RATE
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
+from friction_estimator.kernels.compiler import kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import Triple
-from friction_estimator.records import record
 from friction_estimator.types import Attitude, BoolArray, Flags, FloatArray, Matrix, Tensor, Vector
 
 ROTATION_STD = 0.002

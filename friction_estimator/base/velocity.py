@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION_TIME, VIBRATION_STD
-from friction_estimator.compiled import kernel
 from friction_estimator.config import Config
+from friction_estimator.kernels.compiler import kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import (
     Triple,
     cross,
@@ -28,7 +29,6 @@ from friction_estimator.linear_algebra import (
     matvec_3x3,
     quaternion_exp,
 )
-from friction_estimator.records import record
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, Flags, FloatArray, Vector
 
 ACCELERATION_ERROR_TIME = 1.0

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
     add_shared_options,
@@ -23,6 +22,7 @@ from friction_estimator.errors import BagError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.reader import BagReader
 from friction_estimator.io.bags.replay import recorded_inputs
+from friction_estimator.kernels import compiler
 from friction_estimator.messages.sensors import InputReader
 from friction_estimator.tables import Column, make_table, number
 from friction_estimator.types import FrictionEstimate
@@ -78,7 +78,7 @@ def _measure(estimator: Estimator, reader: BagReader) -> dict[str, float]:
     inputs, _ = recorded_inputs(reader, estimator.config)
     by_topic = InputReader(estimator.config, estimator.joint_names).by_topic
     readers = {topic: by_topic[name] for name, topic in inputs.items()}
-    compiled.prepare()
+    compiler.prepare()
     estimates: list[FrictionEstimate] = []
     costs, delays, cost, begun, last = [], [], 0.0, 0.0, 0.0
     for message in reader.messages(readers):

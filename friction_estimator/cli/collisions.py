@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     add_robot_arguments,
     add_shared_options,
@@ -34,6 +33,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.io.robot import Robot
+from friction_estimator.kernels import compiler
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.learning.external_torque import MobNetEstimate, base_wrench
 from friction_estimator.messages.recording import Recording
@@ -199,7 +199,7 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
     estimator = Estimator(config, robot.urdf_xml)
     learner = ThresholdLearner(RobotModel(config, robot.urdf_xml))
     with progress_bar("walking normally, for the thresholds") as progress:
-        compiled.prepare()
+        compiler.prepare()
         for sample in simulated(simulator, _NORMAL_WALK_DURATION, progress):
             for reading in sample.readings:
                 for estimate in estimator.add(reading):

@@ -16,7 +16,6 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 
-from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
@@ -35,6 +34,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
 from friction_estimator.io.robot import Robot, robot_file
+from friction_estimator.kernels import compiler
 from friction_estimator.messages.recording import Recording, RunDescription
 from friction_estimator.reports.recording_page import recording_page
 from friction_estimator.reports.recording_tables import error_table
@@ -85,8 +85,8 @@ def run_demo(arguments: argparse.Namespace) -> None:
     if arguments.react and not arguments.collisions:
         raise ConfigError("--react steps back after collisions: give --collisions, too")
     arguments.scenario = _COLLISIONS if arguments.collisions else arguments.scenario
-    if compiled.is_new():  # else the estimator compiles, and nothing shows how far it is
-        compiled.prepare()
+    if compiler.is_new():  # else the estimator compiles, and nothing shows how far it is
+        compiler.prepare()
     state = _live(arguments, robot, output)
     bag, page = output / "run", output / "report.html"
     with progress_bar("reading") as progress:

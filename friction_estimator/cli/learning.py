@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator import compiled
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
@@ -22,6 +21,7 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.io.robot import Robot
+from friction_estimator.kernels import compiler
 from friction_estimator.learning.network import Model, RobotIdentity, load_model
 from friction_estimator.learning.training_data import (
     ExternalTorqueErrors,
@@ -146,7 +146,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     """Read, estimate and print."""
     robot = robot_of(arguments)
     model = load_model(arguments.model, robot)
-    compiled.prepare()
+    compiler.prepare()
     errors = evaluate(model, _recordings(arguments, robot, with_observer=True))
     print_table(_external_torque_table(errors))
     print(f"{errors.samples} samples")

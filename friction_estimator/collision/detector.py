@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config
 from friction_estimator.errors import LearningError, file_errors
 from friction_estimator.io.documents import read_yaml, write_atomically, yaml_text
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.learning.network import chain_name, chains
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.health import Health
-from friction_estimator.records import pack, record
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffered, record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     CommandSample,
@@ -235,7 +235,7 @@ class SampleChecks:
 
     def reset(self) -> None:
         """Forget the positions so far."""
-        self._stream_buffer, self._streams = pack(Streams.initial(len(self._joint_names)))
+        self._stream_buffer, self._streams = buffered(Streams.initial(len(self._joint_names)))
 
     def joints(self, sample: JointSample) -> JointSample | None:
         """Check a joint sample; None for one that contradicts those before.

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
-from friction_estimator.records import record
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
 
 _MAX_BRIDGED_PERIODS = 3.0

@@ -29,7 +29,7 @@ from friction_estimator.estimation.sensor_tracks import (
     insert_readings,
     next_frame,
 )
-from friction_estimator.records import pack
+from friction_estimator.kernels.records import buffered
 from friction_estimator.types import FloatArray, JointSample, SensorFrame
 
 _NS = 1_000_000_000
@@ -74,7 +74,7 @@ class Synchronizer:
     def reset(self) -> None:
         """Forget all samples, as at the start."""
         self._joints: deque[JointSample] = deque()
-        self._buffer, self._tracks = pack(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
+        self._buffer, self._tracks = buffered(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
         self._arrived = 0
         self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
         self._used_ns: int | None = None

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import FACTOR, SHAPE, Factor, Shape

@@ -2,11 +2,11 @@
 
 import gc
 
-from friction_estimator import compiled
 from friction_estimator.fleet import bag_task
+from friction_estimator.kernels import compiler
 
 __all__ = ["bag_task"]
 
-compiled.prepare()
+compiler.prepare()
 gc.collect()
 gc.freeze()  # the collectors of the workers do not search what is loaded, nor write to it, so that it stays shared

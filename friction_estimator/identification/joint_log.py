@@ -15,8 +15,8 @@ import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
-from friction_estimator.records import Brief
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
@@ -58,7 +58,7 @@ class RobotDescription:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class JointLog(Brief):
+class JointLog(ShortRepr):
     """Signals of ``n`` joints at ``N`` instants, as recorded: one file, one experiment.
 
     Attributes

@@ -12,7 +12,7 @@ from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import SAVED_SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.records import Brief
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import BoolArray, FloatArray
 
 
@@ -120,7 +120,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Identification(Brief):
+class Identification(ShortRepr):
     """The whole result."""
 
     friction: IdentifiedParameters  # law and parameters of every joint, as the live node starts from them

@@ -17,8 +17,8 @@ from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, RobotModelError, choices, file_errors
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
-from friction_estimator.records import Brief
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import AnyPath
 
 PACKAGE = "friction_estimator"
@@ -175,7 +175,7 @@ _FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Robot(Brief):
+class Robot(ShortRepr):
     """Configuration and URDF of one robot."""
 
     name: str  # of its file, without suffix

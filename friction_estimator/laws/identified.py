@@ -12,7 +12,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.law import FrictionLaw, make_law
 from friction_estimator.laws.linear import ADDED_TERMS, MAX_RIPPLES, LinearFrictionLaw
-from friction_estimator.records import Brief
+from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import FloatArray
 
 SAVED_SCALARS = ("residual_variance", "measurement_variance", "samples")
@@ -32,7 +32,7 @@ _CORRELATION_TOLERANCE, _SMALLEST_UNIT = 1e-4, 1e-9
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class IdentifiedParameters(Brief):
+class IdentifiedParameters(ShortRepr):
     """Parameters of every joint's friction law, padded with zeros to the law with most parameters."""
 
     joint_names: tuple[str, ...]  # (n) names of the rows

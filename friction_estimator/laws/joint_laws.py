@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffered, record
 from friction_estimator.laws.law import law_names, make_law
 from friction_estimator.laws.linear import (
     ADDED_TERMS,
@@ -23,7 +24,6 @@ from friction_estimator.laws.linear import (
     presliding_of_load,
     term_table,
 )
-from friction_estimator.records import pack, record
 from friction_estimator.types import BoolArray, FloatArray, IndexTensor, IntArray, Matrix, Vector
 
 _QUADRATURE_NODES, _QUADRATURE_WEIGHTS = hermegauss(7)
@@ -222,7 +222,7 @@ class JointLaws:
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
         empty = LawTable(np.empty((*shape, 5), dtype=np.int64), np.empty(shape), np.empty(len(names)))
-        self.table_buffer, self.table = pack(empty)
+        self.table_buffer, self.table = buffered(empty)
         codes, scales, finest = self.table
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))

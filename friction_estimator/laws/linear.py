@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import ConfigError, choices
+from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.laws.law import FrictionLaw, Parameter, Role, law_names, make_law, register_law, required_load
 from friction_estimator.types import FloatArray, IndexMatrix, IntArray, Vector
 

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.errors import LearningError
 from friction_estimator.io.documents import write_atomically
 from friction_estimator.io.robot import Robot
+from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.learning.signals import GAIN
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IndexMatrix, Indices, IntArray, Vector

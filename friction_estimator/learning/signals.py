@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.estimation.observers.momentum import ResidualTable, initial_residual, step_residual
-from friction_estimator.records import packed
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import to_buffer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, Dynamics, FloatArray, Matrix, SensorFrame, Vector
 
@@ -85,7 +85,8 @@ class SignalStage:
         k = len(robot.foot_names)
         needs_foot = np.hstack((np.ones((k, self._base), dtype=bool), robot.limb))
         self._with_feet_table, self._alone_table = (
-            packed(ResidualTable(needs, GAIN, forward, self._base)) for needs in (needs_foot, np.zeros_like(needs_foot))
+            to_buffer(ResidualTable(needs, GAIN, forward, self._base))
+            for needs in (needs_foot, np.zeros_like(needs_foot))
         )
         self._no_wrenches = np.zeros((k, 6))
         self._effort = np.zeros(self._size)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import cross, matmul_3x3, matvec_3x3, skew
-from friction_estimator.records import record
 from friction_estimator.robot.urdf import mimics
 from friction_estimator.types import Dynamics, FlagMatrix, FloatArray, Matrix, Tensor, Vector
 

@@ -17,8 +17,8 @@ import pinocchio as pin
 
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
+from friction_estimator.kernels.records import RecordTemplate, buffered, buffered_zeros
 from friction_estimator.linear_algebra import skew
-from friction_estimator.records import Record, RecordTemplate, allocate, pack
 from friction_estimator.robot.dynamics import (
     FeetTable,
     build_model,
@@ -142,7 +142,7 @@ class RobotModel:
         specific_force : (3,) at the IMU origin, base axes [m/s^2]; not used for a fixed base
         """
         model, data, q, v = self._model, self._data, self._configuration(position), self._v
-        dynamics: Any = Record(self._template.buffer.copy(), self._template)
+        dynamics: Any = self._template.new()
         velocity_seen_from_imu(self.imu_position_in_base, angular_velocity, velocity, v)
         gravity = self._no_gravity if self.base_dofs else pin.computeGeneralizedGravity(model, data, q)
         pin.crba(model, data, q)
@@ -315,13 +315,13 @@ class RobotModel:
             np.hstack((np.ones((k, self.base_dofs), dtype=bool), self.limb)),
             self.base_dofs > 0,
         )  # fmt: skip
-        self._feet_buffer, feet = pack(table)
+        self._feet_buffer, feet = buffered(table)
         self._parents = [
             *zip(feet.parent_rotation, [parent.rotation for parent in parents], strict=True),
             *zip(feet.parent_position, [parent.translation for parent in parents], strict=True),
         ]
         shapes = n, nv, 3, (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        self._template = RecordTemplate(allocate(Dynamics, *shapes)[1])
+        self._template = RecordTemplate(buffered_zeros(Dynamics, *shapes)[1])
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.records import record
+from friction_estimator.kernels.records import record
 from friction_estimator.types import FloatArray, IndexMatrix, IntArray, Matrix
 
 

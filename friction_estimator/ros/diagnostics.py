@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from friction_estimator import compiled
 from friction_estimator.estimation.compensation import FrictionCompensation
 from friction_estimator.estimation.diagnosis import NO_PROBLEM, advice, notes
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
+from friction_estimator.kernels import compiler
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import diagnostic_status
 from friction_estimator.types import FrictionEstimate
@@ -264,7 +264,7 @@ class NodeDiagnostics:
             "busy time per joint state": f"{1e3 * busy / used:.3f} ms" if used else "nan",
             "highest possible rate": f"{used / busy:.0f} Hz" if used else "nan",
             "joint states left out": queue.left_out,
-            "numerical kernels": "compiled" if compiled.COMPILED else f"plain Python: {compiled.NOT_COMPILED}",
+            "numerical kernels": "compiled" if compiler.COMPILED else f"plain Python: {compiler.NOT_COMPILED}",
         }
         for label, recent in (("step time", self._steps), ("age", self._age)):
             values |= recent.take().texts(label, "min", "mean", "p99", "max")

@@ -28,8 +28,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
-from friction_estimator import compiled
 from friction_estimator.errors import ConfigError, FrictionEstimatorError
+from friction_estimator.kernels import compiler
 from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD, refuse_wrong_transitions, state_of
 
@@ -308,9 +308,9 @@ def compile_kernels(node: Node, running: Running) -> None:
         After a signal to end: :func:`run` ends the node cleanly then.
     """
     log, started, logged = node.get_logger(), time.monotonic(), False
-    if not compiled.COMPILED:
+    if not compiler.COMPILED:
         log.warning(
-            f"{compiled.NOT_COMPILED}: numerical kernels run as slow plain Python. "
+            f"{compiler.NOT_COMPILED}: numerical kernels run as slow plain Python. "
             "The status 'load' in /diagnostics shows the highest possible rate of joint states"
         )
 
@@ -322,7 +322,7 @@ def compile_kernels(node: Node, running: Running) -> None:
         if not running():
             raise ExternalShutdownException()
 
-    compiled.prepare(note)
+    compiler.prepare(note)
 
 
 def freeze() -> None:

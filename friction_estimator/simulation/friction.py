@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.errors import SimulationError, choices
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.joint_laws import dahl_strain
 from friction_estimator.laws.law import Role

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config, FootConfig
 from friction_estimator.errors import SimulationError
-from friction_estimator.records import unbuffered_record
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import unbuffered_record
 from friction_estimator.simulation.biped import ANKLE_PITCH, KNEE, Biped
 from friction_estimator.simulation.footsteps import Plane, ground_rotation
 from friction_estimator.simulation.scenario import LEG_TARGETS

@@ -197,7 +197,7 @@ def test_every_kernel_is_in_a_room_that_is_compiled_in_the_set_up() -> None:
     rooms = {
         path.relative_to(package).parts[0]
         for path in package.rglob("*.py")
-        if "compiled import entry_point" in path.read_text()
+        if "compiler import entry_point" in path.read_text()
     }
     assert "estimation" in rooms and rooms <= {*ROOMS, "linear_algebra.py"}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.inputs import Streams, select_publisher
-from friction_estimator.records import pack
+from friction_estimator.kernels.records import buffered
 from friction_estimator.types import CommandSample, ImuSample, JointSample, Reading, WrenchSample
 from test.biped import suralp_config
 from test.sway import sway
@@ -99,7 +99,7 @@ def robot(k: int, noise: float = 1e-4) -> np.ndarray:
 
 def used(samples: Iterator[tuple[int, np.ndarray, bool]]) -> list[tuple[int, bool]]:
     """Number and origin of the samples that are used; origin: of the robot."""
-    streams, _ = pack(Streams.initial(3))
+    streams, _ = buffered(Streams.initial(3))
     return [
         (k, own) for k, (stamp, position, own) in enumerate(samples) if select_publisher(streams, stamp, position)[0]
     ]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.records import KINDS, leaves, number_of, view
+from friction_estimator.kernels.records import RECORDS, class_number, flatten, from_buffer
 from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.hopper import HOPPER, hopper_config, hopping
 
@@ -257,12 +257,12 @@ def states(estimator: Estimator) -> dict[str, list[np.ndarray]]:
 
 
 def numbers(array: np.ndarray) -> list[np.ndarray]:
-    """The array, or those of a buffer of :func:`friction_estimator.records.pack`, without its shapes and indices."""
-    kinds = {number_of(name): kind for name, kind in KINDS.items()}
+    """The array, or those of the buffer of a record, without its shapes and indices."""
+    kinds = {class_number(name): kind for name, kind in RECORDS.items()}
     kind = kinds.get(array[0]) if array.ndim == 1 else None
     if kind is None:
         return [array]
-    return [leaf for leaf in leaves(view(kind, array)) if isinstance(leaf, np.ndarray) and leaf.dtype == float]
+    return [leaf for leaf in flatten(from_buffer(kind, array)) if isinstance(leaf, np.ndarray) and leaf.dtype == float]
 
 
 @cache

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from friction_estimator.compiled import _private_folder
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.documents import write_atomically
+from friction_estimator.kernels.cache import _private_folder
 
 
 def mode(path: Path) -> int:

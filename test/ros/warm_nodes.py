@@ -74,14 +74,14 @@ class ForkedNode:
 
 def serve() -> None:
     """Fork a node for each line of the standard input that asks for one."""
-    from friction_estimator import compiled
+    from friction_estimator.kernels import compiler
     from friction_estimator.ros import executables
 
     for module in ("spin", *(module for module, _ in executables.NODES.values())):
         executables.import_module(f"friction_estimator.ros.{module}")
     executables.import_module("friction_estimator.simulation")
     executables.import_module("friction_estimator.io.bags.replay")
-    compiled.prepare()
+    compiler.prepare()
     gc.freeze()
     for line in sys.stdin:
         kind, *question = json.loads(line)

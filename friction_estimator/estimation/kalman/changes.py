@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffer_of, buffered_zeros, record
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower
-from friction_estimator.records import allocate, buffer_of, record
 from friction_estimator.types import FloatArray, IntArray, Matrix, StateChange, Vector
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class LimbNormalEquations:
         self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
         m = layout.limb.joints.size
-        self._buffer, self._block = allocate(BlockBalance, 1, (m, layout.size), m, (m, m))
+        self._buffer, self._block = buffered_zeros(BlockBalance, 1, (m, layout.size), m, (m, m))
         self.begin_second()
         self.interrupt()
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
+from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.types import Flags, Matrix, MeasuredFriction, Vector
 
 _MAX_FRICTION_RATIO, _GATE_SIGMAS = 1.5, 3.0

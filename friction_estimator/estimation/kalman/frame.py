@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from friction_estimator.base.contact_phase import add_collisions_of_feet
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
     EXTERNAL_TORQUE_GATE,
@@ -36,9 +35,10 @@ from friction_estimator.estimation.observers.momentum import (
     initial_residual,
     step_residual,
 )
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import RecordTemplate, buffered, record, to_buffer, unbuffered_record
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import RecordTemplate, pack, packed, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
@@ -311,7 +311,7 @@ class FrameEvaluation:
             limb_of_joint[limb.joints] = number
         self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
         residual = ResidualTable(robot.limb, OBSERVER_BANDWIDTHS[0], config.momentum.inputs_are_held, robot.base_dofs)
-        self._table = packed(RobotTable(robot.motors.table, residual, limb_of_joint))
+        self._table = to_buffer(RobotTable(robot.motors.table, residual, limb_of_joint))
         self._variances = ResidualVariances(config.sensors, OBSERVER_BANDWIDTHS, robot)
         self._shape = count, n
         self._laws: JointLaws | None = None
@@ -327,7 +327,7 @@ class FrameEvaluation:
         count, n = self._shape
         unknown, pairs, pushes = np.full(n, np.nan), np.full((2, n), np.nan), np.zeros(count)
         disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
-        self._buffer, self.memory = pack(FrameMemory(LawMemory.initial(n, distances), disturbance, unknown))
+        self._buffer, self.memory = buffered(FrameMemory(LawMemory.initial(n, distances), disturbance, unknown))
         self._variances.reset()
         self.reset_pushes()
 
@@ -342,7 +342,7 @@ class FrameEvaluation:
         """Drop the strains of presliding."""
         velocity = self.memory.law.velocity
         none = np.zeros((velocity.size, 0))
-        self._buffer, self.memory = pack(self.memory._replace(law=LawMemory(velocity, none, none)))
+        self._buffer, self.memory = buffered(self.memory._replace(law=LawMemory(velocity, none, none)))
 
     def step(
         self,

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import kernel
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
+from friction_estimator.kernels.compiler import kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
-from friction_estimator.records import record
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
 

@@ -34,9 +34,9 @@ from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
+from friction_estimator.kernels.records import from_buffer, to_buffer
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.records import packed, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCalibration
 
@@ -123,7 +123,7 @@ class LimbBank:
         self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._begin_estimates(packed(empty_estimates(*self._shape)))
+        self._begin_estimates(to_buffer(empty_estimates(*self._shape)))
         self._failed, self._used = dict[int, str](), set[int]()
         self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
@@ -374,7 +374,7 @@ class LimbBank:
     def _begin_estimates(self, buffer: FloatArray) -> None:
         """Begin the next estimates in this buffer; they may be written until they are published."""
         self._next_buffer: FloatArray = buffer
-        self._next = view(LimbEstimates, buffer)
+        self._next = from_buffer(LimbEstimates, buffer)
 
     def _evaluate_limb(self, index: int) -> FloatArray:
         """Write the momentum balance of a limb over the newest window into the buffer of its filter, and return it."""

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets, LimbWindow
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive
-from friction_estimator.records import record
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 _MIN_MOMENTUM_STD = 1e-5

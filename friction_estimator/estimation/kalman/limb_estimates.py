@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, project_onto_bounds
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
-from friction_estimator.records import record
 from friction_estimator.types import FloatArray, IntArray, Matrix, Tensor, Vector
 
 _ASYMMETRIES = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0

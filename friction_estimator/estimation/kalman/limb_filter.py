@@ -21,8 +21,8 @@ from friction_estimator.estimation.kalman.limb_equations import (
     step_limb,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout, LimbWindow
+from friction_estimator.kernels.records import buffer_of, buffered, buffered_zeros, from_buffer, to_buffer
 from friction_estimator.linear_algebra import positive_semidefinite
-from friction_estimator.records import allocate, buffer_of, pack, packed, view
 from friction_estimator.types import FloatArray, IntArray
 
 _IMPACT_VARIANCE_FACTOR = 10.0
@@ -117,13 +117,13 @@ class LimbFilter:
         rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
-        self.limb, self.limb_buffer, self.layout = layout.limb, packed(layout.limb), layout
+        self.limb, self.limb_buffer, self.layout = layout.limb, to_buffer(layout.limb), layout
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
-        table_buffer, self.table = pack(table)
-        self._buffer, self.memory = allocate(LimbMemory, size, (size, size), m, m, m)
-        fit_buffer, self.fit = allocate(WindowFit, m, m, m, (m, m), m, (2, m))
+        table_buffer, self.table = buffered(table)
+        self._buffer, self.memory = buffered_zeros(LimbMemory, size, (size, size), m, m, m)
+        fit_buffer, self.fit = buffered_zeros(WindowFit, m, m, m, (m, m), m, (2, m))
         self.state, self.covariance = self.memory.state, self.memory.covariance
-        window_buffer, self.window = allocate(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
+        window_buffer, self.window = buffered_zeros(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
         self.buffers = self._buffer, fit_buffer, table_buffer, window_buffer
         self.normal_equations = LimbNormalEquations(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
@@ -166,12 +166,12 @@ class LimbFilter:
         All checkpoints must be taken: before, the filter is not certain of its sensors.
         """
         checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _CHECKPOINT_COUNT else None
-        return None if checkpoint is None else view(LimbMemory, checkpoint[0])
+        return None if checkpoint is None else from_buffer(LimbMemory, checkpoint[0])
 
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
         """Go back to a checkpoint, or to the prior where it is not valid; True for the checkpoint."""
         self.reset_to_prior()
-        if checkpoint is None or not positive_semidefinite(view(LimbMemory, checkpoint[0]).covariance):
+        if checkpoint is None or not positive_semidefinite(from_buffer(LimbMemory, checkpoint[0]).covariance):
             return False
         self._buffer[:], self.windows = checkpoint
         self.reset()
@@ -248,7 +248,7 @@ class LimbFilter:
         """
         (memory, fit, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
         buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
-        window = view(LimbWindow, buffer)
+        window = from_buffer(LimbWindow, buffer)
         if self._is_first:
             variance = window.stick_friction_squared
             if np.isfinite(variance).all():

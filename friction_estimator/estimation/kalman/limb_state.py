@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from friction_estimator.compiled import kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.kernels.compiler import kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.records import record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Vector
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import SensorNoise
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.records import record
 from friction_estimator.types import FloatArray, Matrix, Vector
 
 SIGNIFICANT_RATIO = 4.0

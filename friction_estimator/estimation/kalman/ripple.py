@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.laws.linear import MAX_RIPPLES
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 

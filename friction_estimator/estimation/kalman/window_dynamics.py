@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import white_vector
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
 from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb, LimbWindow, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffered_zeros, from_buffer, record, set_scalars, to_buffer
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import allocate, packed, record, set_scalars, view
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, Matrix, Tensor, Vector
 
@@ -334,9 +334,9 @@ class WindowDynamics:
         self._dry_speed = np.full(len(robot.joint_names), DRY_FRICTION_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
-        self._links_buffer, self.links = allocate(LinkColumns, (n, n, 4), n, (n, n))
+        self._links_buffer, self.links = buffered_zeros(LinkColumns, (n, n, 4), n, (n, n))
         k, p = len(robot.foot_names), laws.parameter_count
-        self._empty, _ = allocate(WindowEnd, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
+        self._empty, _ = buffered_zeros(WindowEnd, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -357,7 +357,7 @@ class WindowDynamics:
         self._previous, self._power, self._window = other._previous, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
-            self._end = packed(view(WindowEnd, other._end)._replace(dry_regressor=dry))
+            self._end = to_buffer(from_buffer(WindowEnd, other._end)._replace(dry_regressor=dry))
 
     def _dry_regressor(self, window: Window) -> FloatArray:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
@@ -382,7 +382,7 @@ class WindowDynamics:
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
         self._start = buffer.copy() if before is None else self._end
         if before is None:
-            first = view(WindowEnd, self._start)
+            first = from_buffer(WindowEnd, self._start)
             first.effort[:], first.wrenches[:] = 0.0, 0.0
         self._end = buffer
         return speed

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_acceleration, fit_middle, reading_stds
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import Inputs
-from friction_estimator.records import packed, record, set_scalars, unbuffered_record, view
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import from_buffer, record, set_scalars, to_buffer, unbuffered_record
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
 
 _MIN_SAMPLES, _MAX_SAMPLES = 3, 1000
@@ -90,7 +90,7 @@ class Window(NamedTuple):
     @property
     def buffer(self) -> FloatArray:
         """The buffer of a closed window; else a new one with these values."""
-        return packed(self) if self.readings.base is None else self.readings.base
+        return to_buffer(self) if self.readings.base is None else self.readings.base
 
 
 @unbuffered_record
@@ -409,7 +409,7 @@ class WindowBuffer:
         n, k, p = self._shape
         vectors, feet = np.zeros(n), np.zeros((k, 6))
         end = LocalMotion(*np.zeros((3, n)), *np.zeros((2, 3)))
-        self._empty = packed(
+        self._empty = to_buffer(
             Window(
                 0.0, 0.0, 0, True, True, np.zeros(1 + k), end, np.zeros(3), vectors, np.zeros(3 + n), np.zeros(3 + n),
                 vectors, np.zeros(3), feet, np.zeros(k), np.zeros((2, k)), vectors, feet, np.zeros(3), feet,
@@ -438,4 +438,4 @@ class WindowBuffer:
         longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self._stds, buffer)
         complete, duration = longest <= _MIN_GAP * self._period, time - float(rows[half, 0])
         set_scalars(Window, buffer, time, duration, end - half, complete, imu_fresh)
-        return view(Window, buffer)
+        return from_buffer(Window, buffer)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import is_bounded
-from friction_estimator.records import record
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 COARSE_STEP = 8e-5

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, initial_rounded_state, step_rounded_motion
 from friction_estimator.estimation.motion.stationary_filters import MotionModels, StationaryFilters, stationary_filters
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import RecordTemplate, buffered, record, to_buffer
 from friction_estimator.linear_algebra import is_bounded, unbounded_columns
-from friction_estimator.records import Record, RecordTemplate, pack, packed, record
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 _FINEST_POSITION = 1e-7
@@ -46,8 +46,8 @@ class JointMotion(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A buffer with these values; records have theirs."""
-        return packed(self)
+        """A new buffer with these values; a lazy record has its own."""
+        return to_buffer(self)
 
 
 @functools.cache
@@ -57,9 +57,8 @@ def _template(joints: int) -> RecordTemplate[JointMotion]:
 
 def empty_motion(joints: int) -> tuple[FloatArray, Any]:
     """A motion of n joints to be filled: its fields are the rows of one array (4, n)."""
-    template = _template(joints)
-    buffer = template.buffer.copy()
-    return buffer[-4 * joints :].reshape(4, joints), Record(buffer, template)
+    motion = _template(joints).new()
+    return motion.buffer[-4 * joints :].reshape(4, joints), motion
 
 
 _COARSE_MODELS = MotionModels(np.array([0.1, 1e1, 1e3, 1e5, 1e7]), np.array([1e-5, 1e-3, 1e-1]))
@@ -271,7 +270,7 @@ class MotionBank:
         key, period = self.nearby_period(dt)
         if key not in self._filters:
             filters = stationary_filters(self.models, self.position_std, self.velocity_std, period)
-            self._filters[key] = pack(filters)
+            self._filters[key] = buffered(filters)
         self.newest = dt, self._filters[key]
         return self._filters[key]
 
@@ -322,12 +321,12 @@ class JointMotionFilter:
         if self._coarse.size:
             densities = np.concatenate([_COARSE_MODELS.jerk_densities, _COARSE_MODELS.acceleration_densities])
             jerk = _COARSE_MODELS.jerk_densities.size
-            self._rounded = packed(
+            self._rounded = to_buffer(
                 initial_rounded_state(densities, jerk, self._coarse, position, self._bank.position_std)
             )
         else:
             probability = np.full((self._bank.count, position.size), 1.0 / self._bank.count)
-            self._state = packed(BankState(state, probability, np.empty_like(probability)))
+            self._state = to_buffer(BankState(state, probability, np.empty_like(probability)))
         return self._bank.first_motion(state)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
@@ -340,9 +339,7 @@ class JointMotionFilter:
         """
         if not self._running or dt == 0.0:
             return self._begin(position, velocity)
-        template = _template(position.size)
-        buffer = template.buffer.copy()
-        out = buffer[-4 * position.size :].reshape(4, position.size)
+        out, motion = empty_motion(position.size)
         if self._rounded is not None:
             noise = self._bank.position_std, self._bank.velocity_std
             switch_probability = -math.expm1(-dt / _COARSE_SOJOURN_TIME)
@@ -357,6 +354,5 @@ class JointMotionFilter:
             raise FloatingPointError(f"the filtered motion of {failed} was not finite: check its position and velocity")
         if self._fine.size:
             bound_velocity_by_repeats(position, self._fine, dt, self._last, self._held, out)
-        motion: Any = Record(buffer, template)
         result: JointMotion = motion
         return result

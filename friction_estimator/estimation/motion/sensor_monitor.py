@@ -20,9 +20,9 @@ from collections import deque
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.motion.encoders import COARSE_STEP, add_roughness, encoder_step
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.types import FloatArray, Indices, IntArray, Matrix, SensorFrame, Tensor, Vector
 

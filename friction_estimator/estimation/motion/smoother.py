@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
@@ -29,6 +28,7 @@ from friction_estimator.estimation.motion.stationary_filters import (
     reading_noise,
     stationary_covariance,
 )
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.types import FloatArray, Tensor
 
 MOTION_MEMORY = 0.1

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffered, record
 from friction_estimator.linear_algebra import matmul_3x3
-from friction_estimator.records import pack, record
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
 TRANSITION = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
@@ -148,7 +148,7 @@ def stationary_filters(models: MotionModels, position_std: float, velocity_std: 
     process_noise[:jerk] = models.jerk_densities[:, None, None] * (dt**5 / position_std**2) * WHITE_JERK
     densities = models.acceleration_densities[:, None, None]
     process_noise[jerk:, :2, :2] = densities * (dt**3 / position_std**2) * WHITE_ACCELERATION
-    buffer, unit = pack(
+    buffer, unit = buffered(
         StationaryFilters(transition, np.empty((m, 3, 2)), np.empty((m, 2, 2)), np.empty(m), np.empty(m))
     )
     _solve_filters(process_noise, reading_noise(position_std, velocity_std, dt), buffer)

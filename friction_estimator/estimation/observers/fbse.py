@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import (
     EFFORT_GAIN,
@@ -35,8 +34,9 @@ from friction_estimator.config.robot import (
     constant_vector,
     white_vector,
 )
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import RecordTemplate, buffered, record, unbuffered_record
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.records import RecordTemplate, pack, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
@@ -383,7 +383,7 @@ class FootBaseSensorEstimation:
             available=np.asarray(complete),
         )
         r, c = support.rows.size, support.columns.size
-        return *pack(support), RecordTemplate(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
+        return *buffered(support), RecordTemplate(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
 
     def _solution(self, constraint: Constraint, attitude: Attitude) -> FloatArray:
         """Accelerations (3 + j,) of base and standing limbs seen from the IMU, where a leg is singular."""

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point, kernel
 from friction_estimator.config import IdentifierConfig
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import buffered, buffered_zeros, record
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints, regressor_of_motors
 from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, bilinear, dot, is_bounded, is_covariance
-from friction_estimator.records import allocate, pack, record
 from friction_estimator.robot.transmission import MotorTable, Transmission
 from friction_estimator.types import BoolArray, Flags, FloatArray, LawEstimate, Matrix, Tensor, Vector
 
@@ -263,14 +263,16 @@ class FrictionIdentifier:
         # Table II means F_c and F_v; columns with another unit (load) are scaled as their priors are
         relative_std = self.laws.prior_std / COULOMB_VISCOUS.prior_std[0]
         initial_variance: FloatArray = config.initial_covariance * relative_std**2
-        self._table_buffer, self._table = pack(IdentifierTable(initial_variance, self._motors.table, config.forgetting))
+        self._table_buffer, self._table = buffered(
+            IdentifierTable(initial_variance, self._motors.table, config.forgetting)
+        )
         self.reset_to_prior()
 
     def reset_to_prior(self) -> None:
         """Drop all identified parameters."""
         initial_variance = self._table.initial_variance
         n, p = initial_variance.shape
-        self.buffer, state = allocate(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
+        self.buffer, state = buffered_zeros(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
         self.state = state
         state.covariance[:], state.nis[:] = initial_variance[:, :, None] * np.eye(p), np.nan
         _update_statistics(self.buffer)

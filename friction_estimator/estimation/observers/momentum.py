@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import (
     EFFORT_GAIN,
@@ -35,8 +34,9 @@ from friction_estimator.config.robot import (
     constant_vector,
     white_vector,
 )
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import buffered, record, unbuffered_record
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
-from friction_estimator.records import pack, record, unbuffered_record
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -254,7 +254,7 @@ class MomentumObserver:
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gain = config.momentum.gain
         table = ResidualTable(robot.limb, self._gain, config.momentum.inputs_are_held, robot.base_dofs)
-        self._table_buffer, self._table = pack(table)
+        self._table_buffer, self._table = buffered(table)
         self._variances = ResidualVariances(config.sensors, (self._gain,), robot)
         self.reset()
 

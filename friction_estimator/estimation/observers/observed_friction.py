@@ -14,12 +14,12 @@ import math
 import numpy as np
 
 from friction_estimator.base.contact_phase import add_collisions_of_feet
-from friction_estimator.compiled import entry_point
 from friction_estimator.config import Config
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, IdentifierState, predict_friction
 from friction_estimator.estimation.observers.momentum import MomentumObserver
 from friction_estimator.estimation.visited_velocities import VISIT_PERIOD
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.linear_algebra import is_bounded, unbounded_columns
 from friction_estimator.robot.model import RobotModel

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 
-from friction_estimator import compiled
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, InputError
 from friction_estimator.estimation.diagnosis import JointDiagnosis
@@ -19,6 +18,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.io.bags.writer import BagWriter
+from friction_estimator.kernels import compiler
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages import topics
 from friction_estimator.messages.outputs import OutputMessages
@@ -145,7 +145,7 @@ def replay_bag(
     description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
     if estimator is None:
         estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
-    compiled.prepare()
+    compiler.prepare()
     restored = () if start is None else estimator.restore(start)
     output: AbstractContextManager[BagWriter | None] = nullcontext()
     if bag_out is not None:

@@ -23,7 +23,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
 )
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
-from friction_estimator.records import allocate
+from friction_estimator.kernels.records import buffered_zeros
 from friction_estimator.types import Dynamics
 
 LIMB_OF_JOINT = np.array([0, 0, 1])
@@ -35,7 +35,7 @@ NO_FEET = np.zeros((0, 3)), np.zeros((0, 3, 3))
 def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
     """Before the first sample."""
     n = joints
-    _, memory = allocate(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
+    _, memory = buffered_zeros(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
     memory.residual[:] = initial_residual(n)
     memory.filtered_expected[:] = np.nan
     memory.since_push[:] = memory.since_release[:] = np.inf

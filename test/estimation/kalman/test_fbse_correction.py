@@ -11,7 +11,7 @@ from friction_estimator.estimation.kalman.fbse_correction import correct_by_meas
 from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.records import pack
+from friction_estimator.kernels.records import buffered
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import MeasuredFriction, SensorFrame
 from test.biped import Instant, consistent_instant, suralp_config
@@ -44,7 +44,7 @@ def correct(
     """
     n = residual[0].shape[1]
     rows, unknown, nowhere = np.zeros((len(FrameFriction._fields), n)), np.full(n, np.nan), np.zeros(n, dtype=bool)
-    now, (buffer, estimates) = frame_friction(rows), pack(empty_estimates(n, 1, 0, 1))
+    now, (buffer, estimates) = frame_friction(rows), buffered(empty_estimates(n, 1, 0, 1))
     now.friction[:], now.correctable[:] = friction, variance
     (now.slow[:], now.fast[:]), (now.slow_noise[:], now.fast_noise[:]) = residual
     estimates.calibration_without_wrenches[:], estimates.calibration_variance[:] = calibration or np.zeros((2, n))

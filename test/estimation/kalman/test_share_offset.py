@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates, split_offset
-from friction_estimator.records import pack
+from friction_estimator.kernels.records import buffered
 from friction_estimator.types import FloatArray
 
 DRY = np.linspace(0.5, 2.0, 12)
@@ -15,7 +15,7 @@ SENSOR = 2.0 * DRY
 
 def shared(offset: FloatArray, std: FloatArray, asymmetry_std: float = 0.2) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the friction of one direction, over the dry friction, for identified offsets."""
-    buffer, out = pack(empty_estimates(12, 1, 0, 1))
+    buffer, out = buffered(empty_estimates(12, 1, 0, 1))
     out.offset[:], out.offset_variance[:] = offset, std**2
     split_offset(buffer, DRY, SENSOR, asymmetry_std)
     return out.asymmetric_friction / DRY, np.sqrt(out.asymmetric_friction_variance) / DRY
@@ -47,6 +47,6 @@ def test_without_asymmetry_nothing_is_friction():
 
 
 def test_joints_without_friction_and_without_any_window_stay_finite():
-    buffer, out = pack(empty_estimates(3, 1, 0, 1))
+    buffer, out = buffered(empty_estimates(3, 1, 0, 1))
     split_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
     assert np.isfinite(out.asymmetric_friction).all() and np.isfinite(out.asymmetric_friction_variance).all()
