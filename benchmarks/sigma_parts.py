@@ -19,7 +19,6 @@ from benchmarks.shared.walks import find_case, simulate
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.io.robot import load_robot
 from friction_estimator.metrics import root_mean_square
@@ -46,13 +45,14 @@ class RecordingStage(KalmanFriction):
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
         """Use one frame, and keep the parts of its variances."""
         estimate = super().step(frame, attitude, phase, dynamics)
-        estimates, now = self.bank.estimates, FrameFriction(*self._frames.newest.rows)
+        estimates, now = self.bank.estimates, self._frames.newest
+        velocity_variance = now.law.velocity_variance
         dry = self._motors.coulomb_at_joints(estimates.dry_friction)
         size = np.maximum(np.abs(now.model) / np.maximum(dry, 1e-9), 1.0)
         unmodelled = self.unmodelled_variance + size**2 * estimates.asymmetric_friction_variance
-        other = unmodelled + now.velocity_variance
+        other = unmodelled + velocity_variance
         measured, alone = (np.maximum(std**2 - other, 0.0) for std in (now.sigma, now.model_sigma))
-        self.variances[frame.stamp_ns] = np.stack((measured, unmodelled, now.velocity_variance, alone))
+        self.variances[frame.stamp_ns] = np.stack((measured, unmodelled, velocity_variance, alone))
         return estimate
 
 

@@ -136,6 +136,26 @@ def test_no_room_imports_what_stands_above_or_beside_it() -> None:
     assert [arrow for path in paths for arrow in wrong_arrows(path.read_text(), module_name(path))] == []
 
 
+ESTIMATION = {
+    "health": set(),
+    "motion": set(),
+    "observers": {"visited_velocities"},
+    "readings": {"health"},
+    "kalman": {"health", "motion", "observers", "visited_velocities"},
+    "diagnosis": {"health", "readings"},
+}
+"""Parts of the room ``estimation``, and the other ones that they import."""
+
+
+@pytest.mark.parametrize("part", ESTIMATION)
+def test_parts_of_the_estimation_import_only_what_the_samples_reach_before_them(part: str) -> None:
+    folder, found = PACKAGE / "estimation", set[str]()
+    for path in [*(folder / part).glob("*.py"), *folder.glob(f"{part}.py")]:
+        names = [name.split(".") for name in imported(parsed(path.read_text()), module_name(path))]
+        found |= {name[2] for name in names if name[:2] == ["friction_estimator", "estimation"]}
+    assert found - {part} == ESTIMATION[part]
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     paths = {module_name(path).removesuffix(".__init__"): path for path in PACKAGE.rglob("*.py")}
     graph = {name: set[str]() for name in paths}

@@ -11,7 +11,7 @@ import yaml
 
 import friction_estimator
 from friction_estimator.cli.main import VERBS
-from friction_estimator.estimation.diagnosis import ADVICE
+from friction_estimator.estimation.diagnosis.joint_diagnosis import ADVICE
 from friction_estimator.estimation.health import SensorFault
 from friction_estimator.messages import topics
 

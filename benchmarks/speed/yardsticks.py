@@ -14,7 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.readings.synchronizer import Synchronizer
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.messages.sensors import SensorMessages

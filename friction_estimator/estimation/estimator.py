@@ -10,13 +10,13 @@ import numpy as np
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis import JointDiagnosis, advice, diagnose, notes
-from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis, advice, diagnose, notes
+from friction_estimator.estimation.diagnosis.sensor_checks import SensorChecks
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.inputs import SampleChecks
 from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline, VelocityEstimator
-from friction_estimator.estimation.sensor_checks import SensorChecks
-from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.readings.sample_checks import SampleChecks
+from friction_estimator.estimation.readings.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
 from friction_estimator.laws.identified import IdentifiedParameters, check_effort, check_identified, parameters_sigma
 from friction_estimator.types import (

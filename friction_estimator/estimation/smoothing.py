@@ -126,7 +126,7 @@ class SmoothedEstimator(Estimator):
 
     def _evaluate(self, until: float) -> list[FrictionEstimate]:
         """Estimates of the frames up to a time [s], with what the identifying stage has found by now."""
-        self._evaluating.take_over(self._identifying)
+        self._evaluating.copy_identified(self._identifying)
         finished = []
         while self._waiting and self._waiting[0][0] <= until:
             _, frame, sensed, self._smoothed_source.motion = self._waiting.popleft()

@@ -120,7 +120,7 @@ class VisitedVelocities:
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
         self._set_prior_motion(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
-    def take_over(self, other: VisitedVelocities, columns: tuple[IntArray, IntArray]) -> None:
+    def copy_identified(self, other: VisitedVelocities, columns: tuple[IntArray, IntArray]) -> None:
         """Use the velocities of other laws of the same motors.
 
         Parameters

@@ -208,7 +208,7 @@ class RecordTemplate(Generic[Tuple]):
     Attributes
     ----------
     buffer : with the values of the example
-    fields : shape, type and first byte of every field
+    fields : shape, type and first byte of every field that is an array
     """
 
     def __init__(self, example: Tuple) -> None:
@@ -218,6 +218,7 @@ class RecordTemplate(Generic[Tuple]):
         self.fields = {
             name: (one.shape, one.dtype, one.ctypes.data - first)
             for name, one in zip(field_types(self.kind.__name__), views, strict=True)
+            if isinstance(one, np.ndarray)
         }
 
     def new(self) -> Any:

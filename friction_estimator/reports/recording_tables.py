@@ -6,8 +6,13 @@ import math
 
 import numpy as np
 
-from friction_estimator.estimation.diagnosis import NO_PROBLEM, DiagnosisFigures, JointDiagnosis, diagnose
-from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.diagnosis.joint_diagnosis import (
+    NO_PROBLEM,
+    DiagnosisFigures,
+    JointDiagnosis,
+    diagnose,
+)
 from friction_estimator.estimation.visited_velocities import MIN_SPEED, RANGE_TAIL
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import COULOMB_VISCOUS

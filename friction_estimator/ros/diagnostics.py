@@ -12,7 +12,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from friction_estimator.estimation.compensation import FrictionCompensation
-from friction_estimator.estimation.diagnosis import NO_PROBLEM, advice, notes
+from friction_estimator.estimation.diagnosis.joint_diagnosis import NO_PROBLEM, advice, notes
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
 from friction_estimator.kernels import compiler

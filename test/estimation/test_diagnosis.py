@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import Config
-from friction_estimator.estimation import diagnosis_monitor
-from friction_estimator.estimation.diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
-from friction_estimator.estimation.diagnosis_monitor import (
+from friction_estimator.estimation.diagnosis import diagnosis_monitor
+from friction_estimator.estimation.diagnosis.diagnosis_monitor import (
     DiagnosisMonitor,
     FadingMean,
     NisMean,
 )
+from friction_estimator.estimation.diagnosis.joint_diagnosis import ADVICE, NO_PROBLEM, advice, diagnose
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
 from friction_estimator.laws.identified import IdentifiedParameters

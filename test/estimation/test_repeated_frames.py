@@ -6,7 +6,7 @@ import numpy as np
 
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.readings.synchronizer import Synchronizer
 from friction_estimator.types import FloatArray, JointSample
 
 PERIOD = 0.001

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.sensor_tracks import MAX_QUEUE_LENGTH
-from friction_estimator.estimation.synchronizer import Synchronizer
+from friction_estimator.estimation.readings.sensor_tracks import MAX_QUEUE_LENGTH
+from friction_estimator.estimation.readings.synchronizer import Synchronizer
 from friction_estimator.types import ImuSample, JointSample, WrenchSample
 
 MS = 1_000_000

@@ -11,8 +11,8 @@ from friction_estimator.config import IdentifierConfig, config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
-from friction_estimator.estimation.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.kalman.joint_friction import FrameFriction, LawMemory, frame_friction, law_at_motion
+from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.kalman.joint_friction import LawAtMotion, LawMemory, law_at_motion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.motion.joint_motion import JointMotion
@@ -63,14 +63,13 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     estimates = empty_estimates(n, p, 0, motors.group.shape[1])
     estimates.covariance[:] = P[columns[:, :, None], columns[:, None, :]]
     motion, still = JointMotion(np.zeros(n), rng.normal(size=n), *np.zeros((2, n))), np.zeros(n)
-    regressor, found = np.empty((n, p)), frame_friction(np.zeros((len(FrameFriction._fields), n)))
+    found = LawAtMotion.zeros(n, p)
     law_at_motion(
-        laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), LawMemory.initial(n, 0),
-        regressor, found,
+        laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), LawMemory.initial(n, 0), found,
     )  # fmt: skip
-    for variance, model_error in ((found.law_variance, 0.0), (found.friction_variance, 1.0)):
+    for variance, model_error in ((found.variance, 0.0), (found.friction_variance, 1.0)):
         J = np.zeros((n, n, p + 1))
-        J[np.arange(n), np.arange(n)] = np.column_stack((regressor, np.full(n, model_error)))
+        J[np.arange(n), np.arange(n)] = np.column_stack((found.regressor, np.full(n, model_error)))
         J = motors.to_joints @ J.reshape(n, -1)
         np.testing.assert_allclose(variance, np.diagonal(J @ P @ J.T), rtol=1e-10)
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout, LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import LimbWindow
+from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import buffer_of, buffered_zeros, record

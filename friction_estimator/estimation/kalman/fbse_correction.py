@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
+from friction_estimator.estimation.kalman.joint_friction import FrameOutput
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.types import Flags, Matrix, MeasuredFriction, Vector
+from friction_estimator.types import Flags, MeasuredFriction, Vector
 
 _MAX_FRICTION_RATIO, _GATE_SIGMAS = 1.5, 3.0
 """A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
@@ -31,7 +31,7 @@ CORRECTION_THRESHOLD = 0.2
 
 @kernel
 def _correct_by_fbse(
-    result: FrameFriction,
+    result: FrameOutput,
     joint: int,
     prior_variance: float,
     torque: float,
@@ -63,17 +63,17 @@ def _correct_by_fbse(
 
 @kernel
 def _correct_by_momentum(
-    result: FrameFriction, joint: int, prior_variance: float, unmodelled: float, max_friction: float
+    result: FrameOutput, joint: int, prior_variance: float, unmodelled: float, max_friction: float
 ) -> tuple[float, float]:
     """Friction of a joint and its variance from the velocity, after the residual of the momentum observer.
 
     The residual is the torque that the estimate does not explain. Of its two low-passes that with the smaller variance
     counts: noise of the readings, and lag.
     """
-    friction = result.friction[joint]
-    slow = result.slow_noise[joint] + unmodelled + _LAG_SHARES[0] * prior_variance
-    fast = result.fast_noise[joint] + unmodelled + _LAG_SHARES[1] * prior_variance
-    variance, unexplained = (fast, result.fast[joint]) if fast < slow else (slow, result.slow[joint])
+    friction, residual = result.friction[joint], result.residual
+    slow = residual.slow_noise[joint] + unmodelled + _LAG_SHARES[0] * prior_variance
+    fast = residual.fast_noise[joint] + unmodelled + _LAG_SHARES[1] * prior_variance
+    variance, unexplained = (fast, residual.fast[joint]) if fast < slow else (slow, residual.slow[joint])
     unexplained += result.model_error[joint]
     is_friction = abs(friction - unexplained) < max_friction + _GATE_SIGMAS * math.sqrt(variance)
     if not (math.isfinite(variance * unexplained) and is_friction):
@@ -84,28 +84,30 @@ def _correct_by_momentum(
 
 @entry_point
 def correct_by_measurements(
-    rows: Matrix,
+    result: FrameOutput,
     estimates: LimbEstimates,
     dry_friction: Vector,
     measured: MeasuredFriction,
     transition: Flags,
     unmodelled: Vector,
     velocity: Vector,
+    corrected: Vector,
+    sigma: Vector,
 ) -> None:
-    """Weigh friction and sigma against the friction of the instant, in place, where their velocity is uncertain.
+    """Weigh the friction of a frame against that of the instant, where its velocity is uncertain.
 
     Foot-base sensor estimation needs no momentum, and no low-pass; the momentum observer counts elsewhere.
 
     Parameters
     ----------
-    rows : of :class:`FrameFriction`
+    result : of the frame
     dry_friction : (n,) largest friction that may hold the joints [N m]
     measured : by foot-base sensor estimation
     transition : (n,) joints whose foot lands or lifts off
     unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
     velocity : (n,) of the joints by the filter [rad/s]
+    corrected, sigma : (n,) output: friction and its standard deviation [N m]
     """
-    result = frame_friction(rows)
     for joint in range(velocity.size):
         friction, prior_variance = result.friction[joint], result.correctable[joint]
         posterior_variance = prior_variance
@@ -122,5 +124,5 @@ def correct_by_measurements(
             friction, posterior_variance = _correct_by_momentum(
                 result, joint, prior_variance, unmodelled[joint], max_friction
             )
-        by_velocity = posterior_variance if prior_variance > 0.0 else result.velocity_variance[joint]
-        result.friction[joint], result.sigma[joint] = friction, math.sqrt(result.variance[joint] + by_velocity)
+        by_velocity = posterior_variance if prior_variance > 0.0 else result.law.velocity_variance[joint]
+        corrected[joint], sigma[joint] = friction, math.sqrt(result.variance[joint] + by_velocity)

@@ -17,10 +17,11 @@ from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.joint_friction import (
     EXTERNAL_TORQUE_GATE,
-    FrameFriction,
+    FrameOutput,
+    LawAtMotion,
     LawMemory,
+    Residual,
     combine_law_and_model_error,
-    frame_friction,
     law_at_motion,
     ripple_wave,
 )
@@ -122,7 +123,8 @@ def step_disturbance(
     velocity: FloatArray,
     estimates: LimbEstimates,
     memory: DisturbanceMemory,
-    out: FrameFriction,
+    law: LawAtMotion,
+    out: Residual,
 ) -> BoolArray:
     """Write the external torque: the expected friction behind the observer's low-pass, less the residual.
 
@@ -133,7 +135,6 @@ def step_disturbance(
     ----------
     inputs : with calibrated wrenches
     velocity : (n,) of the joints by the filter [rad/s]
-    out : with the friction of the law
 
     Returns
     -------
@@ -148,26 +149,26 @@ def step_disturbance(
         np.empty(n, dtype=np.bool_),
     )
     for i in range(n):
-        expected = out.torque[i] + estimates.calibration_without_wrenches[i]
+        expected = law.torque[i] + estimates.calibration_without_wrenches[i]
         if not abs(filtered[i] + last[i]) <= DIVERGENCE_LIMIT:
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
         last[i] = expected
         torque[i] = filtered[i] - torque[i]
-        variance = out.law_variance[i] + out.velocity_variance[i] + estimates.calibration_variance[i]
-        variance += out.model_error_variance[i] + memory.variance[0, i]
-        out.external_sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
+        variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration_variance[i]
+        variance += law.model_error_variance[i] + memory.variance[0, i]
+        out.sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
         if not abs(slow[i] + fast[i]) <= DIVERGENCE_LIMIT:
             fast[i] = torque[i]
         elif dt > 0.0:
             now = (torque[i] - decay * slow[i]) / (1.0 - decay)
             fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
         slow[i], out.fast[i] = torque[i], fast[i]
-        by_velocity = H[table.base + i, table.base + i] * out.velocity_std[i]
+        by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2
         out.fast_noise[i] = memory.variance[1, i] + (OBSERVER_BANDWIDTHS[1] * by_velocity) ** 2
-        large[i] = is_push_torque(torque[i], out.external_sigma[i], max(abs(out.torque[i]), out.stick_friction[i]))
+        large[i] = is_push_torque(torque[i], out.sigma[i], max(abs(law.torque[i]), law.stick_friction[i]))
     return large
 
 
@@ -234,17 +235,6 @@ class FrameSettings(NamedTuple):
     oldest: float  # time before which a window is too old for its model error to be used [s]
 
 
-@record
-class FrameOutput(NamedTuple):
-    """Results of one frame."""
-
-    rows: Matrix  # (24, n) fields of FrameFriction
-    regressor: Matrix  # (n, p) of the laws, mean over the uncertain velocity, motor by motor
-    wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
-    measured: Flags  # (n,) True where measurements are behind the friction
-    disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
-
-
 @entry_point
 def evaluate_frame(
     robot: RobotTable,
@@ -265,26 +255,25 @@ def evaluate_frame(
     Largest variance that the friction of the instant may correct [(N m)^2], NaN where a result is not finite; and the
     limbs whose push has lasted too long to be one, as bits
     """
-    result = frame_friction(out.rows)
+    law, velocity = out.law, motion.velocity
     wave = ripple_wave(robot.motors, dynamics.position, settings.ripples)
-    law_at_motion(
-        laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, out.regressor, result
-    )
+    law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, law)
     _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
-    velocity = motion.velocity
-    large = step_disturbance(dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, result)
+    large = step_disturbance(
+        dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, law, out.residual
+    )
     expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
-    largest = combine_law_and_model_error(velocity, settings.unmodelled, out.measured, out.disturbed, result)
+    largest = combine_law_and_model_error(velocity, settings.unmodelled, out)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, result.regressor_variance,
-        out.regressor,
+        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, law.regressor_variance,
+        law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
         dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-OBSERVER_BANDWIDTHS[1] * inputs.dt),
-        memory.collisions, result.external_torque, result.external_sigma,
+        memory.collisions, out.external_torque, out.external_torque_sigma,
     )  # fmt: skip
     return largest, expired
 
@@ -367,11 +356,8 @@ class FrameEvaluation:
             self.memory.disturbance.variance[:] = self._variances.white
         if laws is not self._laws:
             self._laws = laws
-            n, nothing = frame.position.size, np.zeros(frame.position.size, dtype=bool)
-            rows, regressor = np.zeros((len(FrameFriction._fields), n)), np.zeros((n, laws.parameter_count))
-            self._template = RecordTemplate(
-                FrameOutput(rows, regressor, np.zeros_like(frame.wrenches), nothing, nothing)
-            )
+            shape = frame.position.size, len(frame.wrenches), laws.parameter_count
+            self._template = RecordTemplate(FrameOutput.zeros(*shape))
         self.newest = out = self._template.new()
         result: tuple[float, int] = evaluate_frame(
             self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,

@@ -6,19 +6,19 @@ The velocity is known to a standard deviation only, so the friction of a law is 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
+from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.robot.transmission import MotorTable
-from friction_estimator.types import BoolArray, FloatArray, Matrix, Vector
+from friction_estimator.types import Flags, FloatArray, Matrix, Vector
 
 EXTERNAL_TORQUE_GATE = 5.0
 """External torques within this many standard deviations of zero are noise."""
@@ -44,48 +44,75 @@ class LawMemory(NamedTuple):
 
 
 @record
-class FrameFriction(NamedTuple):
-    """Friction of one frame; every field (n,), of the joints where nothing else is written."""
+class LawAtMotion(NamedTuple):
+    """Friction of the laws at the motion of a frame; fields (n,), of the joints where nothing else is written."""
 
-    # see JointFriction [N m]
+    regressor: Matrix  # (n, p) mean over the uncertain velocity, motor by motor
+    velocity_std: Vector  # with what the velocity changes within the time by which readings may be apart [rad/s]
+    torque: Vector  # [N m]
+    regressor_variance: Vector  # of the motors' torques from the uncertain velocity [(N m)^2]
+    # of the torque, from its parameters and from the uncertain velocity [(N m)^2]
+    variance: Vector
+    velocity_variance: Vector
+    # friction of this direction beyond the mean of both directions [N m], [(N m)^2]
+    asymmetric_friction: Vector
+    asymmetric_friction_variance: Vector
+    model_error: Vector  # of the newest window, as far as it is left [N m]
+    friction_variance: Vector  # of torque plus model error, from both estimates [(N m)^2]
+    model_error_variance: Vector  # of the model error while nothing is measured [(N m)^2]
+    stick_variance: Vector  # the part of that which motors at standstill have more [(N m)^2]
+    stick_friction: Vector  # largest friction that may hold the joint now; next to zero for one that moves [N m]
+
+    @staticmethod
+    def zeros(joints: int, parameters: int) -> LawAtMotion:
+        """For n joints and p parameters of a law."""
+        return LawAtMotion(np.zeros((joints, parameters)), *np.zeros((len(LawAtMotion._fields) - 1, joints)))
+
+
+@record
+class Residual(NamedTuple):
+    """External torque by the momentum observer, without the model error of the laws; every field (n,)."""
+
+    # behind a slow and a fast low-pass [N m], and the part of their variance that the readings make [(N m)^2]
+    slow: Vector
+    fast: Vector
+    slow_noise: Vector
+    fast_noise: Vector
+    sigma: Vector  # standard deviation of the slow one [N m]
+
+    @staticmethod
+    def zeros(joints: int) -> Residual:
+        """For n joints."""
+        return Residual(*np.zeros((len(Residual._fields), joints)))
+
+
+@record
+class FrameOutput(NamedTuple):
+    """Results of one frame, of n joints, k feet and p parameters of a law."""
+
+    # (n,) see JointFriction [N m]
     friction: Vector
     sigma: Vector
     model: Vector
     model_sigma: Vector
     external_torque: Vector
-    external_sigma: Vector
-    velocity_std: Vector  # with what the velocity changes within the time by which readings may be apart [rad/s]
-    torque: Vector  # of the law [N m]
-    regressor_variance: Vector  # of the motors' torques from the uncertain velocity [(N m)^2]
-    # of the torque, from its parameters and from the uncertain velocity [(N m)^2]
-    law_variance: Vector
-    velocity_variance: Vector
-    # friction of this direction beyond the mean of both directions [N m], [(N m)^2]
-    asymmetric_friction: Vector
-    asymmetric_friction_variance: Vector
-    model_error: Vector  # of the law, at last as far as it is in the external torque [N m]
-    friction_variance: Vector  # of torque plus model error, from both estimates [(N m)^2]
-    model_error_variance: Vector  # of the model error while nothing is measured [(N m)^2]
-    stick_variance: Vector  # the part of that which motors at standstill have more [(N m)^2]
-    stick_friction: Vector  # largest friction that may hold the joint now; next to zero for one that moves [N m]
-    variance: Vector  # of the friction without `velocity_variance` [(N m)^2]
-    correctable: Vector  # variance that the friction of the instant may correct, else zero [(N m)^2]
-    # external torque behind a slow and a fast low-pass, without the model error [N m], and the part of their
-    # variance that the readings make [(N m)^2]
-    slow: Vector
-    fast: Vector
-    slow_noise: Vector
-    fast_noise: Vector
+    external_torque_sigma: Vector
+    measured: Flags  # (n,) True where measurements are behind the friction
+    disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
+    model_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
+    variance: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
+    correctable: Vector  # (n,) variance that the friction of the instant may correct, else zero [(N m)^2]
+    law: LawAtMotion
+    residual: Residual
+    wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
 
-
-@kernel
-def frame_friction(rows: FloatArray) -> FrameFriction:
-    """Named rows of an array (24, n)."""
-    return FrameFriction(
-        rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7], rows[8], rows[9], rows[10], rows[11],
-        rows[12], rows[13], rows[14], rows[15], rows[16], rows[17], rows[18], rows[19], rows[20], rows[21], rows[22],
-        rows[23],
-    )  # fmt: skip
+    @staticmethod
+    def zeros(joints: int, feet: int, parameters: int) -> FrameOutput:
+        """Before a frame is evaluated."""
+        torques, parts, flags = np.zeros((6, joints)), np.zeros((3, joints)), np.zeros((2, joints), dtype=bool)
+        values: list[Any] = [*torques, *flags, *parts, LawAtMotion.zeros(joints, parameters), Residual.zeros(joints)]
+        values.append(np.zeros((feet, 6)))
+        return FrameOutput(*values)
 
 
 @record
@@ -182,7 +209,7 @@ def _friction_at_standstill(estimates: LimbEstimates, motor_side: _MotorSide) ->
 
 
 @kernel
-def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _MotorSide, out: FrameFriction) -> None:
+def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _MotorSide, out: LawAtMotion) -> None:
     """Write torques and variances of the joints from those of their motors, but for the uncertainty of the law."""
     n, g = motors.group.shape
     for joint in range(n):
@@ -199,11 +226,9 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
 
 
 @kernel
-def _law_variance(
-    motors: MotorTable, covariance: FloatArray, phi: FloatArray, motor_side: _MotorSide, out: FrameFriction
-) -> None:
-    """Write the variance of the law's torque by its regressor (n, p), and add that of law and model error together."""
-    n, g = motors.group.shape
+def _law_variance(motors: MotorTable, covariance: FloatArray, motor_side: _MotorSide, out: LawAtMotion) -> None:
+    """Write the variance of the law's torque by its regressor, and add that of law and model error together."""
+    (n, g), phi = motors.group.shape, out.regressor
     p, part = phi.shape[1], motor_side.model_error_decay
     for joint in range(n):
         P = covariance[joint]
@@ -226,14 +251,14 @@ def _law_variance(
                         law += left[i] * product
                         cross += right_part * left[i] * row[columns + p]
                         cross += left_part * P[rows + p, columns + i] * right[i]
-                    out.law_variance[joint] += share * law
+                    out.variance[joint] += share * law
                     out.friction_variance[joint] += share * (law + cross)
-        out.law_variance[joint] = max(out.law_variance[joint], 0.0)
+        out.variance[joint] = max(out.variance[joint], 0.0)
         out.friction_variance[joint] = max(out.friction_variance[joint], 0.0)
 
 
 @kernel
-def _asymmetric_friction(motors: MotorTable, estimates: LimbEstimates, out: FrameFriction) -> None:
+def _asymmetric_friction(motors: MotorTable, estimates: LimbEstimates, out: LawAtMotion) -> None:
     """Write the difference of the friction between the directions, in proportion to torques beyond dry friction."""
     for joint in range(out.torque.size):
         dry_friction, size = 0.0, abs(out.torque[joint])
@@ -254,8 +279,7 @@ def law_at_motion(
     dt: float,
     wave: FloatArray,
     memory: LawMemory,
-    regressor: FloatArray,
-    out: FrameFriction,
+    out: LawAtMotion,
 ) -> None:
     """Write friction and variances of the laws at the motion of a frame; :class:`LawMemory` in place.
 
@@ -264,20 +288,19 @@ def law_at_motion(
     effort : (n,) readings of the joints
     dt : time since the frame before [s]
     wave : (n, 2) of :func:`ripple_wave`; (n, 0) without ripple
-    regressor : (n, p) output: mean over the uncertain velocity, motor by motor
     out : with zeros
     """
     work = np.zeros((9, effort.size))
     motor_side = _MotorSide(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
     _uncertain_velocity(motion, estimates, dt, memory.velocity, out.velocity_std)
     _motion_of_motors(motors, motion.velocity, out.velocity_std, effort, dt, memory, motor_side)
-    mean = MeanFriction(regressor, motor_side.torque, motor_side.variance)
+    mean = MeanFriction(out.regressor, motor_side.torque, motor_side.variance)
     expected_friction(
         laws, estimates.parameters, motor_side.velocity, motor_side.load, motor_side.velocity_std, memory.strain, wave,
         mean,
     )  # fmt: skip
     unknown = memory.initial_strain_weight
-    first = regressor.shape[1] - unknown.shape[1]
+    first = out.regressor.shape[1] - unknown.shape[1]
     for motor in range(effort.size):
         error = 0.0
         for k in range(unknown.shape[1]):
@@ -286,7 +309,7 @@ def law_at_motion(
         out.regressor_variance[motor] = motor_side.variance[motor]
     _friction_at_standstill(estimates, motor_side)
     _map_to_joints(motors, estimates, motor_side, out)
-    _law_variance(motors, estimates.covariance, regressor, motor_side, out)
+    _law_variance(motors, estimates.covariance, motor_side, out)
     _asymmetric_friction(motors, estimates, out)
 
 
@@ -302,13 +325,7 @@ def _possible_friction(external: float, velocity: float, std: float, law: float,
 
 
 @kernel
-def combine_law_and_model_error(
-    velocity: FloatArray,
-    unmodelled: FloatArray,
-    measured: BoolArray,
-    disturbed: BoolArray,
-    out: FrameFriction,
-) -> float:
+def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, out: FrameOutput) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
     A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
@@ -322,41 +339,40 @@ def combine_law_and_model_error(
     ----------
     velocity : (n,) of the joints [rad/s]
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
-    measured : (n,) joints whose model error is known
-    disturbed : (n,) joints that something pushes
-    out : with the friction of the law and the external torque behind its low-passes
+    out : with ``measured``, ``disturbed``, ``law`` and ``residual``
 
     Returns
     -------
     Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
     """
-    largest = 0.0
+    largest, law, residual, measured = 0.0, out.law, out.residual, out.measured
     for i in range(unmodelled.size):
-        torque = out.torque[i] + out.asymmetric_friction[i]
-        extra_variance = unmodelled[i] + out.asymmetric_friction_variance[i]
-        model_error, velocity_variance = out.model_error[i] if measured[i] else 0.0, out.velocity_variance[i]
-        law_only_variance = out.law_variance[i] + out.model_error_variance[i] + extra_variance
-        variance = out.friction_variance[i] + extra_variance if measured[i] else law_only_variance
-        external = out.external_torque[i] = out.slow[i] + model_error
-        out.model_error[i] = external - out.slow[i]
-        noise = 0.0 if disturbed[i] else EXTERNAL_TORQUE_GATE * out.external_sigma[i]
+        torque = law.torque[i] + law.asymmetric_friction[i]
+        extra_variance = unmodelled[i] + law.asymmetric_friction_variance[i]
+        model_error = law.model_error[i] if measured[i] else 0.0
+        law_only_variance = law.variance[i] + law.model_error_variance[i] + extra_variance
+        variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
+        external = residual.slow[i] + model_error
+        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * residual.sigma[i]
         if noise < abs(external) <= DIVERGENCE_LIMIT:
-            possible = _possible_friction(external, velocity[i], out.velocity_std[i], torque, out.stick_friction[i])
+            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
-        out.model[i], out.friction[i] = torque, torque + model_error
-        out.sigma[i] = math.sqrt(variance + velocity_variance)
-        out.model_sigma[i] = math.sqrt(law_only_variance + velocity_variance)
-        absorbed_variance = model_error * model_error - out.model_error_variance[i]
+        out.model[i], out.friction[i], out.model_error[i] = torque, torque + model_error, model_error
+        out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
+        out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
+        absorbed_variance = model_error * model_error - law.model_error_variance[i]
+        lag_variance = (residual.fast[i] - residual.slow[i]) ** 2 - residual.fast_noise[i]
+        external_variance = residual.sigma[i] ** 2
         if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
-            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + absorbed_variance)
-        lag_variance = (out.fast[i] - out.slow[i]) ** 2 - out.fast_noise[i]
+            external_variance += absorbed_variance
         if lag_variance > 0.0:
-            out.external_sigma[i] = math.sqrt(out.external_sigma[i] ** 2 + lag_variance)
+            external_variance += lag_variance
+        out.external_torque[i], out.external_torque_sigma[i] = external, math.sqrt(external_variance)
         out.correctable[i] = 0.0
         if measured[i]:
-            stick_variance = min(out.stick_variance[i], out.friction_variance[i])
+            stick_variance = min(law.stick_variance[i], law.friction_variance[i])
             variance -= stick_variance
-            out.correctable[i] = velocity_variance + stick_variance
+            out.correctable[i] = law.velocity_variance[i] + stick_variance
             largest = max(largest, out.correctable[i])
         out.variance[i] = variance
     return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan

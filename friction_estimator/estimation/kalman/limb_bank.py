@@ -16,6 +16,7 @@ import numpy as np
 from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.changes import ChangeComparison
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_estimates import (
     LimbEstimates,
     empty_estimates,
@@ -23,13 +24,7 @@ from friction_estimator.estimation.kalman.limb_estimates import (
     write_limb_estimates,
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import (
-    MotorPriors,
-    find_limbs,
-    law_bounds,
-    make_layout,
-    sensor_errors,
-)
+from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout, sensor_errors
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
@@ -325,28 +320,28 @@ class LimbBank:
             limb_filter.rollback(checkpoint)
         self.refresh_estimates()
 
-    def take_over(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
+    def copy_identified(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
         """Copy what the filters of another bank have identified, and the velocities of its motors.
 
         Parameters
         ----------
         columns : of the parameters of each law that both have, see :meth:`JointLaws.common_columns`
         """
-        self.visited.take_over(other.visited, columns)
+        self.visited.copy_identified(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
-            mine.take_over(theirs, columns)
+            mine.copy_identified(theirs, columns)
         self._begin_estimates(self._next_buffer.copy())
         self._next.dry_friction[:] = other.estimates.dry_friction
         self.refresh_estimates()
 
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
-        """Replace another bank in mid-run, in the middle of a window; ``columns`` of :meth:`take_over`."""
+        """Replace another bank in mid-run, in the middle of a window; ``columns`` of :meth:`copy_identified`."""
         self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
         for name, value in other.estimates._asdict().items():
             if (now := getattr(self._next, name)).shape == value.shape:
                 now[:] = value
         self.dynamics.continue_from(other.dynamics)
-        self.visited.take_over(other.visited, columns)
+        self.visited.copy_identified(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
             mine.continue_from(theirs, columns)
         self.refresh_estimates()
@@ -385,9 +380,10 @@ class LimbBank:
         return limb_window
 
     def _step_filter(self, index: int, window: Window, frozen: bool) -> bool:
+        """Use a window in the filter of a limb, and the bias of its unloaded feet; False where it was not finite."""
         limb_filter = self.filters[index]
         limb, limb_window = limb_filter.limb, self._evaluate_limb(index)
-        fastest = max(map(abs, window.end.velocity[limb.joints].tolist()))
+        fastest = max(map(abs, window.end_motion.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
         if not limb_filter.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             self._used.discard(index)

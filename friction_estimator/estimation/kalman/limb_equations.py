@@ -19,13 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import BlockOffsets
+from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive
-from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
+from friction_estimator.types import Flags, FloatArray, Matrix, Tensor, Vector
 
-_MIN_MOMENTUM_STD = 1e-5
+MIN_MOMENTUM_STD = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
 _MIN_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
@@ -44,6 +45,23 @@ _MAX_DECREASE = 0.5
 """Largest part by which the model-error variance decreases in one window."""
 MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest, and on what one window adds to it."""
+
+
+@record
+class LimbWindow(NamedTuple):
+    """Input of the filter of a limb of ``m`` joints from one window."""
+
+    duration: float  # T [s]
+    force: Vector  # (m,) mean of `tau + C^T v - g + J^T F` [N m]
+    force_columns: Matrix  # (m, size) torque per unit of every state, the model error and the law's regressor included
+    force_variance: Matrix  # (m, m) of the white noise in `force`, over the window [(N m)^2]
+    momentum: Vector  # (m,) at the end of the window
+    momentum_covariance: Matrix  # (m, m)
+    dry_friction: Vector  # (m,) largest friction that may hold a motor at rest [N m]
+    stick_friction_squared: Vector  # (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
+    dry_friction_known: Flags  # (m,) True for motors whose law shows it
+    # (m,) factor on the variances of force and momentum for errors that last longer than the window
+    correlation_factor: Vector
 
 
 @record
@@ -168,7 +186,7 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
             P[a, j] = P[j, a] = cross[a, j]
         for b in range(m):
             P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * window.force_variance[a, b]
-        P[a, a] += _MIN_MOMENTUM_STD**2
+        P[a, a] += MIN_MOMENTUM_STD**2
 
 
 @kernel

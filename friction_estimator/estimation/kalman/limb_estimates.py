@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, WindowFit
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb, LimbWindow, project_onto_bounds
+from friction_estimator.estimation.kalman.law_bounds import project_onto_bounds
+from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbWindow, WindowFit
+from friction_estimator.estimation.kalman.limb_state import Limb
+from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
@@ -206,6 +208,31 @@ def write_limb_estimates(
     return True
 
 
+@kernel
+def _explain_offset(
+    value: float, error_variance: float, asymmetry_variance: float, offset_variance: float, share: float
+) -> tuple[float, float, float]:
+    """Evidence of a constant torque, and the mean of the friction in it with the mean of its square.
+
+    The torque is friction of one direction, and with a probability the offset of a sensor, too.
+
+    Parameters
+    ----------
+    value, error_variance : constant torque, and variance of its error
+    asymmetry_variance, offset_variance : priors of the friction, and of an offset
+    share : probability that the sensor has an offset
+    """
+    without, with_offset = error_variance + asymmetry_variance, error_variance + asymmetry_variance + offset_variance
+    p_0 = (1.0 - share) * math.exp(-0.5 * value * value / without) / math.sqrt(without)
+    p_1 = max(share * math.exp(-0.5 * value * value / with_offset) / math.sqrt(with_offset), _MIN_LIKELIHOOD)
+    mean, square = 0.0, 0.0
+    for probability, variance in ((p_0 / (p_0 + p_1), without), (p_1 / (p_0 + p_1), with_offset)):
+        friction = asymmetry_variance / variance * value
+        mean += probability * friction
+        square += probability * (friction * friction + asymmetry_variance * (1.0 - asymmetry_variance / variance))
+    return p_0 + p_1, mean, square
+
+
 @entry_point
 def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_std: float) -> None:
     """Write the part of the constant torques that is friction.
@@ -225,31 +252,24 @@ def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_
     """
     n, shares, cases = dry.size, len(_OFFSET_SHARES), len(_ASYMMETRIES) * len(_OFFSET_SHARES)
     means, squares = np.zeros((cases, n)), np.zeros((cases, n))
-    evidence, taken_for_friction = np.zeros(cases), np.zeros(n)
+    log_evidence, taken_for_friction = np.zeros(cases), np.zeros(n)
     for case in range(cases):
         scale, share = _ASYMMETRIES[case // shares] * asymmetry_std, _OFFSET_SHARES[case % shares]
-        evidence[case] = math.log(_ASYMMETRY_WEIGHTS[case // shares])
+        log_evidence[case] = math.log(_ASYMMETRY_WEIGHTS[case // shares])
         for joint in range(n):
             asymmetry_variance, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
             information = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
             if not information > _MIN_OFFSET_INFORMATION:
                 squares[case, joint] = asymmetry_variance
                 continue
-            value = out.offset[joint] / information  # without the prior
-            error_variance = out.offset_variance[joint] / information
             taken_for_friction[joint] = information * (_OFFSET_TAKEN_FOR_FRICTION * dry[joint]) ** 2
+            error_variance = out.offset_variance[joint] / information  # without the prior, as the torque
             error_variance += taken_for_friction[joint] + _MIN_VARIANCE
-            v_0 = error_variance + asymmetry_variance  # of the constant torque without an offset of the sensor,
-            v_1 = error_variance + asymmetry_variance + prior  # and with one
-            p_0 = (1.0 - share) * math.exp(-0.5 * value * value / v_0) / math.sqrt(v_0)
-            p_1 = max(share * math.exp(-0.5 * value * value / v_1) / math.sqrt(v_1), _MIN_LIKELIHOOD)
-            evidence[case] += math.log(p_0 + p_1)
-            for probability, variance in ((p_0 / (p_0 + p_1), v_0), (p_1 / (p_0 + p_1), v_1)):
-                mean = asymmetry_variance / variance * value
-                means[case, joint] += probability * mean
-                square = mean * mean + asymmetry_variance * (1.0 - asymmetry_variance / variance)
-                squares[case, joint] += probability * square
-    weights = np.exp(evidence - evidence.max())
+            evidence, means[case, joint], squares[case, joint] = _explain_offset(
+                out.offset[joint] / information, error_variance, asymmetry_variance, prior, share
+            )
+            log_evidence[case] += math.log(evidence)
+    weights = np.exp(log_evidence - log_evidence.max())
     weights /= weights.sum()
     for joint in range(n):
         mean, square = 0.0, 0.0

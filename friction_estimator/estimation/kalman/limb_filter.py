@@ -13,6 +13,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
     FilterTable,
     LimbMemory,
+    LimbWindow,
     WindowFit,
     correct_foot_bias,
     correct_momentum,
@@ -20,7 +21,8 @@ from friction_estimator.estimation.kalman.limb_equations import (
     decay_model_error,
     step_limb,
 )
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import LimbStateLayout
+from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
 from friction_estimator.kernels.records import buffer_of, buffered, buffered_zeros, from_buffer, to_buffer
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.types import FloatArray, IntArray
@@ -193,7 +195,7 @@ class LimbFilter:
         self._clear(self._head)
         self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
-    def take_over(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
+    def copy_identified(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Copy law, calibration and model-error statistics from another filter of the limb.
 
         Parameters
@@ -204,7 +206,7 @@ class LimbFilter:
         self.fit.free_at_rest[:] = other.fit.free_at_rest
 
     def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
-        """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`take_over`."""
+        """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`copy_identified`."""
         head = np.r_[self._head]
         here, there = self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1])
         self._copy_states(other, np.r_[head, here], np.r_[head, there])

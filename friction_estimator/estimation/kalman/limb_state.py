@@ -1,8 +1,7 @@
-"""Limbs of a robot, and the state of their Kalman filters: layout, prior, bounds of the laws, input of one window."""
+"""Limbs of a robot, and the state of their Kalman filters: its layout and its prior."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,12 +9,10 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import solve_positive
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Vector
+from friction_estimator.types import FloatArray, IndexMatrix, Indices, IntArray, Matrix
 
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
@@ -27,8 +24,6 @@ _SENSOR_ERRORS = {
 """Usual standard deviations of constant sensor errors: lower bounds on those of ``sensors``, often left at zero."""
 _WRENCH_DELAY_STD, _TORQUE_DELAY_STD = 3e-3, 3e-4
 """Usual standard deviations of delays [s]: of wrenches after motor torques, and of both after the joint motion."""
-_REST_SPEED = 2e-3
-"""Speed below which dry friction may hold a joint at rest [rad/s]."""
 _OFFSET_OVER_LIMIT = 0.005
 """Standard deviation of a torque sensor's constant error, over the effort limit: that of usual strain gauges."""
 _ARMATURE_OVER_LIMIT, _ARMATURE_OVER_GIVEN = 3e-4, 0.1
@@ -39,13 +34,8 @@ _DEFLECTION_AT_LIMIT = 0.0075
 """Standard deviation of the deflection of a gear at the effort limit [rad]: that of 1.3e4 N m/rad at 100 N m."""
 CHANGED_FACTOR, SLIP_STD = 4.0, 0.1
 """Errors of a sensor or link that has changed, over usual ones; and standard deviation of an encoder's slip [rad]."""
-UNIFORM_VARIANCE = 1.0 / 3.0
-"""Variance of what may be anywhere between -1 and 1: a strain, or the friction at rest over its largest size."""
 _WEIGHT_LEVER = 0.3
 """Lever arm of the robot's weight that gives the assumed effort limit of a motor without one [m]."""
-_MAX_STEPS_PER_BOUND, _BOUND_TOLERANCE = 4, 1e-9
-"""Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
-deviation."""
 
 
 @record
@@ -230,99 +220,3 @@ def make_layout(
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
     first = BlockOffsets(**{name: end - block.size for (name, block), end in zip(prior.items(), ends, strict=True)})
     return LimbStateLayout(limb, first, np.concatenate([*prior.values()]))
-
-
-@record
-class LimbWindow(NamedTuple):
-    """Input of the filter of a limb of ``m`` joints from one window."""
-
-    duration: float  # T [s]
-    force: Vector  # (m,) mean of `tau + C^T v - g + J^T F` [N m]
-    force_columns: Matrix  # (m, size) torque per unit of every state, the model error and the law's regressor included
-    force_variance: Matrix  # (m, m) of the white noise in `force`, over the window [(N m)^2]
-    momentum: Vector  # (m,) at the end of the window
-    momentum_covariance: Matrix  # (m, m)
-    dry_friction: Vector  # (m,) largest friction that may hold a motor at rest [N m]
-    stick_friction_squared: Vector  # (m,) its square, for a motor that rests; next to zero for one that moves [(N m)^2]
-    dry_friction_known: Flags  # (m,) True for motors whose law shows it
-    # (m,) factor on the variances of force and momentum for errors that last longer than the window
-    correlation_factor: Vector
-
-
-@kernel
-def stick_probability(velocity: float, std: float) -> float:
-    """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
-    square = velocity * velocity / (_REST_SPEED**2 + std * std)
-    return 1.0 / (1.0 + square * square)
-
-
-def law_bounds(laws: JointLaws) -> FloatArray:
-    """Rows (n, b, p) whose product with a joint's parameters is never negative; zero rows bind nothing.
-
-    They hold the nonnegative parameters, which come first, one row a parameter, and F_c.
-    """
-    p = laws.parameter_count
-    single = np.eye(p) * laws.nonnegative[:, :, None]
-    return np.concatenate((single, laws.coulomb_weights[:, None, :]), axis=1)
-
-
-@kernel
-def project_onto_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> None:
-    """Move the parameters (p,) of one joint to the nearest point within their bounds (b, p), in place.
-
-    The metric is that of the covariance (p, p): for a Gaussian it is the most likely point (Simon 2010). It is
-    ``x + P A^T l`` with the bounds A that bind and forces ``l >= 0``. The bound that is violated by most of its
-    standard deviations begins to bind, and one whose force turns negative no longer does, until all bounds are met.
-    """
-    b, p = bounds.shape
-    value, violated = np.zeros(b), False
-    for row in range(b):
-        for i in range(p):
-            value[row] += bounds[row, i] * x[i]
-        violated = violated or value[row] < 0.0
-    if not violated:
-        return
-    shift, M = np.zeros((b, p)), np.zeros((b, b))
-    for row in range(b):
-        for j in range(p):
-            if bounds[row, j] != 0.0:
-                for i in range(p):
-                    shift[row, i] += bounds[row, j] * P[i, j]
-    for row in range(b):
-        for j in range(p):
-            if bounds[row, j] != 0.0:
-                for other in range(b):
-                    M[row, other] += bounds[row, j] * shift[other, j]
-    binding, count, force = np.empty(b, dtype=np.int64), 0, np.zeros((0, 1))
-    for _ in range(_MAX_STEPS_PER_BOUND * b):
-        worst, least = -1, -_BOUND_TOLERANCE
-        for row in range(b):
-            if M[row, row] > 0.0:
-                left = value[row]
-                for a in range(count):
-                    left += M[row, binding[a]] * force[a, 0]
-                left /= math.sqrt(M[row, row])
-                if left < least:
-                    worst, least = row, left
-        if worst < 0 or (binding[:count] == worst).any():
-            break
-        binding[count] = worst
-        count, pushes = count + 1, True
-        while pushes:
-            A, missing, pushes = np.empty((count, count)), np.empty((count, 1)), False
-            for a in range(count):
-                missing[a, 0] = -value[binding[a]]
-                for other in range(count):
-                    A[a, other] = M[binding[a], binding[other]]
-            force = solve_positive(A, missing)[0]
-            lowest = int(force.argmin())
-            if force[lowest, 0] < 0.0:
-                binding[lowest : count - 1] = binding[lowest + 1 : count].copy()
-                count, pushes = count - 1, count > 1
-                force = np.zeros((count, 1))
-    for a in range(count):
-        for i in range(p):
-            x[i] += shift[binding[a], i] * force[a, 0]
-    for i in range(p):  # what rounding has left
-        if bounds[i, i] > 0.0 and x[i] < 0.0:
-            x[i] = 0.0

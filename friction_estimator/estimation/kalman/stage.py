@@ -20,11 +20,10 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, correct_by_measurements
 from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
-from friction_estimator.estimation.kalman.joint_friction import FrameFriction
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
-from friction_estimator.estimation.kalman.limb_state import find_limbs, stick_probability
+from friction_estimator.estimation.kalman.limb_state import find_limbs
+from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED, stick_probability
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
-from friction_estimator.estimation.kalman.window_dynamics import DRY_FRICTION_SPEED
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
@@ -50,7 +49,6 @@ _RIPPLE_FOUND = (
     "contain from now on, and sigma is larger for some seconds."
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
-_VELOCITY_STD = FrameFriction._fields.index("velocity_std")
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
 """Windows without a measurement after which the model error is unknown."""
 
@@ -151,20 +149,19 @@ class KalmanFriction:
             self._identify(window, motion)
         if math.isnan(largest):
             raise FloatingPointError("the friction of the identified law was not finite")
-        newest = self._frames.newest
-        rows, estimates = newest.rows, self.bank.estimates
+        newest, estimates = self._frames.newest, self.bank.estimates
+        friction, sigma = newest.friction, newest.sigma
         if largest >= CORRECTION_THRESHOLD**2:
-            rows = rows.copy()
+            friction, sigma = np.empty((2, n))
             measured = self._feet.measure(frame, newest.wrenches, attitude, phase, dynamics)
             dry = self._motors.coulomb_at_joints(estimates.dry_friction)
             correct_by_measurements(
-                rows, self.bank.buffer, dry, *measured, self.bank.contact_transition, self.unmodelled_variance,
-                motion.velocity,
+                newest.buffer, self.bank.buffer, dry, *measured, self.bank.contact_transition, self.unmodelled_variance,
+                motion.velocity, friction, sigma,
             )  # fmt: skip
-        friction, sigma, model, model_sigma, external, external_sigma = rows[:6]
         return JointFriction(
-            friction, sigma, newest.measured, model, model_sigma, external, external_sigma, estimates.nis,
-            estimates.calibration_torque, newest.disturbed, self._law,
+            friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
+            newest.external_torque_sigma, estimates.nis, estimates.calibration_torque, newest.disturbed, self._law,
         )  # fmt: skip
 
     def _select_terms(self, stamp_ns: int) -> None:
@@ -218,8 +215,8 @@ class KalmanFriction:
         """Hand a window that the newest frame has completed to the limbs; ``motion`` is that of the frame."""
         self._update_unmodelled_variance(window)
         motors, newest = self._motors, self._frames.newest
-        speed, std = motors.velocity(motion.velocity), motors.velocity_std(newest.rows[_VELOCITY_STD])
-        self.bank.visited.add_velocities(newest.regressor, speed, std, self._window)
+        speed, std = motors.velocity(motion.velocity), motors.velocity_std(newest.law.velocity_std)
+        self.bank.visited.add_velocities(newest.law.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
         self.bank.begin_window(window, self._noise.ready)
@@ -308,7 +305,7 @@ class KalmanFriction:
             self._frames.reset_pushes()
             self._publish_law()
 
-    def take_over(self, other: KalmanFriction) -> None:
+    def copy_identified(self, other: KalmanFriction) -> None:
         """Copy law and calibration from another stage of the same robot."""
         other.finish_pending_updates()
         mine, theirs = self.terms, other.terms
@@ -316,7 +313,7 @@ class KalmanFriction:
             mine.choose(theirs.ripples, presliding=theirs.distances > 0)
             self._start_filters()
             self.reset()
-        self.bank.take_over(other.bank, mine.laws.common_columns(theirs.laws))
+        self.bank.copy_identified(other.bank, mine.laws.common_columns(theirs.laws))
         self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:

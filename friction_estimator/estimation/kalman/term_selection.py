@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.ripple import RIPPLE_PERIOD, RippleSearch
-from friction_estimator.estimation.kalman.window_dynamics import DRY_FRICTION_SPEED
+from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.transmission import Transmission
@@ -115,7 +115,7 @@ class TermSelection:
         if search is None or newest is None or not newest[0].duration > 0.0 or waits:
             return 0
         window, speed = newest
-        middle = self._motors.velocity(window.end.position) - 0.5 * window.duration * speed
+        middle = self._motors.velocity(window.end_motion.position) - 0.5 * window.duration * speed
         law = window.regressor, bank.estimates.parameters
         search.add(middle, speed, *law, bank.unexplained, self.laws.added["ripple"])
         if time - self._ripple_tested_at < RIPPLE_PERIOD:

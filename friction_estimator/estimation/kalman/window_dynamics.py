@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import white_vector
-from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory
-from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb, LimbWindow, stick_probability
+from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbMemory, LimbWindow
+from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
+from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED, stick_probability
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import buffered_zeros, from_buffer, record, set_scalars, to_buffer
@@ -20,12 +20,8 @@ from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, Matrix, Tensor, Vector
 
-_MIN_MOMENTUM_STD = 1e-5
-"""Lower bound on the standard deviation of the momentum [kg m^2/s]."""
 _MIN_DURATION = 1e-9
 """Lower bound on the length of a window that is divided by [s]."""
-DRY_FRICTION_SPEED = 0.02
-"""Speed at which the dry friction of a joint is evaluated [rad/s]."""
 _POWER_MEMORY = 1.0
 """Time over which the square difference of the accelerations by filters and readings is averaged [s]."""
 _MAX_KNOWN_FRICTION_STD = 0.5
@@ -66,6 +62,15 @@ class LinkColumns(NamedTuple):
     link_errors: Tensor
     acceleration: Vector  # (n,) of the joints, mean of the window [rad/s^2]
     position_errors: Matrix  # (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
+
+
+@record
+class ReadingVariances(NamedTuple):
+    """Variances of the white noise of readings."""
+
+    effort: float  # [(N m)^2]
+    specific_force: float  # [(m/s^2)^2]
+    wrench: Vector  # (6,) [N^2], [(N m)^2]
 
 
 @kernel
@@ -120,7 +125,7 @@ def end_window(
 @entry_point
 def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: Vector, covariance: Matrix) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
-    rows, motion, correlation_factor = limb.joints, window.end, end.correlation_factor
+    rows, motion, correlation_factor = limb.joints, window.end_motion, end.correlation_factor
     m = rows.size
     for a in range(m):
         p[a] = end.momentum[rows[a]]
@@ -137,7 +142,7 @@ def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: Vector, 
                 value += end.gyro_lever[rows[a], axis] * std**2 * end.gyro_lever[rows[b], axis]
             value *= math.sqrt(correlation_factor[rows[a]] * correlation_factor[rows[b]])
             covariance[a, b] = covariance[b, a] = value
-        covariance[a, a] += _MIN_MOMENTUM_STD**2
+        covariance[a, a] += MIN_MOMENTUM_STD**2
 
 
 @kernel
@@ -154,16 +159,15 @@ def _joint_terms(
     start: WindowEnd,
     end: WindowEnd,
     links: LinkColumns,
-    noise: FloatArray,
+    effort_variance: float,
     out: LimbWindow,
 ) -> None:
-    """Write what joints and IMU add to force, columns and variance."""
-    rows, m, p = limb.joints, limb.joints.size, window.regressor.shape[1]
-    force, columns, variance = out.force, out.force_columns, out.force_variance
+    """Write what the joints add to force, columns and variance."""
+    rows, m, p, columns = limb.joints, limb.joints.size, window.regressor.shape[1], out.force_columns
     for a in range(m):
         i = rows[a]
-        force[a] = window.effort[i] + 0.5 * (start.bias[i] + end.bias[i])
-        variance[a, a] = noise[0] / window.samples
+        out.force[a] = window.effort[i] + 0.5 * (start.bias[i] + end.bias[i])
+        out.force_variance[a, a] = effort_variance / window.samples
         columns[a, first.effort_gain + a] = start.effort[i]
         columns[a, first.torque_delay] = -window.effort_rate[i]
         columns[a, first.effort_offset + a] = 1.0
@@ -177,16 +181,30 @@ def _joint_terms(
                 columns[a, first.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
                 columns[a, first.links + 4 * b + error] = links.link_errors[i, j, error]
-    lever = np.empty(m)
+
+
+@kernel
+def _imu_terms(
+    limb: Limb,
+    first: BlockOffsets,
+    window: Window,
+    start: WindowEnd,
+    end: WindowEnd,
+    specific_force_variance: float,
+    out: LimbWindow,
+) -> None:
+    """Add what the specific force adds to force, columns and variance."""
+    rows, m, lever = limb.joints, limb.joints.size, np.empty(limb.joints.size)
     for axis in range(3):
-        white = _variance_of_mean(noise[1], window.specific_force_roughness[axis], window.readings[0])
+        roughness = window.specific_force_roughness[axis]
+        white = _variance_of_mean(specific_force_variance, roughness, window.readings[0])
         for a in range(m):
             lever[a] = 0.5 * (start.accelerometer_lever[rows[a], axis] + end.accelerometer_lever[rows[a], axis])
-            force[a] -= lever[a] * window.specific_force[axis]
-            columns[a, first.accelerometer_bias + axis] = -lever[a]
+            out.force[a] -= lever[a] * window.specific_force[axis]
+            out.force_columns[a, first.accelerometer_bias + axis] = -lever[a]
         for a in range(m):
             for b in range(m):
-                variance[a, b] += lever[a] * white * lever[b]
+                out.force_variance[a, b] += lever[a] * white * lever[b]
 
 
 @kernel
@@ -197,7 +215,7 @@ def _foot_terms(
     start: WindowEnd,
     end: WindowEnd,
     state: FloatArray,
-    noise: FloatArray,
+    wrench_variance: FloatArray,
     out: LimbWindow,
 ) -> None:
     """Add what the wrenches of the feet add to force, columns and variance."""
@@ -208,7 +226,8 @@ def _foot_terms(
         for axis in range(6):
             bias_state, gain_state = first.foot_bias + 6 * number + axis, first.foot_gain + 6 * number + axis
             rate = window.wrench_rate[foot, axis]
-            white = _variance_of_mean(noise[2 + axis], window.wrench_roughness[foot, axis], window.readings[1 + foot])
+            roughness, readings = window.wrench_roughness[foot, axis], window.readings[1 + foot]
+            white = _variance_of_mean(wrench_variance[axis], roughness, readings)
             # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
             calibrated = start.wrenches[foot, axis] - state[bias_state]
             for a in range(m):
@@ -233,7 +252,7 @@ def limb_balance(
     end: WindowEnd,
     links: LinkColumns,
     memory: LimbMemory,
-    noise: Vector,
+    noise: ReadingVariances,
     out: LimbWindow,
 ) -> None:
     """Fill ``out`` (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
@@ -244,13 +263,13 @@ def limb_balance(
     window, start, end : of the whole robot: mean readings; dynamics at the ends of the window before, and of this one
     links : torques by errors of links and positions, and joint accelerations, over the window
     memory : what the limb has learned, at which the balance is linearised
-    noise : (8,) variances of the white noise of motor torque, accelerometer, and the six components of a wrench
     """
     first, state = table.first, memory.state
     rows, variance, m = limb.joints, out.force_variance, limb.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(limb, first, window, start, end, links, noise, out)
-    _foot_terms(limb, first, window, start, end, state, noise, out)
+    _joint_terms(limb, first, window, start, end, links, noise.effort, out)
+    _imu_terms(limb, first, window, start, end, noise.specific_force, out)
+    _foot_terms(limb, first, window, start, end, state, noise.wrench, out)
     for a in range(m):
         out.correlation_factor[a] = end.correlation_factor[rows[a]]
         for b in range(m):
@@ -341,8 +360,9 @@ class WindowDynamics:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
-        self._noise = white_vector(noise)[[1, 2, 3, 3, 3, 4, 4, 4]]
-        self.wrench_variance: FloatArray = self._noise[2:]
+        self.wrench_variance = np.square([noise.force_std] * 3 + [noise.moment_std] * 3)
+        variances = ReadingVariances(noise.effort_std**2, noise.specific_force_std**2, self.wrench_variance)
+        self._noise = to_buffer(variances)
 
     def reset(self) -> None:
         """Forget the previous window, and the mean square difference of the accelerations."""
@@ -370,12 +390,12 @@ class WindowDynamics:
         -------
         Mean velocities of the motors (n,) [rad/s], infinite in the first window
         """
-        robot, end, before = self._robot, window.end, self._window
+        robot, end, before = self._robot, window.end_motion, self._window
         self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         self._acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
         speed: FloatArray = np.full(window.effort.size, np.inf)
         if before is not None:
-            moved = end.position - before.end.position
+            moved = end.position - before.end_motion.position
             speed = robot.motors.velocity(moved / max(window.duration, _MIN_DURATION))
         dry = self._dry_regressor(window)
         self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()

@@ -48,7 +48,7 @@ class Window(NamedTuple):
     complete : True where no samples are missing
     imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
     readings : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
-    end : motion at its end
+    end_motion : motion of the joints and of the base at its end
     angular_acceleration : (3,) of the base at the end, base axes
     acceleration : (n,) of the joints at the end
     mean_acceleration, mean_acceleration_std : (3 + n,) of base and joints, by the readings of this window alone
@@ -68,7 +68,7 @@ class Window(NamedTuple):
     complete: bool
     imu_fresh: bool
     readings: Vector
-    end: LocalMotion
+    end_motion: LocalMotion
     angular_acceleration: Vector
     acceleration: Vector
     mean_acceleration: Vector
@@ -274,7 +274,7 @@ def close_window(
     at, p = _sample_columns(n, k), out.regressor.shape[1]
     means, used = np.empty((3, rows.shape[1])), end + half + 1
     _summarise_window(rows, span, at, wrench_delay, out.wrench_shift, means)
-    fit_middle(rows[end - half : used], stds, out.end)
+    fit_middle(rows[end - half : used], stds, out.end_motion)
     fit_acceleration(rows[half : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
     _read_columns(rows[end], at.angular_acceleration, out.angular_acceleration)
     _read_columns(rows[end], at.acceleration, out.acceleration)

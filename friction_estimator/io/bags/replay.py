@@ -12,7 +12,7 @@ from itertools import islice
 
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, InputError
-from friction_estimator.estimation.diagnosis import JointDiagnosis
+from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.smoothing import SmoothedEstimator

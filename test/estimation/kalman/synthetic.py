@@ -8,16 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbWindow
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import (
-    Limb,
-    LimbStateLayout,
-    LimbWindow,
-    MotorPriors,
-    law_bounds,
-    make_layout,
-)
+from friction_estimator.estimation.kalman.limb_state import Limb, LimbStateLayout, MotorPriors, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 
 JOINTS = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbWindow
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, LimbWindow, make_layout
+from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import limb_of, motors, random_windows
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from friction_estimator.estimation.kalman.limb_state import law_bounds, project_onto_bounds
+from friction_estimator.estimation.kalman.law_bounds import law_bounds, project_onto_bounds
 from friction_estimator.laws.joint_laws import JointLaws
 
 
@@ -89,3 +89,12 @@ def test_the_way_to_a_bound_is_the_most_likely_one():
     parameters[0, :2] = 5.0, -1.0
     expected = 5.0 + P[0, 1] / P[1, 1] * 1.0
     np.testing.assert_allclose(within_bounds(parameters, covariance, BOUNDS)[0, :2], [expected, 0.0], atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_parameters_at_their_bound_are_exactly_zero(seed):
+    """Rounding of 1e-16 N m would else decide the presliding of the load, a quotient of two torques."""
+    for x, P, bounds in zip(*random_case(seed), BOUNDS, strict=True):
+        (y,) = within_bounds(x[None], P[None], bounds[None])
+        single, std = np.diagonal(bounds) > 0.0, np.sqrt(np.diagonal(P))
+        assert np.all((y == 0.0) | (y > 1e-9 * std), where=single)

@@ -7,8 +7,9 @@ import pytest
 
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbNormalEquations
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import law_bounds, make_layout
+from friction_estimator.estimation.kalman.limb_state import make_layout
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import (
     JOINTS,

@@ -17,9 +17,10 @@ from friction_estimator.estimation.kalman.frame import (
 )
 from friction_estimator.estimation.kalman.joint_friction import (
     EXTERNAL_TORQUE_GATE,
-    FrameFriction,
+    FrameOutput,
+    LawAtMotion,
+    Residual,
     combine_law_and_model_error,
-    frame_friction,
 )
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
@@ -51,11 +52,6 @@ def watch_of(torques: np.ndarray, sigma: float = 0.1) -> tuple[np.ndarray, list[
     return disturbed, lasting
 
 
-def nothing_of(joints: int) -> FrameFriction:
-    """Friction of a frame, all zero."""
-    return frame_friction(np.zeros((len(FrameFriction._fields), joints)))
-
-
 def pulse(joint: int, size: float, start: int, stop: int, length: int = 400) -> np.ndarray:
     torques = np.zeros((length, 3))
     torques[start:stop, joint] = size
@@ -67,11 +63,11 @@ def test_a_torque_shows_behind_both_low_passes():
     none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), OBSERVER_BANDWIDTHS[0], True, 0)
-    estimates, out = empty_estimates(1, 2, 0, 1), nothing_of(1)
+    estimates, out = empty_estimates(1, 2, 0, 1), Residual.zeros(1)
     shown = []
     for k in range(400):
         inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
-        step_disturbance(dynamics, inputs, table, none, estimates, memory, out)
+        step_disturbance(dynamics, inputs, table, none, estimates, memory, LawAtMotion.zeros(1, 2), out)
         shown.append((out.slow[0], out.fast[0]))
     shown = np.array(shown)
     after = DT * np.arange(100)
@@ -110,30 +106,30 @@ def test_what_lasts_too_long_is_no_push_and_nothing_is_for_as_long_again():
 
 def test_sigma_covers_the_external_torque_as_far_as_it_may_be_friction():
     """All of what brakes a joint, and what drives it up to the friction; without a push, what is beyond the noise."""
-    disturbed, out = np.array([True, True, True, False, False, False]), nothing_of(6)
-    out.torque[:], out.friction_variance[:], out.model_error_variance[:] = 2.0, 0.01, 0.01
-    out.slow[:], out.external_sigma[:] = (0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * EXTERNAL_TORQUE_GATE), 1.0
-    out.velocity_std[:] = 0.01
-    combine_law_and_model_error(np.ones(6), np.zeros(6), ~disturbed, disturbed, out)
+    out = FrameOutput.zeros(6, 0, 1)
+    out.law.torque[:], out.law.friction_variance[:], out.law.model_error_variance[:] = 2.0, 0.01, 0.01
+    out.residual.slow[:] = 0.5, 30.0, -30.0, 30.0, -30.0, -0.9 * EXTERNAL_TORQUE_GATE
+    out.residual.sigma[:], out.law.velocity_std[:] = 1.0, 0.01
+    out.disturbed[:3] = out.measured[3:] = True
+    combine_law_and_model_error(np.ones(6), np.zeros(6), out)
     beyond = np.sqrt(30.0**2 - EXTERNAL_TORQUE_GATE**2)
     np.testing.assert_allclose(out.sigma, np.sqrt(0.01 + np.square([0.5, 2.0, 30.0, 0.0, beyond, 0.0])))
 
 
 def test_sigma_of_the_external_torque_holds_a_model_error_that_is_larger_than_its_variance():
     """A push below the friction is taken up by the model error; then it is as likely to be external."""
-    out = nothing_of(3)
-    out.model_error[:], out.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
-    out.external_sigma[:] = 3.0
-    measured = np.array([True, True, False])
-    out.velocity_std[:] = 0.01
-    combine_law_and_model_error(np.ones(3), np.zeros(3), measured, np.zeros(3, dtype=bool), out)
-    np.testing.assert_allclose(out.external_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
+    out = FrameOutput.zeros(3, 0, 1)
+    out.law.model_error[:], out.law.model_error_variance[:] = [1.0, 5.0, 5.0], 4.0
+    out.residual.sigma[:], out.law.velocity_std[:] = 3.0, 0.01
+    out.measured[:2] = True
+    combine_law_and_model_error(np.ones(3), np.zeros(3), out)
+    np.testing.assert_allclose(out.external_torque_sigma, [3.0, np.sqrt(9.0 + 25.0 - 4.0), 3.0])
 
 
 def test_sigma_of_the_external_torque_holds_what_the_slow_low_pass_has_not_shown_beyond_the_noise():
-    out = nothing_of(3)
-    out.external_sigma[:], out.fast_noise[:] = 3.0, 4.0
-    out.slow[:], out.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
-    out.velocity_std[:], nothing = 0.01, np.zeros(3, dtype=bool)
-    combine_law_and_model_error(np.ones(3), np.zeros(3), nothing, nothing, out)
-    np.testing.assert_allclose(out.external_sigma, [3.0, 3.0, np.sqrt(9.0 + 25.0 - 4.0)])
+    out = FrameOutput.zeros(3, 0, 1)
+    out.residual.sigma[:], out.residual.fast_noise[:] = 3.0, 4.0
+    out.residual.slow[:], out.residual.fast[:] = [1.0, 1.0, -1.0], [1.0, 2.9, -6.0]
+    out.law.velocity_std[:] = 0.01
+    combine_law_and_model_error(np.ones(3), np.zeros(3), out)
+    np.testing.assert_allclose(out.external_torque_sigma, [3.0, 3.0, np.sqrt(9.0 + 25.0 - 4.0)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.fbse_correction import correct_by_measurements
-from friction_estimator.estimation.kalman.joint_friction import FrameFriction, frame_friction
+from friction_estimator.estimation.kalman.joint_friction import FrameOutput
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.kernels.records import buffered
@@ -43,17 +43,19 @@ def correct(
     The residual is the external torque behind both low-passes (2, n), and the variance of its readings.
     """
     n = residual[0].shape[1]
-    rows, unknown, nowhere = np.zeros((len(FrameFriction._fields), n)), np.full(n, np.nan), np.zeros(n, dtype=bool)
-    now, (buffer, estimates) = frame_friction(rows), buffered(empty_estimates(n, 1, 0, 1))
+    unknown, nowhere, corrected, sigma = np.full(n, np.nan), np.zeros(n, dtype=bool), np.empty(n), np.empty(n)
+    (of_frame, now), (buffer, estimates) = buffered(FrameOutput.zeros(n, 0, 1)), buffered(empty_estimates(n, 1, 0, 1))
     now.friction[:], now.correctable[:] = friction, variance
-    (now.slow[:], now.fast[:]), (now.slow_noise[:], now.fast_noise[:]) = residual
+    now.residual.slow[:], now.residual.fast[:] = residual[0]
+    now.residual.slow_noise[:], now.residual.fast_noise[:] = residual[1]
     estimates.calibration_without_wrenches[:], estimates.calibration_variance[:] = calibration or np.zeros((2, n))
     measured = measured or MeasuredFriction(unknown, unknown, unknown, nowhere)
     transition = nowhere if transition is None else transition
     correct_by_measurements(
-        rows, buffer, np.full(n, dry), *measured, transition, np.zeros(n), np.full(n, velocity, dtype=float)
-    )
-    return now.friction, now.sigma**2
+        of_frame, buffer, np.full(n, dry), *measured, transition, np.zeros(n), np.full(n, velocity, dtype=float),
+        corrected, sigma,
+    )  # fmt: skip
+    return corrected, sigma**2
 
 
 def corrected(

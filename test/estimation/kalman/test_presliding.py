@@ -10,8 +10,9 @@ import pytest
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import law_bounds, make_layout
+from friction_estimator.estimation.kalman.limb_state import make_layout
 from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.kalman.term_selection import load_presliding_variance
 from friction_estimator.io.parameters import load_parameters, save_parameters
@@ -176,7 +177,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
             assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
             wide.fix_presliding_at_zero()
             before, wide = wide, filter_with(law)
-            wide.take_over(before, law.common_columns(TERMS))
+            wide.copy_identified(before, law.common_columns(TERMS))
             for one in (wide, narrow):  # momentum and model error begin anew
                 one.reset()
                 one.begin(window.momentum, window.momentum_covariance)

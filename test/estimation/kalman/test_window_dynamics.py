@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
+from friction_estimator.estimation.kalman.limb_equations import LimbWindow
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.limb_state import (
-    LimbWindow,
-    MotorPriors,
-    find_limbs,
-    law_bounds,
-    make_layout,
-)
+from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
 from friction_estimator.estimation.kalman.window_dynamics import WindowDynamics, correlated_error_factor
 from friction_estimator.estimation.kalman.windows import Window
@@ -29,7 +25,7 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
     resting = LocalMotion(np.full(12, 0.1), np.zeros(12), np.full(12, 1e-3), np.zeros(3), np.full(3, 1e-3))
     return Window(
         time=duration, duration=duration, samples=round(duration / 1e-3), readings=np.full(3, duration / 1e-3),
-        end=resting, angular_acceleration=np.zeros(3), acceleration=np.zeros(12), mean_acceleration=np.zeros(15),
+        end_motion=resting, angular_acceleration=np.zeros(3), acceleration=np.zeros(12), mean_acceleration=np.zeros(15),
         mean_acceleration_std=np.ones(15), effort=np.zeros(12),
         specific_force=np.array([0.0, 0.0, 9.81]),
         wrenches=np.zeros((2, 6)), wrench_shift=np.zeros(2), effort_rate=np.zeros(12),
@@ -107,9 +103,9 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     prior = leg.covariance[layout.first.law + 4, layout.first.law + 4]
     dynamics = WindowDynamics(config, robot, laws)
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
-    moved = still.end._replace(position=still.end.position + 0.01 * 0.05 * (np.arange(12) == 1))
+    moved = still.end_motion._replace(position=still.end_motion.position + 0.01 * 0.05 * (np.arange(12) == 1))
     dynamics.evaluate(still)
-    dynamics.evaluate(still._replace(end=moved))
+    dynamics.evaluate(still._replace(end_motion=moved))
     found = balance(dynamics, leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.stick_friction_squared[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
@@ -122,9 +118,9 @@ def test_a_gear_that_deflects_or_an_encoder_that_slips_adds_the_torque_of_anothe
         effort=rng.normal(size=12) * 50.0, wrenches=rng.normal(size=(2, 6)) * [[50.0, 50.0, 500.0, 20.0, 20.0, 5.0]]
     )
     compliance = np.where(np.arange(12) < 6, rng.uniform(0.0, 2e-6, 12), 0.0)
-    deflected = readings.end.position - compliance * readings.effort
+    deflected = readings.end_motion.position - compliance * readings.effort
     by_readings = balance_of_leg(urdf_xml, readings)
-    truth = balance_of_leg(urdf_xml, readings._replace(end=readings.end._replace(position=deflected)))
+    truth = balance_of_leg(urdf_xml, readings._replace(end_motion=readings.end_motion._replace(position=deflected)))
     compliances, offsets = by_readings.force_columns[:, -12:-6], by_readings.force_columns[:, -6:]
     error = by_readings.force - truth.force
     assert np.abs(error).max() > 0.01

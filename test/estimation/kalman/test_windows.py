@@ -116,13 +116,13 @@ def test_means_of_continuous_signals_are_integrals(times):
 
 def test_no_reading_of_the_motion_counts_at_two_ends():
     collected = samples(EVEN)
-    reference = [window.end.velocity for window in windows(collected)]
+    reference = [window.end_motion.velocity for window in windows(collected)]
     touched = []
     for k in range(100, 120):
         frame = collected[k].frame
         moved = dataclasses.replace(frame, position=frame.position + 1.0, velocity=frame.velocity + 1.0)
         changed = [*collected[:k], dataclasses.replace(collected[k], frame=moved), *collected[k + 1 :]]
-        ends = [window.end.velocity for window in windows(changed)]
+        ends = [window.end_motion.velocity for window in windows(changed)]
         touched.append(sum(not np.array_equal(a, b) for a, b in zip(ends, reference, strict=True)))
     assert max(touched) == 1 and sum(touched) >= 16
 

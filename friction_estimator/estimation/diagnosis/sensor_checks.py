@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
-from friction_estimator.estimation.sensor_plausibility import (
+from friction_estimator.estimation.diagnosis.sensor_plausibility import (
     MIN_UNIT_RATIO,
     READING_PERIOD,
     PlausibilityChecks,
@@ -28,7 +27,8 @@ from friction_estimator.estimation.sensor_plausibility import (
     StatisticsCollector,
     is_motion,
 )
-from friction_estimator.estimation.synchronizer import RESET_AFTER, Synchronizer
+from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
+from friction_estimator.estimation.readings.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, IntArray, SensorCalibration, SensorFrame
 

@@ -1,6 +1,6 @@
 """Diagnosis of the estimates: which joints should not be trusted now, why, and what to do about it.
 
-:class:`~friction_estimator.estimation.diagnosis_monitor.DiagnosisMonitor` makes the figures.
+:class:`~friction_estimator.estimation.diagnosis.diagnosis_monitor.DiagnosisMonitor` makes the figures.
 """
 
 from __future__ import annotations

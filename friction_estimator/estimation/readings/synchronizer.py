@@ -17,7 +17,7 @@ import numpy as np
 
 from friction_estimator.config import SynchronizerConfig
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.sensor_tracks import (
+from friction_estimator.estimation.readings.sensor_tracks import (
     CHANGED,
     GAP,
     MAX_ARRIVED,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from friction_estimator.config.robot import SURE_SIGN_SIGMAS
-from friction_estimator.estimation.diagnosis import (
+from friction_estimator.estimation.diagnosis.joint_diagnosis import (
     LONG_MOTION_TIME,
     MAX_PRIOR_RATIO,
     MIN_DIAGNOSIS_TIME,

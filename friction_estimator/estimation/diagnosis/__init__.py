@@ -1,0 +1,1 @@
+"""What is wrong: faults of sensors, and joints whose friction should not be trusted."""

@@ -1,0 +1,1 @@
+"""Samples of the sensors to frames: checks of their values, and synchronisation."""
