@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from friction_estimator.config import OBSERVERS
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
+from friction_estimator.io.bags.writer import STORAGES
 from friction_estimator.io.documents import parse_value
 from friction_estimator.io.robot import Robot, as_robot, load_robot
 from friction_estimator.tables import Table, terminal_table
@@ -98,6 +99,13 @@ def add_shared_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add some of :data:`_SHARED`."""
     for name in names:
         add_options(parser, _SHARED[name])
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Options of verbs that write a bag."""
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
+    parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
+    add_shared_options(parser, "overwrite")
 
 
 def add_smooth_option(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ _WALK_DURATION = 12.0
 """Duration of the simulated walk [s]."""
 
 
-def benchmark_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``benchmark``."""
     parser.add_argument("bag", type=Path, nargs="?", help="rosbag2 of the robot; without it a walk is simulated")
     add_robot_arguments(parser)
@@ -41,7 +41,7 @@ def benchmark_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def run_benchmark(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Play the bag in real time into an estimator, and print what an estimate costs."""
     from friction_estimator.api.simulate import simulate  # MuJoCo is needed here only
 

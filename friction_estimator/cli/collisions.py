@@ -67,7 +67,7 @@ class Found:
             self.force = wrench[:3]
 
 
-def collisions_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``collisions``."""
     parser.add_argument("bags", type=Path, nargs="+", help="rosbags with joint states, IMU and foot wrenches")
     parser.add_argument("--thresholds", type=Path, required=True, help="YAML of the thresholds")
@@ -78,7 +78,7 @@ def collisions_options(parser: argparse.ArgumentParser) -> None:
     add_shared_options(parser, "mob_net", "params", "namespace")
 
 
-def run_collisions(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Replay the bags; learn, or detect and print."""
     robot = robot_of(arguments)
     source = torque_source(robot.config, arguments.mob_net, arguments.mob_net_fused)

@@ -28,8 +28,8 @@ from friction_estimator.cli.arguments import (
     robot_of,
     warn,
 )
-from friction_estimator.cli.bags import add_view_arguments, opened_view
 from friction_estimator.cli.collisions import learn_thresholds, push_table
+from friction_estimator.cli.view import add_view_arguments, opened_view
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.bags.arrays import read_recording
 from friction_estimator.io.node_parameters import MAX_LEAD
@@ -59,7 +59,7 @@ _OPTIONS: OptionTable = {
 }
 
 
-def demo_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``demo``."""
     add_options(parser, _OPTIONS)
     add_robot_arguments(parser)
@@ -68,7 +68,7 @@ def demo_options(parser: argparse.ArgumentParser) -> None:
     add_simulation_arguments(parser, duration=30.0)
 
 
-def run_demo(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Walk, estimate, record, report."""
     robot = robot_of(arguments, observer=arguments.observer)
     if not robot.config.has_friction:

@@ -67,7 +67,7 @@ _DRIFT: OptionTable = {
 }
 
 
-def fleet_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``fleet``."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
     replay = add_command(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
@@ -85,7 +85,7 @@ def fleet_options(parser: argparse.ArgumentParser) -> None:
     add_options(drift, _DRIFT)
 
 
-def run_fleet(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run one of the actions; the exit code."""
     return _drift(arguments) if arguments.action == "drift" else _run_bags(arguments)
 

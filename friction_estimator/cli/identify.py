@@ -1,4 +1,4 @@
-"""``identify DATA... -o PARAMS.yaml`` and ``validate PARAMS.yaml DATA...``: friction from recordings; its test."""
+"""``identify DATA... -o PARAMS.yaml``: friction, inertia and drive parameters from recordings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from friction_estimator.api.check_motion import check_motion
 from friction_estimator.api.identify import IdentificationResult, identify
 from friction_estimator.api.rollouts import FITS
-from friction_estimator.api.validate import validate
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
@@ -42,7 +41,6 @@ from friction_estimator.reports.identification_tables import (
     candidate_table,
     check_table,
     parameter_table,
-    rollout_table,
     score_table,
 )
 from friction_estimator.tables import number
@@ -50,8 +48,6 @@ from friction_estimator.tables import number
 _SEARCH = "search"
 _MASS_NUMBERS, _POINT_NUMBERS, _BODY_NUMBERS = 1, 4, 10
 """Numbers of a payload: its mass; with the centre of mass; with the inertia."""
-_FAILED_CODE = 3
-"""Exit code of ``validate`` when an error is too large: 1 and 2 mean that there is no result."""
 
 
 def _payload(text: str) -> tuple[str, Payload]:
@@ -200,7 +196,7 @@ _MOTOR: OptionTable = {
 # fmt: on
 
 
-def identify_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``identify``."""
     parser.add_argument(
         "data",
@@ -218,20 +214,20 @@ def identify_options(parser: argparse.ArgumentParser) -> None:
         help="identify nothing: simulate the motion, or the commands, of the recording with known parameters, and list "
         "which of them it can show; no torque and no -o is needed",
     )
-    _add_recording_options(parser, "overwrite")
+    add_recording_options(parser, "overwrite")
     add_options(parser.add_argument_group("model"), _MODEL)
     add_options(parser.add_argument_group("treatment of the data"), _DATA)
     add_options(parser.add_argument_group("method motor"), _MOTOR)
 
 
-def _add_recording_options(parser: argparse.ArgumentParser, *shared: str) -> None:
+def add_recording_options(parser: argparse.ArgumentParser, *shared: str) -> None:
     """Which recordings of which robot: all but the files themselves."""
     add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
     add_shared_options(parser, "namespace", "report", *shared)
     add_options(parser, _RECORDINGS)
 
 
-def _recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """Keywords of ``identify`` and ``validate``.
 
     Raises
@@ -252,7 +248,7 @@ def _recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run_identify(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Identify, write, print."""
     if arguments.check:
         _check(arguments)
@@ -265,7 +261,7 @@ def run_identify(arguments: argparse.Namespace) -> None:
         method=arguments.method,
         command=arguments.command,
         **laws,
-        **_recording_keywords(arguments),
+        **recording_keywords(arguments),
         **_options(arguments),
     )
     result.save(arguments.output)
@@ -279,7 +275,7 @@ def run_identify(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Print which parameters the motion can show."""
-    keywords = _recording_keywords(arguments)
+    keywords = recording_keywords(arguments)
     robot = keywords.pop("robot")
     if robot is None:
         raise ConfigError("--check simulates the robot: add --robot NAME_OR_FILE")
@@ -359,41 +355,3 @@ def _print(result: IdentificationResult) -> None:
 def _is_close(candidate: Candidate) -> bool:
     """Whether a candidate was chosen, or predicts as well as the best one; the others are on the page."""
     return candidate.chosen or candidate.excess <= candidate.sigma
-
-
-def validate_options(parser: argparse.ArgumentParser) -> None:
-    """Options of ``validate``."""
-    parser.add_argument("params", type=Path, metavar="PARAMS.yaml", help="parameter file of `identify`")
-    parser.add_argument(
-        "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"
-    )
-    options: OptionTable = {
-        "--rollout": (True, "simulate the robot under the recorded commands, too, with MuJoCo", False),
-        "--max-error PERCENT": (
-            positive,
-            f"exit code {_FAILED_CODE} when the error of a joint is larger than this share of its torque, or not known",
-        ),
-    }
-    add_options(parser, options)
-    _add_recording_options(parser)
-
-
-def run_validate(arguments: argparse.Namespace) -> int:
-    """Validate and print; the exit code."""
-    result = validate(arguments.params, arguments.data, rollout=arguments.rollout, **_recording_keywords(arguments))
-    print_table(score_table(result.scores))
-    if result.rollouts:
-        print_table(rollout_table(result.rollouts))
-    for text in result.verdicts:
-        print(f"- {text}")
-    if arguments.report is not None:
-        with progress_bar("drawing"):
-            result.report(arguments.report, f"{arguments.params.stem} on {', '.join(d.name for d in arguments.data)}")
-        print(f"report      {arguments.report}")
-    if arguments.max_error is None:
-        return 0
-    limit = 0.01 * arguments.max_error
-    wrong = [score.joint for score in result.scores if not score.samples or not score.relative_error <= limit]
-    if wrong:
-        print(f"- the error is larger than {arguments.max_error:g} %, or not known: {', '.join(wrong)}")
-    return _FAILED_CODE if wrong else 0

@@ -33,14 +33,14 @@ _INIT: OptionTable = {
 }
 
 
-def init_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``init``."""
     parser.add_argument("urdf", type=Path, help="URDF of the robot")
     add_options(parser, _INIT)
     add_shared_options(parser, "namespace", "overwrite")
 
 
-def run_init(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Guess, ask, write, check."""
     urdf: Path = arguments.urdf.expanduser().resolve()
     output: Path = arguments.output or Path(f"{urdf.stem}.yaml")

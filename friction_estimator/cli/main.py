@@ -1,8 +1,8 @@
-"""The command line: a verb is two functions of a module that is imported only when it is used.
+"""The command line: a verb is a module that is imported only when it is used.
 
-The verb ``fleet`` is the function ``run_fleet(arguments) -> int | None`` of a module of this folder, with its options
-in ``fleet_options(parser)``, and a line in :data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on stderr has
-the reason), 2 wrong usage; a verb may return another one.
+The verb ``fleet`` is the module ``fleet`` of this folder, with ``run(arguments) -> int | None`` and, where it has
+options, ``add_arguments(parser)``, and a line in :data:`VERBS`. Exit codes: 0 done, 1 the work failed (one line on
+stderr has the reason), 2 wrong usage; a verb may return another one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
-from types import ModuleType
 from typing import Any
 
 import friction_estimator
@@ -42,15 +41,6 @@ VERBS = {
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
 """What each verb does."""
-_MODULES = {
-    "bags": ("simulate", "replay", "view"),
-    "identify": ("identify", "validate"),
-    "outputs": ("export", "report"),
-    "learning": ("train", "evaluate"),
-    "installation": ("parameters", "compile"),
-}
-"""Verbs of the modules that have several; any other verb has the module of its name."""
-
 _PACKAGES = {
     "pinocchio": "pin",
     "rclpy": "ros-rclpy",
@@ -120,20 +110,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     for name, description in VERBS.items():
         verb = add_command(verbs, name, description)
         if name == chosen:
-            module = _module(name)
-            if hasattr(module, f"{name}_options"):
-                getattr(module, f"{name}_options")(verb)
-            verb.set_defaults(run=getattr(module, f"run_{name}"), command=shlex.join(("friction_estimator", *words)))
+            module = import_module(f"friction_estimator.cli.{name}")
+            if hasattr(module, "add_arguments"):
+                module.add_arguments(verb)
+            verb.set_defaults(run=module.run, command=shlex.join(("friction_estimator", *words)))
     if _COMPLETION in os.environ:  # the shell wants to complete a line
         import argcomplete
 
         argcomplete.autocomplete(parser)
     return parser
-
-
-def _module(verb: str) -> ModuleType:
-    name = next((module for module, verbs in _MODULES.items() if verb in verbs), verb)
-    return import_module(f"friction_estimator.cli.{name}")
 
 
 def _missing_module(error: ModuleNotFoundError) -> str:

@@ -42,7 +42,7 @@ _PLANNING = (
 """Options of ``plan`` that are keywords of :func:`plan_excitation`."""
 
 
-def plan_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plan``."""
     parser.add_argument("robot", help="URDF of something with a fixed base, or name or YAML of such a robot")
     parser.add_argument(
@@ -57,7 +57,7 @@ def plan_options(parser: argparse.ArgumentParser) -> None:
     add_shared_options(parser, "overwrite")
 
 
-def run_plan(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Plan, write, print."""
     bag, table = plan_files(arguments.output, arguments.overwrite)
     with progress_bar("planning") as progress:

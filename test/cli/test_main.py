@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import friction_estimator
-from friction_estimator.cli.installation import ROOMS
+from friction_estimator.cli.compile import ROOMS
 from friction_estimator.cli.main import VERBS, main
 from friction_estimator.ros.executables import END_SIGNALS
 
@@ -119,7 +119,7 @@ def test_help_of_a_verb_explains_its_options(verb: str, capsys: pytest.CaptureFi
 )
 def test_a_verb_does_not_import_what_it_does_not_need(verb: str, foreign: list[str]) -> None:
     code = (
-        "import sys; from friction_estimator.cli.main import _module; _module(sys.argv[1]); "
+        "import importlib, sys; importlib.import_module(f'friction_estimator.cli.{sys.argv[1]}'); "
         "print([name for name in sys.argv[2:] if name in sys.modules])"
     )
     process = run_python(code, verb, *foreign)
@@ -168,7 +168,7 @@ def test_module_and_command_are_the_same() -> None:
 def test_every_signal_to_end_interrupts_a_verb(number: int) -> None:
     code = (
         "import os, sys; from friction_estimator.cli import main as cli\n"
-        "cli._module = lambda verb: os.kill(os.getpid(), int(sys.argv.pop()))\n"
+        "cli.import_module = lambda name: os.kill(os.getpid(), int(sys.argv.pop()))\n"
         "sys.exit(cli.main())"
     )
     process = run_python(code, "report", "bag", str(int(number)))

@@ -1,12 +1,10 @@
-"""``train DATA... -o MODEL`` and ``evaluate MODEL DATA...``: MOB-Net, and the errors of its external torque."""
+"""``train DATA... -o MODEL``: MOB-Net."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 from pathlib import Path
-
-import numpy as np
 
 from friction_estimator.cli.arguments import (
     OptionTable,
@@ -21,17 +19,14 @@ from friction_estimator.cli.arguments import (
     whole_number,
 )
 from friction_estimator.io.robot import Robot
-from friction_estimator.kernels import compiler
-from friction_estimator.learning.network import Model, RobotIdentity, load_model
+from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.training_data import (
-    ExternalTorqueErrors,
     SignalRecording,
-    evaluate,
     load_signals,
     read_bag,
     training_doubts,
 )
-from friction_estimator.tables import Column, Table, make_table, number, percent
+from friction_estimator.tables import Column, Table, make_table, number
 
 _TRAIN: OptionTable = {
     "--epochs": (whole_number(1), "passes over the data, at most"),
@@ -43,14 +38,15 @@ _TRAIN: OptionTable = {
 }
 
 
-def train_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``train``."""
-    _add_data_options(parser)
+    add_data_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
     add_options(parser, _TRAIN)
 
 
-def _add_data_options(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Which recordings of which robot."""
     parser.add_argument(
         "data",
         type=Path,
@@ -62,7 +58,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     add_shared_options(parser, "namespace")
 
 
-def _recordings(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
+def read_recordings(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
     """All recordings; those of bags also with the external torque of the friction stage, where it is wanted.
 
     Raises
@@ -83,7 +79,7 @@ def _recordings(arguments: argparse.Namespace, robot: Robot, with_observer: bool
     return recordings
 
 
-def run_train(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Read, train and write."""
     from friction_estimator.learning.training import PAPER, Epoch, TrainingSettings, train
 
@@ -95,7 +91,7 @@ def run_train(arguments: argparse.Namespace) -> None:
     if arguments.hidden:
         settings = dataclasses.replace(settings, leg_hidden=arguments.hidden, other_hidden=arguments.hidden)
     robot = robot_of(arguments)
-    recordings = _recordings(arguments, robot)
+    recordings = read_recordings(arguments, robot)
     for text in training_doubts(recordings, robot):
         warn(text)
     checkpoint = arguments.output.with_name(f"{arguments.output.name}.checkpoint")
@@ -134,41 +130,3 @@ def _result_table(model: Model) -> Table:
         for one, network in zip(model.training["results"], model.networks, strict=True)
     )  # fmt: skip
     return make_table("Modules of MOB-Net, and errors in the validation data", columns, rows)
-
-
-def evaluate_options(parser: argparse.ArgumentParser) -> None:
-    """Options of ``evaluate``."""
-    parser.add_argument("model", type=Path, help="model that train wrote")
-    _add_data_options(parser)
-
-
-def run_evaluate(arguments: argparse.Namespace) -> None:
-    """Read, estimate and print."""
-    robot = robot_of(arguments)
-    model = load_model(arguments.model, robot)
-    compiler.prepare()
-    errors = evaluate(model, _recordings(arguments, robot, with_observer=True))
-    print_table(_external_torque_table(errors))
-    print(f"{errors.samples} samples")
-
-
-def _external_torque_table(errors: ExternalTorqueErrors) -> Table:
-    """Root mean square errors of each row, and their means over all joints, over limbs and over rows of the base."""
-    columns: tuple[str | Column, ...] = (
-        "row",
-        Column("RMS"),
-        *(Column(name, group="RMSE") for name in errors.rms),
-        *(Column(name, group="within 1.96 sigma") for name in errors.coverage),
-    )
-    figures = (errors.truth_rms, *errors.rms.values(), *errors.coverage.values())
-    values = [(name, [float(figure[row]) for figure in figures]) for row, name in enumerate(errors.rows)]
-    base = sum(name.startswith("base ") for name in errors.rows)
-    every = np.arange(len(errors.rows))
-    groups = {"joints": every[base:], "base forces": every[: base // 2], "base moments": every[base // 2 : base]}
-    groups |= {f"joints {name}": part for name, part in errors.limbs.items()}
-    for name, part in groups.items():
-        if part.size:
-            values.append((f"mean of the {name}", [float(figure[part].mean()) for figure in figures]))
-    parts = len(errors.coverage)
-    rows = ((name, *map(number, row[:-parts]), *map(percent, row[-parts:])) for name, row in values)
-    return make_table("External torque [N m, N]: size and errors", columns, rows)

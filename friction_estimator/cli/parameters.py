@@ -1,40 +1,18 @@
-"""``compile``: the numerical kernels, before anything waits for them; ``parameters``: a table of all parameters."""
+"""``parameters``: a table of all parameters."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
-import pkgutil
 from collections.abc import Iterable
 
-import friction_estimator
 from friction_estimator.config import ParameterField, parameter_fields
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
-from friction_estimator.kernels import compiler
 
-ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning", "collision")
-"""Packages that may have kernels."""
 _EXAMPLE_FOOT = "FOOT"
 
 
-def run_compile(arguments: argparse.Namespace) -> None:
-    """Import all kernels, then compile those that no earlier run has left in the cache."""
-    if not compiler.COMPILED:
-        print(f"nothing to compile: {compiler.NOT_COMPILED}, and the kernels run as plain Python")
-        return
-    for module in pkgutil.walk_packages(friction_estimator.__path__, "friction_estimator."):
-        if module.name.split(".")[1] in ROOMS:
-            try:
-                importlib.import_module(module.name)
-            except ModuleNotFoundError as error:  # a library that this room needs, and this installation has no use for
-                if (error.name or "").startswith("friction_estimator"):
-                    raise
-    compiler.prepare()
-    print("the numerical kernels are ready")
-
-
-def run_parameters(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Print the tables."""
     print(_parameter_tables())
 

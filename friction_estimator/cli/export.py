@@ -1,19 +1,16 @@
-"""``export PARAMS.yaml --to FORMAT -o OUT`` and ``report BAG|PARAMS.yaml -o PAGE.html``: results for other programs."""
+"""``export PARAMS.yaml --to FORMAT -o OUT``: identified friction for simulators and controllers."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from friction_estimator.api.outputs import export, report
+from friction_estimator.api.outputs import export
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
-    add_shared_options,
     finite,
     given,
-    progress_bar,
-    seconds,
     warn,
 )
 from friction_estimator.io.export import FORMATS
@@ -30,14 +27,9 @@ _EXPORT: OptionTable = {
     ),
     "--coupling YAML": (Path, "motors that move several joints together: robot.coupling of this YAML"),
 }
-_REPORT: OptionTable = {
-    "-o --output": (Path, "page to write", Path("report.html")),
-    "--robot": (str, "robot of a bag that does not name its robot (name or YAML)"),
-    "--after": (seconds, "leave the first seconds out of the tables, while filters settle [s]", 0.0),
-}
 
 
-def export_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``export``."""
     parser.add_argument("params", type=Path, help="parameter file of `identify`, of the live node or of `replay`")
     parser.add_argument("--to", required=True, choices=tuple(FORMATS), help="format to write")
@@ -48,7 +40,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(f"--{option}", default=argparse.SUPPRESS, help=f"for {name}: {text}")
 
 
-def run_export(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Export and print."""
     names = {option for one in FORMATS.values() for option in one.options}
     options = {name: value for name, value in vars(arguments).items() if name in names}
@@ -56,23 +48,4 @@ def run_export(arguments: argparse.Namespace) -> None:
     warnings = export(arguments.params, arguments.to, arguments.output, **options)
     for text in warnings:
         warn(text)
-    print(arguments.output)
-
-
-def report_options(parser: argparse.ArgumentParser) -> None:
-    """Options of ``report``."""
-    parser.add_argument(
-        "source",
-        type=Path,
-        metavar="BAG|PARAMS.yaml",
-        help="rosbag2 with estimates (of `replay`, `demo` or a recorded live run), or parameter file of `identify`",
-    )
-    add_options(parser, _REPORT)
-    add_shared_options(parser, "namespace")
-
-
-def run_report(arguments: argparse.Namespace) -> None:
-    """Read the source and write the page."""
-    with progress_bar("writing the report") as progress:
-        report(arguments.source, arguments.output, progress=progress, **given(arguments, "robot", "namespace", "after"))
     print(arguments.output)
