@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -14,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config.validation import Validated, check_name, parameter
 from friction_estimator.errors import ConfigError, choices, located
+from friction_estimator.kernels.records import unbuffered_record
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 _MAX_CONDITION = 1e8
@@ -393,21 +395,42 @@ SURE_SIGN_SIGMAS = 3.0
 """The sign of a measured velocity is sure above this many standard deviations of its noise."""
 
 
-(
-    POSITION_NOISE, EFFORT_NOISE, SPECIFIC_FORCE_NOISE, FORCE_NOISE, MOMENT_NOISE, VELOCITY_NOISE, RATE_NOISE,
-) = range(7)  # fmt: skip
-"""Places in :func:`white_vector`."""
-EFFORT_GAIN, SPECIFIC_FORCE_BIAS, FORCE_BIAS, MOMENT_BIAS, WRENCH_GAIN, RATE_BIAS = range(6)
-"""Places in :func:`constant_vector`; errors of gains are relative."""
+@unbuffered_record
+class SensorVariances(NamedTuple):
+    """Variances of the sensors' errors, in the units of :class:`SensorNoise`, squared."""
+
+    # white noise
+    position: float
+    velocity: float
+    effort: float
+    angular_velocity: float
+    specific_force: float
+    force: float
+    moment: float
+    # constant errors, of gains relative ones
+    effort_gain: float
+    force_gain: float
+    angular_velocity_bias: float
+    specific_force_bias: float
+    force_bias: float
+    moment_bias: float
 
 
-def white_vector(noise: SensorNoise) -> FloatArray:
-    """Variances (7,) of white noise, in the order of ``POSITION_NOISE`` to ``RATE_NOISE``."""
-    stds = (noise.position_std, noise.effort_std, noise.specific_force_std, noise.force_std, noise.moment_std)
-    return np.square([*stds, noise.velocity_std, noise.angular_velocity_std])
-
-
-def constant_vector(noise: SensorNoise) -> FloatArray:
-    """Variances (6,) of constant errors, in the order of ``EFFORT_GAIN`` to ``RATE_BIAS``."""
-    biases = (noise.effort_gain_std, noise.specific_force_bias_std, noise.force_bias_std, noise.moment_bias_std)
-    return np.square([*biases, noise.force_gain_std, noise.angular_velocity_bias_std])
+def sensor_variances(noise: SensorNoise) -> SensorVariances:
+    """Variances of these sensors' errors."""
+    stds = SensorVariances(
+        position=noise.position_std,
+        velocity=noise.velocity_std,
+        effort=noise.effort_std,
+        angular_velocity=noise.angular_velocity_std,
+        specific_force=noise.specific_force_std,
+        force=noise.force_std,
+        moment=noise.moment_std,
+        effort_gain=noise.effort_gain_std,
+        force_gain=noise.force_gain_std,
+        angular_velocity_bias=noise.angular_velocity_bias_std,
+        specific_force_bias=noise.specific_force_bias_std,
+        force_bias=noise.force_bias_std,
+        moment_bias=noise.moment_bias_std,
+    )
+    return SensorVariances._make(std * std for std in stds)

@@ -25,17 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.config.robot import (
-    EFFORT_GAIN,
-    EFFORT_NOISE,
-    POSITION_NOISE,
-    RATE_BIAS,
-    RATE_NOISE,
-    SIGMA_RATE,
-    VELOCITY_NOISE,
-    constant_vector,
-    white_vector,
-)
+from friction_estimator.config.robot import SIGMA_RATE, sensor_variances
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import skew, solve_positive
 from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
@@ -213,11 +203,11 @@ class ConstrainedFriction:
         gains = self._gains(by_position, by_velocity, by_acceleration, weights)
 
         effort, base = solution.instant.frame.effort, self._robot.base_dofs
-        white, constant = white_vector(self._noise), constant_vector(self._noise)
+        sensors = sensor_variances(self._noise)
         by_rate = gains[1][:, 3:6].sum(axis=1) if base else np.zeros(self.joints.size)
-        noise = (resolved**2).sum(axis=1) * white[EFFORT_NOISE] + gains[0].sum(axis=1) * white[POSITION_NOISE]
-        noise += gains[1][:, base:].sum(axis=1) * white[VELOCITY_NOISE] + by_rate * white[RATE_NOISE]
-        biases = resolved**2 @ effort[self.joints] ** 2 * constant[EFFORT_GAIN] + by_rate * constant[RATE_BIAS]
+        noise = (resolved**2).sum(axis=1) * sensors.effort + gains[0].sum(axis=1) * sensors.position
+        noise += gains[1][:, base:].sum(axis=1) * sensors.velocity + by_rate * sensors.angular_velocity
+        biases = resolved**2 @ effort[self.joints] ** 2 * sensors.effort_gain + by_rate * sensors.angular_velocity_bias
         smoothed = weights.relative_error**2 * by_acceleration**2 @ motion
         ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
         systematic = smoothed + ambiguous + self._tilt_variance(solution)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
+from friction_estimator.config.robot import SensorVariances, sensor_variances
 from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbMemory, LimbWindow
 from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
@@ -62,15 +63,6 @@ class LinkColumns(NamedTuple):
     link_errors: Tensor
     acceleration: Vector  # (n,) of the joints, mean of the window [rad/s^2]
     position_errors: Matrix  # (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
-
-
-@record
-class ReadingVariances(NamedTuple):
-    """Variances of the white noise of readings."""
-
-    effort: float  # [(N m)^2]
-    specific_force: float  # [(m/s^2)^2]
-    wrench: Vector  # (6,) [N^2], [(N m)^2]
 
 
 @kernel
@@ -215,7 +207,7 @@ def _foot_terms(
     start: WindowEnd,
     end: WindowEnd,
     state: FloatArray,
-    wrench_variance: FloatArray,
+    sensors: SensorVariances,
     out: LimbWindow,
 ) -> None:
     """Add what the wrenches of the feet add to force, columns and variance."""
@@ -227,7 +219,7 @@ def _foot_terms(
             bias_state, gain_state = first.foot_bias + 6 * number + axis, first.foot_gain + 6 * number + axis
             rate = window.wrench_rate[foot, axis]
             roughness, readings = window.wrench_roughness[foot, axis], window.readings[1 + foot]
-            white = _variance_of_mean(wrench_variance[axis], roughness, readings)
+            white = _variance_of_mean(sensors.force if axis < 3 else sensors.moment, roughness, readings)
             # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
             calibrated = start.wrenches[foot, axis] - state[bias_state]
             for a in range(m):
@@ -252,7 +244,7 @@ def limb_balance(
     end: WindowEnd,
     links: LinkColumns,
     memory: LimbMemory,
-    noise: ReadingVariances,
+    sensors: SensorVariances,
     out: LimbWindow,
 ) -> None:
     """Fill ``out`` (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
@@ -267,9 +259,9 @@ def limb_balance(
     first, state = table.first, memory.state
     rows, variance, m = limb.joints, out.force_variance, limb.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(limb, first, window, start, end, links, noise.effort, out)
-    _imu_terms(limb, first, window, start, end, noise.specific_force, out)
-    _foot_terms(limb, first, window, start, end, state, noise.wrench, out)
+    _joint_terms(limb, first, window, start, end, links, sensors.effort, out)
+    _imu_terms(limb, first, window, start, end, sensors.specific_force, out)
+    _foot_terms(limb, first, window, start, end, state, sensors, out)
     for a in range(m):
         out.correlation_factor[a] = end.correlation_factor[rows[a]]
         for b in range(m):
@@ -360,9 +352,8 @@ class WindowDynamics:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the variances of this noise from now on."""
-        self.wrench_variance = np.square([noise.force_std] * 3 + [noise.moment_std] * 3)
-        variances = ReadingVariances(noise.effort_std**2, noise.specific_force_std**2, self.wrench_variance)
-        self._noise = to_buffer(variances)
+        self._sensors = sensors = sensor_variances(noise)
+        self.wrench_variance = np.repeat((sensors.force, sensors.moment), 3)
 
     def reset(self) -> None:
         """Forget the previous window, and the mean square difference of the accelerations."""
@@ -440,4 +431,4 @@ class WindowDynamics:
         assert self._window is not None
         set_scalars(LimbWindow, out, self._window.duration)
         links = self._links_buffer
-        limb_balance(limb, table, self._window_buffer, self._start, self._end, links, memory, self._noise, out)
+        limb_balance(limb, table, self._window_buffer, self._start, self._end, links, memory, *self._sensors, out)

@@ -16,24 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import (
-    EFFORT_GAIN,
-    EFFORT_NOISE,
-    FORCE_BIAS,
-    FORCE_NOISE,
-    MOMENT_BIAS,
-    MOMENT_NOISE,
-    POSITION_NOISE,
-    RATE_BIAS,
-    RATE_NOISE,
-    SIGMA_RATE,
-    SPECIFIC_FORCE_BIAS,
-    SPECIFIC_FORCE_NOISE,
-    VELOCITY_NOISE,
-    WRENCH_GAIN,
-    constant_vector,
-    white_vector,
-)
+from friction_estimator.config.robot import SIGMA_RATE, SensorVariances, sensor_variances
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import RecordTemplate, buffered, record, unbuffered_record
 from friction_estimator.linear_algebra import solve_positive
@@ -63,13 +46,14 @@ _SETTLING_TIME = 0.05
 
 @record
 class SupportSet(NamedTuple):
-    """Index bookkeeping of one set of standing feet."""
+    """One set of standing feet: which rows, columns and joints it measures."""
 
     rows: Indices  # (f*6,) constraint rows in the flattened (k*6) stack, fewer for point feet
     # (3 + j,) generalised velocities solved for: base angular acceleration, joints of the standing limbs
     columns: Indices
     joints: Indices  # (m,) joints whose link torque is known: all joints coupled to them are among the columns
     available: Flags  # (n,) True for these joints
+    lever: Matrix  # (3, 3) of the cross product with the position of the IMU in the base
 
 
 @record
@@ -94,6 +78,7 @@ class FrictionSensitivities(NamedTuple):
     # (c, r), (c, 3) how the solution moves with upsilon and with the base angular acceleration
     inverse: Matrix
     free: Matrix
+    linear: Matrix  # (r, 3) of :class:`Constraint`
 
 
 @kernel
@@ -121,16 +106,8 @@ def _pseudo_inverse(A: FloatArray) -> FloatArray:
 
 
 @kernel
-def stance_constraint(
-    support: SupportSet, dynamics: Dynamics, rotation: FloatArray, lever: FloatArray, out: Constraint
-) -> None:
-    """Write the constraint of the standing feet.
-
-    Parameters
-    ----------
-    rotation : (3, 3) base to world
-    lever : (3, 3) of the cross product with the position of the IMU in the base
-    """
+def stance_constraint(support: SupportSet, dynamics: Dynamics, rotation: FloatArray, out: Constraint) -> None:
+    """Write the constraint of the standing feet; ``rotation`` (3, 3) from base to world."""
     for a in range(support.rows.size):
         foot, axis = support.rows[a] // 6, support.rows[a] % 6
         jacobian = dynamics.foot_jacobian[foot, axis]
@@ -142,7 +119,7 @@ def stance_constraint(
             out.J[a, b] = jacobian[support.columns[b]]
         for b in range(3):
             for i in range(3):
-                out.J[a, b] += jacobian[i] * lever[i, b]
+                out.J[a, b] += jacobian[i] * support.lever[i, b]
 
 
 @entry_point
@@ -151,7 +128,6 @@ def friction_of_support(
     dynamics: Dynamics,
     wrenches: Matrix,
     effort: Vector,
-    lever: Matrix,
     solution: Vector,
     friction: Vector,
     acceleration: Vector,
@@ -160,11 +136,11 @@ def friction_of_support(
 
     Parameters
     ----------
-    lever : of :func:`stance_constraint`
     solution : (3 + j,) accelerations of the columns; unsolved joints stay at zero
     friction : (n,) output; other joints than those of the support keep their values
     acceleration : (nv,) output: generalised acceleration seen from the IMU
     """
+    lever = support.lever
     acceleration[:] = 0.0
     for c in range(support.columns.size):
         acceleration[support.columns[c]] = solution[c]
@@ -189,7 +165,6 @@ def _stance_friction(
     wrenches: Matrix,
     effort: Vector,
     gyro: bool,
-    lever: Matrix,
     constraint: Constraint,
     friction: Vector,
     acceleration: Vector,
@@ -199,10 +174,10 @@ def _stance_friction(
     Parameters
     ----------
     gyro : True to take the base angular acceleration of the gyroscope, False for that of eqs. 42 and 46
-    lever, constraint : of :func:`stance_constraint`, the latter is output
+    constraint : output of :func:`stance_constraint`
     friction, acceleration : output of :func:`friction_of_support`
     """
-    stance_constraint(support, dynamics, attitude.rotation_base_to_world, lever, constraint)
+    stance_constraint(support, dynamics, attitude.rotation_base_to_world, constraint)
     J, upsilon, solution = constraint.J, constraint.upsilon, np.empty(support.columns.size)
     if gyro:
         moved, joint_solution = upsilon.copy(), np.empty(solution.size - 3)
@@ -214,7 +189,7 @@ def _stance_friction(
         solution[3:] = joint_solution
     else:
         regular = minimum_norm(J, upsilon, solution)
-    friction_of_support(support, dynamics, wrenches, effort, lever, solution, friction, acceleration)
+    friction_of_support(support, dynamics, wrenches, effort, solution, friction, acceleration)
     return regular
 
 
@@ -225,71 +200,74 @@ def _friction_variances(
     dynamics: Dynamics,
     wrenches: Matrix,
     effort: Vector,
-    lever: Matrix,
-    linear: Matrix,
     sensitivities: FrictionSensitivities,
-    white: Vector,
-    constant: Vector,
+    sensors: SensorVariances,
 ) -> tuple[FloatArray, FloatArray]:
     """First-order propagation of the sensor errors to the friction (m,): white, lasting [(N m)^2].
 
     Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the base,
     which the constraint leaves free and which is known to ``_ANGULAR_ACCELERATION_STD`` only.
-
-    Parameters
-    ----------
-    lever, linear : of :func:`stance_constraint`
-    white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     """
-    H, R, joints, columns = dynamics.mass_matrix, attitude.rotation_base_to_world, support.joints, support.columns
-    m, c, n, nv = joints.size, columns.size, effort.size, H.shape[0]
-    columns_of_mass = np.empty((m, c))
-    for a in range(m):
-        for j in range(c):
-            columns_of_mass[a, j] = H[6 + joints[a], columns[j]]
-        for j in range(3):
-            for i in range(3):
-                columns_of_mass[a, j] += H[6 + joints[a], i] * lever[i, j]
-    transfer = -(columns_of_mass @ sensitivities.inverse)
-    by_acceleration = transfer @ linear
-    by_alpha = columns_of_mass @ sensitivities.free
-    # gravity turns with the tilt: R^T skew([0, 0, -g])
-    gravity_by_angle = np.empty((3, 3))
-    for i in range(3):
-        gravity_by_angle[i, 0], gravity_by_angle[i, 1] = -GRAVITY * R[1, i], GRAVITY * R[0, i]
-        gravity_by_angle[i, 2] = 0.0
-    by_angle = by_acceleration @ gravity_by_angle
+    H, joints = dynamics.mass_matrix, support.joints
+    m, n, nv = joints.size, effort.size, H.shape[0]
+    inertia = _inertia_of_columns(support, H)
+    transfer = -(inertia @ sensitivities.inverse)
+    by_acceleration, by_alpha = transfer @ sensitivities.linear, inertia @ sensitivities.free
+    by_angle = by_acceleration @ _gravity_by_angle(attitude.rotation_base_to_world)
     noise, systematic = np.empty(m), np.empty(m)
     for a in range(m):
         row = 6 + joints[a]
-        white_sum, constant_sum = white[EFFORT_NOISE], constant[EFFORT_GAIN] * effort[joints[a]] ** 2
+        white_sum, constant_sum = sensors.effort, sensors.effort_gain * effort[joints[a]] ** 2
         for j in range(n):
             derivative = sensitivities.torque_q[row, j] + _weighted_column_sum(
                 transfer[a], support.rows, sensitivities.foot_q, j
             )
-            white_sum += derivative**2 * white[POSITION_NOISE]
+            white_sum += derivative**2 * sensors.position
         for j in range(3, nv):
             derivative = sensitivities.torque_v[row, j] + _weighted_column_sum(
                 transfer[a], support.rows, sensitivities.foot_v, j
             )
-            white_sum += derivative**2 * (white[RATE_NOISE] if j < 6 else white[VELOCITY_NOISE])
-            constant_sum += derivative**2 * constant[RATE_BIAS] if j < 6 else 0.0
+            white_sum += derivative**2 * (sensors.angular_velocity if j < 6 else sensors.velocity)
+            constant_sum += derivative**2 * sensors.angular_velocity_bias if j < 6 else 0.0
         for i in range(3):
             derivative = H[row, i] + by_acceleration[a, i]
-            white_sum += derivative**2 * white[SPECIFIC_FORCE_NOISE]
+            white_sum += derivative**2 * sensors.specific_force
             constant_sum += (
-                derivative**2 * constant[SPECIFIC_FORCE_BIAS] + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
+                derivative**2 * sensors.specific_force_bias + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
             )
             for j in range(3):
                 constant_sum += by_angle[a, i] * attitude.covariance[i, j] * by_angle[a, j]
         for foot in range(wrenches.shape[0]):
             for axis in range(6):
                 square, is_force = dynamics.foot_jacobian[foot, axis, row] ** 2, axis < 3
-                bias = constant[FORCE_BIAS if is_force else MOMENT_BIAS]
-                white_sum += square * white[FORCE_NOISE if is_force else MOMENT_NOISE]
-                constant_sum += square * (bias + constant[WRENCH_GAIN] * wrenches[foot, axis] ** 2)
+                bias = sensors.force_bias if is_force else sensors.moment_bias
+                white_sum += square * (sensors.force if is_force else sensors.moment)
+                constant_sum += square * (bias + sensors.force_gain * wrenches[foot, axis] ** 2)
         noise[a], systematic[a] = white_sum, constant_sum
     return noise, systematic
+
+
+@kernel
+def _inertia_of_columns(support: SupportSet, H: FloatArray) -> FloatArray:
+    """Torques (m, c) of the support's joints per acceleration of its columns."""
+    inertia = np.empty((support.joints.size, support.columns.size))
+    for a in range(support.joints.size):
+        row = H[6 + support.joints[a]]
+        for j in range(support.columns.size):
+            inertia[a, j] = row[support.columns[j]]
+        for j in range(3):
+            for i in range(3):
+                inertia[a, j] += row[i] * support.lever[i, j]
+    return inertia
+
+
+@kernel
+def _gravity_by_angle(rotation: FloatArray) -> FloatArray:
+    """Derivative (3, 3) of gravity in base axes by the tilt, ``R^T skew([0, 0, -g])``."""
+    derivative = np.zeros((3, 3))
+    for i in range(3):
+        derivative[i, 0], derivative[i, 1] = -GRAVITY * rotation[1, i], GRAVITY * rotation[0, i]
+    return derivative
 
 
 @kernel
@@ -316,7 +294,6 @@ class FootBaseSensorEstimation:
         self._row_mask = np.array([foot.held_axes for foot in config.feet], dtype=bool).reshape(-1, 6)
         self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, RecordTemplate[Constraint]]] = {}
         self._sigma_period_ns = round(1e9 / SIGMA_RATE)
-        self._lever = robot.imu_lever
         self._unknown: FloatArray = np.full(len(robot.joint_names), np.nan)
         self._unavailable: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
         self.retune(config.sensors)
@@ -324,7 +301,7 @@ class FootBaseSensorEstimation:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
-        self._white, self._constant = white_vector(noise), constant_vector(noise)
+        self._sensors = sensor_variances(noise)
 
     def reset(self) -> None:
         """Forget the cached standard deviations."""
@@ -354,14 +331,12 @@ class FootBaseSensorEstimation:
         constraint, dynamics_buffer = template.new(), dynamics.buffer
         friction, acceleration, effort = self._unknown.copy(), np.empty(dynamics.bias.size), frame.effort
         regular = _stance_friction(
-            support_buffer, attitude.buffer, dynamics_buffer, wrenches, effort, self._gyro, self._lever,
-            constraint.buffer, friction, acceleration,
+            support_buffer, attitude.buffer, dynamics_buffer, wrenches, effort, self._gyro, constraint.buffer, friction,
+            acceleration,
         )  # fmt: skip
         if not regular:
             solution = self._solution(constraint, attitude)
-            friction_of_support(
-                support_buffer, dynamics_buffer, wrenches, effort, self._lever, solution, friction, acceleration
-            )  # fmt: skip
+            friction_of_support(support_buffer, dynamics_buffer, wrenches, effort, solution, friction, acceleration)
         # by stamps: the correction of the Kalman observer does not call at every frame
         if key != self._sigma_key or frame.stamp_ns - self._sigma_stamp_ns >= self._sigma_period_ns:
             self._sigma_key, self._sigma_stamp_ns = key, frame.stamp_ns
@@ -381,6 +356,7 @@ class FootBaseSensorEstimation:
             columns=np.concatenate(([3, 4, 5], 6 + np.flatnonzero(solved))),
             joints=np.flatnonzero(complete),
             available=np.asarray(complete),
+            lever=robot.imu_lever,
         )
         r, c = support.rows.size, support.columns.size
         return *buffered(support), RecordTemplate(Constraint(np.zeros((r, c)), np.zeros((r, 3)), np.zeros(r)))
@@ -413,8 +389,8 @@ class FootBaseSensorEstimation:
             *self._robot.foot_acceleration_derivatives(dynamics, acceleration),
             inverse,
             free,
+            linear,
         )
         return _friction_variances(
-            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, self._lever, linear, *sensitivities,
-            self._white, self._constant,
-        )  # fmt: skip
+            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, *sensitivities, *self._sensors
+        )

@@ -18,22 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.config.robot import (
-    EFFORT_GAIN,
-    EFFORT_NOISE,
-    FORCE_BIAS,
-    FORCE_NOISE,
-    MOMENT_BIAS,
-    MOMENT_NOISE,
-    RATE_NOISE,
-    SIGMA_RATE,
-    SPECIFIC_FORCE_BIAS,
-    SPECIFIC_FORCE_NOISE,
-    VELOCITY_NOISE,
-    WRENCH_GAIN,
-    constant_vector,
-    white_vector,
-)
+from friction_estimator.config.robot import SIGMA_RATE, SensorVariances, sensor_variances
 from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.kernels.records import buffered, record, unbuffered_record
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
@@ -48,7 +33,6 @@ from friction_estimator.types import (
     Matrix,
     MeasuredFriction,
     SensorFrame,
-    Tensor,
     Vector,
 )
 
@@ -128,13 +112,11 @@ def step_residual(dynamics: Dynamics, inputs: Inputs, table: ResidualTable, stat
 
 @entry_point
 def _residual_variances(
-    H: Matrix,
-    J: Tensor,
+    dynamics: Dynamics,
     effort: Vector,
     wrenches: Matrix,
     readings_per_sample: Vector,
-    white: Vector,
-    constant: Vector,
+    sensors: SensorVariances,
     dt: float,
     gains: Vector,
     base: int,
@@ -149,27 +131,27 @@ def _residual_variances(
     Parameters
     ----------
     readings_per_sample : (1 + k,) of IMU and feet: noise of a slow sensor is the same for several samples
-    white, constant : variances in the order of :mod:`friction_estimator.config.robot`
     gains : (g,) bandwidths K_0 [rad/s]
     """
-    n = effort.size
+    n, H, J = effort.size, dynamics.mass_matrix, dynamics.foot_jacobian
     noise, systematic = np.empty((gains.size, n)), np.empty(n)
     for i in range(n):
         row = base + i
-        momentum, force, systematic_sum = 0.0, white[EFFORT_NOISE], constant[EFFORT_GAIN] * effort[i] ** 2
+        momentum, force, systematic_sum = 0.0, sensors.effort, sensors.effort_gain * effort[i] ** 2
         for j in range(n):
-            momentum += H[row, base + j] ** 2 * white[VELOCITY_NOISE]
+            momentum += H[row, base + j] ** 2 * sensors.velocity
         if base:
             for axis in range(3):
-                momentum += H[row, 3 + axis] ** 2 * white[RATE_NOISE]
-                force += H[row, axis] ** 2 * white[SPECIFIC_FORCE_NOISE] / readings_per_sample[0]
-                systematic_sum += H[row, axis] ** 2 * constant[SPECIFIC_FORCE_BIAS]
+                momentum += H[row, 3 + axis] ** 2 * sensors.angular_velocity
+                force += H[row, axis] ** 2 * sensors.specific_force / readings_per_sample[0]
+                systematic_sum += H[row, axis] ** 2 * sensors.specific_force_bias
         for foot in range(J.shape[0]):
             for axis in range(6):
                 square, is_force = J[foot, axis, row] ** 2, axis < 3
-                bias = constant[FORCE_BIAS if is_force else MOMENT_BIAS]
-                force += square * white[FORCE_NOISE if is_force else MOMENT_NOISE] / readings_per_sample[1 + foot]
-                systematic_sum += square * (bias + constant[WRENCH_GAIN] * wrenches[foot, axis] ** 2)
+                bias = sensors.force_bias if is_force else sensors.moment_bias
+                white = sensors.force if is_force else sensors.moment
+                force += square * white / readings_per_sample[1 + foot]
+                systematic_sum += square * (bias + sensors.force_gain * wrenches[foot, axis] ** 2)
         systematic[i] = systematic_sum
         for number in range(gains.size):
             decay = math.exp(-gains[number] * dt)
@@ -217,7 +199,7 @@ class ResidualVariances:
 
     def retune(self, noise: SensorNoise) -> None:
         """Use the standard deviations of this noise from now on."""
-        self._sensors = white_vector(noise), constant_vector(noise)
+        self._sensors = sensor_variances(noise)
 
     def reset(self) -> None:
         """Compute them at the next sample."""
@@ -233,12 +215,12 @@ class ResidualVariances:
     def compute(self, frame: SensorFrame, dynamics: Dynamics, velocity_variance: float | None = None) -> None:
         """Compute them anew; ``velocity_variance`` replaces that of the joint velocities [rad^2/s^2]."""
         self._age = 0.0
-        white, constant = self._sensors
+        sensors = self._sensors
         if velocity_variance is not None:
-            white[VELOCITY_NOISE] = velocity_variance
+            sensors = sensors._replace(velocity=velocity_variance)
         self.white, self.systematic = _residual_variances(
-            dynamics.mass_matrix, dynamics.foot_jacobian, frame.effort, frame.wrenches, frame.readings_per_sample,
-            white, constant, frame.dt, self._gains, self._base_dofs,
+            dynamics.buffer, frame.effort, frame.wrenches, frame.readings_per_sample, *sensors, frame.dt, self._gains,
+            self._base_dofs,
         )  # fmt: skip
 
 
