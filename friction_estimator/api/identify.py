@@ -138,7 +138,7 @@ class IdentificationResult(ScoredIdentification):
     @property
     def next_steps(self) -> tuple[str, ...]:
         """How the live node starts from the saved result, one sentence each."""
-        return (_live_start(self.law_names), *_coupled_motors(self.coupled_motors))
+        return (_live_start(self.law_names), *_note_on_coupling(self.coupled_motors))
 
     def save(self, path: AnyPath) -> None:
         """Write a parameter file: the live node starts from it; ``report``, ``export`` and ``validate`` read it.
@@ -258,8 +258,8 @@ def _live_start(law_names: tuple[str, ...]) -> str:
     return f"the live node starts from {copy} with identifier.law: {common}{rest}"
 
 
-def _coupled_motors(motors: Sequence[str]) -> tuple[str, ...]:
-    """What the live node needs for the friction of motors."""
+def _note_on_coupling(motors: Sequence[str]) -> tuple[str, ...]:
+    """Sentence on the coupling that the YAML of the live node needs; none without coupled motors."""
     if not motors:
         return ()
     return (

@@ -185,7 +185,7 @@ class _Limb:
 
     @property
     def start(self) -> FloatArray:
-        """(4 n + 1,) of the drives."""
+        """(4 n + 1,) values at which the search starts, those of the drives as identified, over their scales."""
         one = self.drives[0]
         parts = self.coulomb, one.damping, one.armature, one.offset, [one.delay.mean()]
         return np.concatenate(parts) / self.scale

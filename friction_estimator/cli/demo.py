@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Walk, estimate, record, report."""
     robot = robot_of(arguments, observer=arguments.observer)
     if not robot.config.has_friction:
-        raise ConfigError("the demo shows friction: leave out stages: base_state")
+        raise ConfigError("the demo shows friction, and stages is base_state: set it to all")
     output = arguments.output or Path(time.strftime("demo_%Y%m%d_%H%M%S"))
     if (output / "run").exists() and not arguments.overwrite:
         raise ConfigError(f"{output} holds a run already: choose another folder, or replace it (--overwrite)")

@@ -157,7 +157,7 @@ class Thresholds:
             )
 
     def save(self, path: Path) -> None:
-        """Write them.
+        """Write the thresholds to a YAML file.
 
         Raises
         ------

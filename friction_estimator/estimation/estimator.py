@@ -76,7 +76,7 @@ class Estimator:
         self._diagnosed_ns = 0
         self._velocity_estimator = VelocityEstimator(config, robot.joint_names)
         self._sample_checks = SampleChecks(config, robot, self._health)
-        self._checks = SensorChecks(
+        self._sensor_checks = SensorChecks(
             config, robot, self._health, self._synchronizer, lambda: self.pipeline.friction.sensor_calibration()
         )
         if config.has_compensation:
@@ -191,7 +191,7 @@ class Estimator:
 
     def _check_sensors(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""
-        self._newest_frame, checks = frame, self._checks
+        self._newest_frame, checks = frame, self._sensor_checks
         if (
             not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
             or self._health.invalid_joints != self._wrong_sensors
@@ -209,7 +209,7 @@ class Estimator:
         self._sample_checks.reset()
         self._synchronizer.reset()
         self.pipeline.reset()
-        self._checks.reset()
+        self._sensor_checks.reset()
         self.monitor.reset()
         if self.compensation is not None:
             self.compensation.reset()

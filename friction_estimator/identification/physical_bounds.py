@@ -115,7 +115,7 @@ class _Divergence:
 def _minimum(A: FloatArray, b: FloatArray, divergence: _Divergence, standard: FloatArray) -> FloatArray:
     """Minimum of ``|A s - b|^2 / 2 + pull * divergence(s)`` from bodies that exist (s,).
 
-    The pull falls from where it rules to where data do: steps that came upon the edge of what exists would get stuck.
+    The weight of the prior is lowered step by step: Newton steps would else get stuck at the edge of the real bodies.
     With each pull, Newton's method within a trust region finds the minimum.
     """
     error = A @ standard - b

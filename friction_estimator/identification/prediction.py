@@ -57,7 +57,7 @@ class TorquePrediction:
 
     @property
     def motors(self) -> Transmission:
-        """Motors (n) whose torques are predicted, those of the joints where they add to the friction of these."""
+        """Motors (n) behind the coupling; the joints themselves where friction of motors is a column of its own."""
         return Transmission.of(self.coupling if self.columns.adding is None else None, self.joints)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
@@ -221,7 +221,7 @@ class CurvePrediction:
         return self.predicted(samples), motions
 
     def predicted(self, samples: CurveSamples) -> Rows:
-        """Measured and predicted friction of these samples."""
+        """Measured and predicted friction of samples of a curve, row by row."""
         law, beyond = make_law(self.law), samples.extra_torque(self.extra_parameters)
         friction, known = (
             law.torque(np.array(self.values)[None], samples.velocity, samples.load),

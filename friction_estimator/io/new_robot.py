@@ -62,7 +62,9 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
     """
     tree = _Tree(urdf_xml)
     if not tree.moving:
-        raise RobotModelError("the URDF has no joint that moves")
+        raise RobotModelError(
+            "the URDF has no joint that moves: friction needs at least one revolute, continuous or prismatic joint"
+        )
     robot = NewRobot({"robot.urdf": urdf})
     recorded = {} if bag is None else _first_messages(bag)
     feet = _feet(tree, robot)

@@ -90,7 +90,7 @@ ESTIMATOR_FIELDS = (
     _number(
         "display.effort_fraction",
         0.01,
-        "Scale of the effort limits in robot_description_friction, which rviz shows.",
+        "Factor on the effort limits in robot_description_friction: rviz scales its arrows with these.",
         "", 1e-6, 1.0,
     ),
     _INPUTS_RELIABLE,

@@ -180,7 +180,7 @@ def buffered_zeros(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[F
 
 
 def buffer_of(values: tuple[Any, ...] | LazyRecord | FloatArray) -> FloatArray:
-    """The buffer whose views the arrays of a record are, or else a new one with its values; a buffer as it is."""
+    """Buffer of a record: its own where its arrays are views of one, else a new one; a buffer is returned as it is."""
     if isinstance(values, LazyRecord):
         return values.buffer
     if not isinstance(values, tuple):

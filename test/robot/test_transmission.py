@@ -12,7 +12,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
 from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.kalman.joint_friction import LawAtMotion, LawMemory, law_at_motion
+from friction_estimator.estimation.kalman.joint_friction import LawAtMotion, PreslidingMemory, law_at_motion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.motion.joint_motion import JointMotion
@@ -65,7 +65,8 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     motion, still = JointMotion(np.zeros(n), rng.normal(size=n), *np.zeros((2, n))), np.zeros(n)
     found = LawAtMotion.zeros(n, p)
     law_at_motion(
-        laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), LawMemory.initial(n, 0), found,
+        laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), PreslidingMemory.initial(n, 0),
+        found,
     )  # fmt: skip
     for variance, model_error in ((found.variance, 0.0), (found.friction_variance, 1.0)):
         J = np.zeros((n, n, p + 1))

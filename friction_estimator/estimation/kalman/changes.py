@@ -43,20 +43,31 @@ _SPANS_IN_SECONDS = 1, _SECONDS
 """Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
 _MAX_COMPARISONS = 5
 """Comparisons with the same prior, while something else than a sensor has changed: the filters learn that."""
+
+
+class _Cause(NamedTuple):
+    """What may have changed."""
+
+    scope: str  # whose states change together: those of a joint, of a foot, or of the robot in all limbs
+    # of the size: standard deviation in its unit, plus standard deviations of the prior
+    std: float
+    prior_multiple: float
+    words: str
+
+
 _CAUSES = {
-    "position_offset": ("joint", SLIP_STD, 0.0, "the encoder of {!r}"),
-    "effort_gain": ("joint", 1.0, 0.0, "the torque gain of {!r}"),
-    "effort_offset": ("joint", 0.0, 10.0, "the torque offset of {!r}"),
-    "law": ("joint", 0.0, 1.0, "the friction of {!r}"),
-    "links": ("joint", 0.0, 5.0, "the mass moved by {!r}"),
-    "foot_bias": ("foot", 0.0, 15.0, "the offset of {!r}"),
-    "foot_gain": ("foot", 1.0, 0.0, "the gain of {!r}"),
-    "wrench_delay": ("foot", 0.01, 0.0, "the delay of {!r}"),
-    "accelerometer_bias": ("robot", 1.0, 0.0, "the accelerometer"),
-    "torque_delay": ("robot", 0.01, 0.0, "the delay of all motor torques"),
+    "position_offset": _Cause("joint", SLIP_STD, 0.0, "the encoder of {!r}"),
+    "effort_gain": _Cause("joint", 1.0, 0.0, "the torque gain of {!r}"),
+    "effort_offset": _Cause("joint", 0.0, 10.0, "the torque offset of {!r}"),
+    "law": _Cause("joint", 0.0, 1.0, "the friction of {!r}"),
+    "links": _Cause("joint", 0.0, 5.0, "the mass moved by {!r}"),
+    "foot_bias": _Cause("foot", 0.0, 15.0, "the offset of {!r}"),
+    "foot_gain": _Cause("foot", 1.0, 0.0, "the gain of {!r}"),
+    "wrench_delay": _Cause("foot", 0.01, 0.0, "the delay of {!r}"),
+    "accelerometer_bias": _Cause("robot", 1.0, 0.0, "the accelerometer"),
+    "torque_delay": _Cause("robot", 0.01, 0.0, "the delay of all motor torques"),
 }
-"""Changes by their block of the state: whose states change together, those of the robot in all limbs; the standard
-deviation of the size, in its unit plus in standard deviations of the prior; and words."""
+"""Changes by their block of the state."""
 _SENSOR_CAUSES = frozenset(("position_offset", "effort_gain", "wrench_delay", "accelerometer_bias", "torque_delay"))
 """Changes that findings name; the others are of the robot, or of wrenches, which other checks name."""
 
@@ -261,9 +272,9 @@ class ChangeComparison:
                 yield
             found += self._odds(informations)
         ranked = sorted(found, reverse=True)
-        log_odds, cause, kind, place, size = ranked[0]
+        log_odds, cause, block, place, size = ranked[0]
         newest = next(one.log_odds for one in found if one.cause == cause)  # of the shortest span
-        of_sensor = kind in _SENSOR_CAUSES
+        of_sensor = block in _SENSOR_CAUSES
         too_long = not of_sensor and self._compared >= _MAX_COMPARISONS
         if not log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
             self._start_anew()
@@ -272,7 +283,7 @@ class ChangeComparison:
         if of_sensor and cause == self._likely:
             rival = next(one for one in ranked if one.cause != cause)
             runner_up = f"by a factor of {math.exp(rival.log_odds - log_odds):.1g}: {rival.cause}"
-        self.found = StateChange(kind, place, size, runner_up)
+        self.found = StateChange(block, place, size, runner_up)
         self._before, self._likely, self._compared = learned_before, cause, self._compared + 1
 
     def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:

@@ -19,7 +19,7 @@ from friction_estimator.estimation.kalman.joint_friction import (
     EXTERNAL_TORQUE_GATE,
     FrameOutput,
     LawAtMotion,
-    LawMemory,
+    PreslidingMemory,
     Residual,
     combine_law_and_model_error,
     law_at_motion,
@@ -210,7 +210,7 @@ def detect_pushes(
 class FrameMemory(NamedTuple):
     """State carried from one frame to the next; ``collisions``: low-passed torque (n,) of hits on the feet [N m]."""
 
-    law: LawMemory
+    law: PreslidingMemory
     disturbance: DisturbanceMemory
     collisions: Vector
 
@@ -225,7 +225,7 @@ class RobotTable(NamedTuple):
 
 
 @unbuffered_record
-class FrameSettings(NamedTuple):
+class FrameContext(NamedTuple):
     """Inputs of the evaluation of a frame besides readings and state."""
 
     contact: Flags  # (k,) feet in stance
@@ -243,7 +243,7 @@ def evaluate_frame(
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: Inputs,
-    settings: FrameSettings,
+    settings: FrameContext,
     memory: FrameMemory,
     out: FrameOutput,
     sample: Vector,
@@ -316,7 +316,7 @@ class FrameEvaluation:
         count, n = self._shape
         unknown, pairs, pushes = np.full(n, np.nan), np.full((2, n), np.nan), np.zeros(count)
         disturbance = DisturbanceMemory(initial_residual(n), pairs, unknown, unknown, pairs, pushes, pushes, pushes)
-        self._buffer, self.memory = buffered(FrameMemory(LawMemory.initial(n, distances), disturbance, unknown))
+        self._buffer, self.memory = buffered(FrameMemory(PreslidingMemory.initial(n, distances), disturbance, unknown))
         self._variances.reset()
         self.reset_pushes()
 
@@ -331,7 +331,7 @@ class FrameEvaluation:
         """Drop the strains of presliding."""
         velocity = self.memory.law.velocity
         none = np.zeros((velocity.size, 0))
-        self._buffer, self.memory = buffered(self.memory._replace(law=LawMemory(velocity, none, none)))
+        self._buffer, self.memory = buffered(self.memory._replace(law=PreslidingMemory(velocity, none, none)))
 
     def step(
         self,
@@ -340,7 +340,7 @@ class FrameEvaluation:
         motion: JointMotion,
         laws: JointLaws,
         estimated: FloatArray,
-        settings: FrameSettings,
+        settings: FrameContext,
         sample: FloatArray,
     ) -> tuple[float, int]:
         """Use one frame; ``newest`` has all results but those of :func:`evaluate_frame`, which are returned.

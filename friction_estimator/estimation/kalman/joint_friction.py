@@ -28,7 +28,7 @@ around when it stops hard."""
 
 
 @record
-class LawMemory(NamedTuple):
+class PreslidingMemory(NamedTuple):
     """State of the presliding model, carried from one frame to the next."""
 
     velocity: Vector  # (n,) of the joints [rad/s]
@@ -37,10 +37,10 @@ class LawMemory(NamedTuple):
     initial_strain_weight: Matrix
 
     @staticmethod
-    def initial(joints: int, distances: int) -> LawMemory:
+    def initial(joints: int, distances: int) -> PreslidingMemory:
         """Before the first frame, of n joints and s presliding distances."""
         shape = joints, distances
-        return LawMemory(np.zeros(joints), np.zeros(shape), np.ones(shape))
+        return PreslidingMemory(np.zeros(joints), np.zeros(shape), np.ones(shape))
 
 
 @record
@@ -157,7 +157,7 @@ def _motion_of_motors(
     std: FloatArray,
     effort: FloatArray,
     dt: float,
-    memory: LawMemory,
+    memory: PreslidingMemory,
     motor_side: _MotorSide,
 ) -> None:
     """Write velocity, its standard deviation and load of the motors, and advance their strains."""
@@ -278,10 +278,10 @@ def law_at_motion(
     effort: FloatArray,
     dt: float,
     wave: FloatArray,
-    memory: LawMemory,
+    memory: PreslidingMemory,
     out: LawAtMotion,
 ) -> None:
-    """Write friction and variances of the laws at the motion of a frame; :class:`LawMemory` in place.
+    """Write friction and variances of the laws at the motion of a frame; :class:`PreslidingMemory` in place.
 
     Parameters
     ----------

@@ -240,7 +240,7 @@ class LimbFilter:
         self.normal_equations.interrupt()
 
     def step(self, window: LimbWindow | FloatArray, frozen: bool, contact_transition: bool) -> bool:
-        """Use one window; False where it is not finite, and changes nothing.
+        """Use one window; False where it is not finite: then it changes no more than the friction of motors at rest.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class LimbFilter:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
         law = self.layout["law"]
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
-        self._inflate_calibration()
+        self._reset_calibration_covariance()
 
     def replace(self, columns: IntArray, values: FloatArray, covariance: FloatArray) -> None:
         """Set some states (c,) to values known from elsewhere, with their covariance (c, c)."""
@@ -324,10 +324,10 @@ class LimbFilter:
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
         if not frozen and (np.abs(force) > window.dry_friction).any():  # not friction alone
-            self._inflate_calibration()
+            self._reset_calibration_covariance()
 
-    def _inflate_calibration(self) -> None:
-        """Reset the covariance of the calibration: sensors and links may have changed as well as friction."""
+    def _reset_calibration_covariance(self) -> None:
+        """Reset the covariance of a settled calibration: sensors and links may have changed as well as friction."""
         if self.memory_before(0.0) is not None:
             rows = self.layout.calibration
             self.covariance[rows] = self.covariance[:, rows] = 0.0

@@ -19,7 +19,7 @@ from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.laws.linear import MAX_RIPPLES
 from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
 
-RIPPLE_PERIOD = 1.0
+RIPPLE_TEST_INTERVAL = 1.0
 """Interval between two evaluations of the sums [s]."""
 _BLOCK = 20
 """Windows of a motor that are added together: its sums then stay in the cache of the processor."""
@@ -151,7 +151,7 @@ class RippleSearch:
         return 0.5 * (low + high), high - low
 
     def detect(self, known: int = 0) -> int:
-        """Number of ripples a turn, zero while there is no clear one; to be called every :data:`RIPPLE_PERIOD`.
+        """Number of ripples a turn, zero while there is no clear one; to be called every :data:`RIPPLE_TEST_INTERVAL`.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, correct_by_measurements
-from friction_estimator.estimation.kalman.frame import FrameEvaluation, FrameSettings
+from friction_estimator.estimation.kalman.frame import FrameContext, FrameEvaluation
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED, stick_probability
@@ -137,7 +137,7 @@ class KalmanFriction:
             unmodelled = unmodelled + self._stick_variance(motion, frame.effort)
         oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
         angular_acceleration = attitude.buffer[ANGULAR_ACCELERATION]
-        settings = FrameSettings(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
+        settings = FrameContext(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         largest, expired = self._frames.step(

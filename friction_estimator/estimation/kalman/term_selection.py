@@ -12,14 +12,14 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
-from friction_estimator.estimation.kalman.ripple import RIPPLE_PERIOD, RippleSearch
+from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
 from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import FloatArray
 
-_PRESLIDING_PERIOD = 0.5
+_PRESLIDING_TEST_INTERVAL = 0.5
 """Interval between two tests for presliding [s]."""
 _MAX_SPREAD_OF_KNOWN_PRESLIDING = 0.5
 """Presliding of a motor is observable when the standard deviation of its torque is below this part of the prior."""
@@ -103,7 +103,7 @@ class TermSelection:
 
     def rejects_presliding(self, time: float, bank: LimbBank) -> bool:
         """Whether the data show that no motor has presliding, although there are terms of it; tested now and then."""
-        if not self.distances or time - self._presliding_tested_at < _PRESLIDING_PERIOD:
+        if not self.distances or time - self._presliding_tested_at < _PRESLIDING_TEST_INTERVAL:
             return False
         self._presliding_tested_at = time
         z = np.concatenate([presliding_score(limb_filter) for limb_filter in bank.filters])
@@ -118,7 +118,7 @@ class TermSelection:
         middle = self._motors.velocity(window.end_motion.position) - 0.5 * window.duration * speed
         law = window.regressor, bank.estimates.parameters
         search.add(middle, speed, *law, bank.unexplained, self.laws.added["ripple"])
-        if time - self._ripple_tested_at < RIPPLE_PERIOD:
+        if time - self._ripple_tested_at < RIPPLE_TEST_INTERVAL:
             return 0
         self._ripple_tested_at = time
         known = int(self.ripples[0]) if self.ripples.size else 0
@@ -127,7 +127,7 @@ class TermSelection:
             if search.is_over:
                 self._search = None
             return 0
-        self._ripple_tested_at += RIPPLE_PERIOD  # the law must be known first
+        self._ripple_tested_at += RIPPLE_TEST_INTERVAL  # the law must be known first
         return found
 
     def correct_ripple(self, ripples: FloatArray, bank: LimbBank) -> None:

@@ -97,9 +97,8 @@ class Window(NamedTuple):
 class _Span(NamedTuple):
     """Rows of a window in the buffer."""
 
-    # of the first and of the last sample; this many samples around both are used by the fits
-    half: int
-    end: int
+    half: int  # first row of the window; the fits use as many rows on either side of both ends
+    end: int  # last row of the window
     held: bool  # True when readings act until the next one
     period: float  # of the samples [s]
 

@@ -116,7 +116,10 @@ def _recording(reader: BagReader, messages: Messages, description: RunDescriptio
 def _check_joints(topic: str, runs: Sequence[Run], joint_names: tuple[str, ...]) -> None:
     for names, table in runs:
         if not set(joint_names) <= set(names):
-            raise BagError(f"the joints change within the bag: {', '.join(joint_names)}, {', '.join(names)}")
+            raise BagError(
+                f"topic {topic}: joint states name other joints than at first ({', '.join(names)}; at first "
+                f"{', '.join(joint_names)}): record the joint states of one driver"
+            )
         for field in _FIELDS:
             if (count := table[field].shape[1]) not in (0, len(names)):
                 raise BagError(f"topic {topic}: {field} has {count} values for {len(names)} joint names")
