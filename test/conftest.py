@@ -20,7 +20,7 @@ from friction_estimator.kernels import compiler
 from friction_estimator.robot.model import RobotModel
 from test.biped import URDF, suralp_config
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=15)
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 settings.register_profile("thorough", settings.get_profile("any machine"), max_examples=200)
 settings.register_profile("long", settings.get_profile("any machine"), max_examples=10_000)
 settings.load_profile("any machine")  # no claim depends on how busy the machine is

@@ -24,7 +24,6 @@ from friction_estimator.kernels import compiler
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.metrics import JointErrors, joint_errors
-from friction_estimator.short_repr import ShortRepr
 from friction_estimator.types import (
     AnyPath,
     BoolArray,
@@ -35,6 +34,7 @@ from friction_estimator.types import (
     JointSample,
     Progress,
     Reading,
+    ShortRepr,
     WrenchSample,
 )
 

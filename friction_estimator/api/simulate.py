@@ -19,8 +19,7 @@ from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.kernels import compiler
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.messages.sensors import SensorMessages, TruthMessages
-from friction_estimator.short_repr import ShortRepr
-from friction_estimator.types import AnyPath, FloatArray, Progress
+from friction_estimator.types import AnyPath, FloatArray, Progress, ShortRepr
 
 if TYPE_CHECKING:  # MuJoCo is imported where something is simulated, and not where a simulation may be read
     from friction_estimator.simulation import SimulationSample, Simulator

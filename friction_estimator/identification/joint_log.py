@@ -16,8 +16,7 @@ import numpy as np
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.short_repr import ShortRepr
-from friction_estimator.types import BoolArray, FloatArray, IntArray
+from friction_estimator.types import BoolArray, FloatArray, IntArray, ShortRepr
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
 

@@ -57,7 +57,7 @@ class TorquePrediction:
 
     @property
     def motors(self) -> Transmission:
-        """Motors (n) behind the coupling; the joints themselves where friction of motors is a column of its own."""
+        """Motors (n) whose torques are predicted; the joints where the friction of coupled motors adds to theirs."""
         return Transmission.of(self.coupling if self.columns.adding is None else None, self.joints)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:

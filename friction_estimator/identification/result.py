@@ -12,8 +12,7 @@ from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
 from friction_estimator.laws.identified import SAVED_SCALARS, IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
-from friction_estimator.short_repr import ShortRepr
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, ShortRepr
 
 
 @dataclass(frozen=True, slots=True)

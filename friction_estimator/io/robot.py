@@ -18,8 +18,7 @@ from friction_estimator.errors import ConfigError, RobotModelError, choices, fil
 from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
-from friction_estimator.short_repr import ShortRepr
-from friction_estimator.types import AnyPath
+from friction_estimator.types import AnyPath, ShortRepr
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)

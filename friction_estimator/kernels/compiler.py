@@ -93,7 +93,7 @@ def entry_point(function: Callable[..., Any]) -> Any:
     Raises
     ------
     TypeError
-        When an argument has no type that says how many axes it has, and of what.
+        When the type of an argument is neither a record nor one of the array types and scalars of :data:`FLAT_TYPES`.
     """
     types = _argument_types(function)
     takes_records = any(kind in RECORDS for kind in types)

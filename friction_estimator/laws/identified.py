@@ -12,8 +12,7 @@ from friction_estimator.errors import ConfigError
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.law import FrictionLaw, make_law
 from friction_estimator.laws.linear import ADDED_TERMS, MAX_RIPPLES, LinearFrictionLaw
-from friction_estimator.short_repr import ShortRepr
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, ShortRepr
 
 SAVED_SCALARS = ("residual_variance", "measurement_variance", "samples")
 """What :class:`IdentifiedParameters` has once a joint, apart from the values and their covariance."""

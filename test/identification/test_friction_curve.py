@@ -163,9 +163,8 @@ def test_the_law_of_every_joint_is_the_simplest_of_those_that_predict_best(curve
     assert result.friction.law_names == ("asymmetric", "coulomb_viscous")
     compared = {one.settings for one in result.candidates if one.decision == "ankle/law"}
     assert {"coulomb_viscous", "tanh_stribeck", "load_quadrants"} <= compared
-    knee = as_motion({"knee": both["knee"]})
-    kept = identified([knee], "auto", replace(options, joint_laws=("knee=coulomb_viscous",)))
-    assert kept.friction.law_names == ("coulomb_viscous",)
+    kept = identified([as_motion(both)], "auto", replace(options, joint_laws=("knee=coulomb_viscous",)))
+    assert kept.friction.law_names == ("coulomb_viscous", "coulomb_viscous")
 
 
 def test_friction_of_another_shape_than_its_law_is_named():

@@ -214,9 +214,9 @@ class KalmanFriction:
     def _identify(self, window: Window, motion: JointMotion) -> None:
         """Hand a window that the newest frame has completed to the limbs; ``motion`` is that of the frame."""
         self._update_unmodelled_variance(window)
-        motors, newest = self._motors, self._frames.newest
-        speed, std = motors.velocity(motion.velocity), motors.velocity_std(newest.law.velocity_std)
-        self.bank.visited.add_velocities(newest.law.regressor, speed, std, self._window)
+        motors, law = self._motors, self._frames.newest.law
+        speed, std = motors.velocity(motion.velocity), motors.velocity_std(law.velocity_std)
+        self.bank.visited.add_velocities(law.regressor, speed, std, self._window)
         self._window_length = max(self._window, window.duration)
         self.finish_pending_updates()
         self.bank.begin_window(window, self._noise.ready)
