@@ -11,9 +11,12 @@ import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 import pinocchio as pin
+from pinocchio.rpy import matrixToRpy, rpyToMatrix
 
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
@@ -29,9 +32,8 @@ from friction_estimator.robot.dynamics import (
     massless_warnings,
     velocity_seen_from_imu,
 )
-from friction_estimator.robot.rerooting import reroot
 from friction_estimator.robot.transmission import Transmission
-from friction_estimator.robot.urdf import checked_urdf, mimics, urdf_warnings
+from friction_estimator.robot.urdf import checked_urdf, joint_link, mimics, urdf_warnings, vector_of
 from friction_estimator.types import GRAVITY, BaseState, BoolArray, Dynamics, FloatArray
 
 _POSITION_MARGIN = 2.0 * math.pi
@@ -79,7 +81,7 @@ class RobotModel:
         self._model = build_model(config, urdf_xml)
         self.root = ""
         if not config.robot.fixed_base and (joint := self._joint_of_imu(config)):
-            urdf_xml, self.root = reroot(urdf_xml, joint)
+            urdf_xml, self.root = _reroot(urdf_xml, joint)
             self._model = build_model(config, urdf_xml)
         first_joint = 1 if config.robot.fixed_base else 2
         self.warnings = (*urdf_warnings(urdf_xml), *massless_warnings(self._model, first_joint))
@@ -387,3 +389,41 @@ def link_positions(urdf_xml: str, links: Iterable[str]) -> dict[str, FloatArray]
     data = model.createData()
     pin.framesForwardKinematics(model, data, pin.neutral(model))
     return {link: data.oMf[model.getFrameId(link, pin.FrameType.BODY)].translation for link in links}
+
+
+def _reroot(urdf_xml: str, joint_name: str) -> tuple[str, str]:
+    """The same robot with the child of a joint as its root link, and the name of the root link before.
+
+    The joints between both are reversed. One of the placement ``O R(q)`` has the placement ``R(q)^-1 O^-1`` seen from
+    its child: the same position about the opposite axis, then a fixed placement.
+
+    Parameters
+    ----------
+    urdf_xml : a checked URDF
+    joint_name : of one of its joints
+    """
+    root = ElementTree.fromstring(urdf_xml)
+    above = {joint_link(joint, "child"): joint for joint in root.findall("joint")}
+    link = next(end for end, joint in above.items() if joint.get("name") == joint_name)
+    while (joint := above.get(link)) is not None:
+        parent, middle = joint_link(joint, "parent"), f"{joint.get('name')}_reversed"
+        xyz, rpy = (vector_of(joint.find("origin"), part) for part in ("xyz", "rpy"))
+        back = rpyToMatrix(rpy).T
+        origin = {"xyz": _xml_text(-back @ xyz), "rpy": _xml_text(matrixToRpy(back))}
+        axis = vector_of(joint.find("axis"), "xyz")
+        about = axis if axis.any() else np.array([1.0, 0.0, 0.0])
+        for part in [part for part in joint if part.tag in ("parent", "child", "origin", "axis")]:
+            joint.remove(part)
+        SubElement(root, "link", {"name": middle})
+        fixed = SubElement(root, "joint", {"name": f"{middle}_origin", "type": "fixed"})
+        for one, start, end in ((joint, link, middle), (fixed, middle, parent)):
+            SubElement(one, "parent", {"link": start})
+            SubElement(one, "child", {"link": end})
+        SubElement(joint, "axis", {"xyz": _xml_text(-about)})
+        SubElement(fixed, "origin", origin)
+        link = parent
+    return ElementTree.tostring(root, encoding="unicode"), link
+
+
+def _xml_text(numbers: FloatArray) -> str:
+    return " ".join(repr(number) for number in numbers.tolist())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE, stick_probability
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, stick_probability
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import BlockOffsets
-from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive

@@ -9,8 +9,7 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.law_bounds import project_onto_bounds
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbWindow, WindowFit
-from friction_estimator.estimation.kalman.limb_state import Limb
-from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance

@@ -21,8 +21,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     decay_model_error,
     step_limb,
 )
-from friction_estimator.estimation.kalman.limb_state import LimbStateLayout
-from friction_estimator.estimation.kalman.standstill import UNIFORM_VARIANCE
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout
 from friction_estimator.kernels.records import buffer_of, buffered, buffered_zeros, from_buffer, to_buffer
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.types import FloatArray, IntArray

@@ -1,4 +1,4 @@
-"""Limbs of a robot, and the state of their Kalman filters: its layout and its prior."""
+"""Limbs of a robot, the state of their Kalman filters with its layout and prior, and what may hold a motor at rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from friction_estimator.config import KalmanConfig, SensorNoise
+from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import FloatArray, IndexMatrix, Indices, IntArray, Matrix
 
+_REST_SPEED = 2e-3
+"""Speed below which dry friction may hold a joint at rest [rad/s]."""
+DRY_FRICTION_SPEED = 0.02
+"""Speed at which the dry friction of a joint is evaluated [rad/s]."""
+UNIFORM_VARIANCE = 1.0 / 3.0
+"""Variance of what may be anywhere between -1 and 1: a strain, or the friction at rest over its largest size."""
 _SENSOR_ERRORS = {
     "force_bias_std": 2.0,  # [N]
     "moment_bias_std": 0.1,  # [N m]
@@ -220,3 +227,10 @@ def make_layout(
     ends = np.cumsum([block.size for block in prior.values()]).tolist()
     first = BlockOffsets(**{name: end - block.size for (name, block), end in zip(prior.items(), ends, strict=True)})
     return LimbStateLayout(limb, first, np.concatenate([*prior.values()]))
+
+
+@kernel
+def stick_probability(velocity: float, std: float) -> float:
+    """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
+    square = velocity * velocity / (_REST_SPEED**2 + std * std)
+    return 1.0 / (1.0 + square * square)

@@ -21,8 +21,7 @@ from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, correct_by_measurements
 from friction_estimator.estimation.kalman.frame import FrameContext, FrameEvaluation
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
-from friction_estimator.estimation.kalman.limb_state import find_limbs
-from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED, stick_probability
+from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, find_limbs, stick_probability
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource

@@ -12,8 +12,8 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
+from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED
 from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
-from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.transmission import Transmission

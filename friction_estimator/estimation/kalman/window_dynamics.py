@@ -10,9 +10,8 @@ import numpy as np
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SensorVariances, sensor_variances
 from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbMemory, LimbWindow
-from friction_estimator.estimation.kalman.limb_state import BlockOffsets, Limb
+from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, BlockOffsets, Limb, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
-from friction_estimator.estimation.kalman.standstill import DRY_FRICTION_SPEED, stick_probability
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import buffered_zeros, from_buffer, record, set_scalars, to_buffer

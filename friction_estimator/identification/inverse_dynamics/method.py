@@ -18,7 +18,7 @@ from friction_estimator.identification.inverse_dynamics.decision import (
     choose_treatment,
     decided,
 )
-from friction_estimator.identification.inverse_dynamics.delay import delay_error
+from friction_estimator.identification.inverse_dynamics.delay import delay_error, noise_bias
 from friction_estimator.identification.inverse_dynamics.drive_gains import (
     GAIN_UNIT,
     about_drive_gains,
@@ -35,7 +35,6 @@ from friction_estimator.identification.inverse_dynamics.estimated_parameters imp
 )
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.findings import findings_of, joint_scores
-from friction_estimator.identification.inverse_dynamics.noise import noise_bias
 from friction_estimator.identification.inverse_dynamics.observation import comparison_limits
 from friction_estimator.identification.inverse_dynamics.options import (
     DEFAULT,
