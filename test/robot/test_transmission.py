@@ -12,7 +12,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
 from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.kalman.joint_friction import LawAtMotion, PreslidingMemory, law_at_motion
+from friction_estimator.estimation.kalman.law_at_motion import LawAtMotion, PreslidingMemory, law_at_motion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.motion.joint_motion import JointMotion

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from friction_estimator.estimation.kalman.joint_friction import FrameOutput
+from friction_estimator.estimation.kalman.frame import FrameOutput
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.types import Flags, MeasuredFriction, Vector

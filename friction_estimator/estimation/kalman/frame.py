@@ -1,10 +1,4 @@
-"""One frame: friction of the laws, external torque, pushes, and the sample that the next window gets.
-
-External torque: the part that neither model, foot wrenches, friction nor calibration explain, within milliseconds.
-
-A momentum observer (Lim et al. 2024, section 3.2) on the filtered joint velocities; the expected friction passes the
-same low-pass. The torque is published, and large ones are pushes, during which identification pauses.
-"""
+"""One frame: friction of the laws and their model error, external torque, and the sample that the next window gets."""
 
 from __future__ import annotations
 
@@ -15,13 +9,17 @@ import numpy as np
 
 from friction_estimator.base.contact_phase import add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.joint_friction import (
+from friction_estimator.estimation.kalman.disturbance import (
     EXTERNAL_TORQUE_GATE,
-    FrameOutput,
+    OBSERVER_BANDWIDTHS,
+    DisturbanceMemory,
+    Residual,
+    detect_pushes,
+    step_disturbance,
+)
+from friction_estimator.estimation.kalman.law_at_motion import (
     LawAtMotion,
     PreslidingMemory,
-    Residual,
-    combine_law_and_model_error,
     law_at_motion,
     ripple_wave,
 )
@@ -34,176 +32,25 @@ from friction_estimator.estimation.observers.momentum import (
     ResidualTable,
     ResidualVariances,
     initial_residual,
-    step_residual,
 )
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import RecordTemplate, buffered, record, to_buffer, unbuffered_record
 from friction_estimator.laws.joint_laws import JointLaws, LawTable
-from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import (
-    BoolArray,
     Dynamics,
     Flags,
     FloatArray,
     Indices,
-    IntArray,
     Matrix,
     SensorFrame,
     Vector,
 )
 
-FRICTION_RATIO, MIN_PUSH_TORQUE = 3.0, 1.0
-"""A push exceeds MIN_PUSH_TORQUE [N m] plus this many times the friction: smaller torques may be errors of the law."""
-MAX_PUSH_DURATION = 0.5
-"""External torques that last longer are errors of the law [s]."""
-PUSH_SETTLING_TIME = 0.03
-"""For this long after a push the friction comes from the law alone [s]: about one time constant of the observer."""
-OBSERVER_BANDWIDTHS = 40.0, 120.0
-"""Bandwidths of the momentum observer [rad/s]: a push shows within 25 ms; the friction of a joint that sticks changes
-from one direction to the other within 50 ms."""
 _DIFFERENTIATED_PART = 0.2
 """Part of the filtered velocity's variance that passes the observer's differentiation: its errors are slow."""
-
-
-@record
-class DisturbanceMemory(NamedTuple):
-    """State of the momentum observer and of the detection of pushes."""
-
-    residual: Matrix  # (5, n) of step_residual
-    variance: Matrix  # (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
-    # (n,) expected torque behind the slow low-pass, NaN before the first sample, and that of the frame before,
-    # unfiltered [N m]
-    filtered_expected: Vector
-    last_expected: Vector
-    filtered: Matrix  # (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
-    # (l,) limb by limb: time since the last large torque, how long something has pushed the limb, and time since
-    # that has lasted too long to be a push [s]
-    since_push: Vector
-    disturbed_for: Vector
-    since_release: Vector
-
-
-@kernel
-def is_push_torque(torque: float, sigma: float, friction: float) -> bool:
-    """Whether an external torque is beyond its noise and beyond the friction; never with a sigma of NaN or zero."""
-    size = abs(torque)
-    return (
-        sigma > 0.0 and size > EXTERNAL_TORQUE_GATE * sigma and size > FRICTION_RATIO * abs(friction) + MIN_PUSH_TORQUE
-    )
-
-
-@kernel
-def _calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrated: FloatArray) -> None:
-    """Write the wrenches (k, 6) of the ground on the feet without bias and gain errors."""
-    for foot in range(len(wrenches)):
-        for axis in range(6):
-            reading = wrenches[foot, axis] - estimates.wrench_bias[foot, axis]
-            calibrated[foot, axis] = reading * (1.0 - estimates.wrench_gain[foot, axis])
-
-
-@kernel
-def _with_joint_velocity(dynamics: Dynamics, velocity: FloatArray) -> Dynamics:
-    """Dynamics whose momentum is that of other joint velocities (n,)."""
-    v = dynamics.velocity.copy()
-    v[v.size - velocity.size :] = velocity
-    return Dynamics(
-        dynamics.position, v, dynamics.specific_force, dynamics.mass_matrix, dynamics.bias, dynamics.momentum_bias,
-        dynamics.foot_jacobian, dynamics.foot_bias_acceleration, dynamics.foot_position_in_base,
-        dynamics.foot_rotation_to_base,
-    )  # fmt: skip
-
-
-@kernel
-def step_disturbance(
-    dynamics: Dynamics,
-    inputs: Inputs,
-    table: ResidualTable,
-    velocity: FloatArray,
-    estimates: LimbEstimates,
-    memory: DisturbanceMemory,
-    law: LawAtMotion,
-    out: Residual,
-) -> BoolArray:
-    """Write the external torque: the expected friction behind the observer's low-pass, less the residual.
-
-    The momentum is that of the filtered joint velocities. The fast low-pass gets the input of the slow one, which
-    follows from two of its outputs.
-
-    Parameters
-    ----------
-    inputs : with calibrated wrenches
-    velocity : (n,) of the joints by the filter [rad/s]
-
-    Returns
-    -------
-    (n,) True for joints where the torque is beyond its noise and beyond the friction
-    """
-    n, torque, H, dt = inputs.effort.size, out.slow, dynamics.mass_matrix, inputs.dt
-    filtered, last, slow, fast = memory.filtered_expected, memory.last_expected, memory.filtered[0], memory.filtered[1]
-    step_residual(_with_joint_velocity(dynamics, velocity), inputs, table, memory.residual, torque)
-    decay, fast_decay, large = (
-        math.exp(-OBSERVER_BANDWIDTHS[0] * dt),
-        math.exp(-OBSERVER_BANDWIDTHS[1] * dt),
-        np.empty(n, dtype=np.bool_),
-    )
-    for i in range(n):
-        expected = law.torque[i] + estimates.calibration_without_wrenches[i]
-        if not abs(filtered[i] + last[i]) <= DIVERGENCE_LIMIT:
-            filtered[i] = expected
-        elif dt > 0.0:
-            filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
-        last[i] = expected
-        torque[i] = filtered[i] - torque[i]
-        variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration_variance[i]
-        variance += law.model_error_variance[i] + memory.variance[0, i]
-        out.sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
-        if not abs(slow[i] + fast[i]) <= DIVERGENCE_LIMIT:
-            fast[i] = torque[i]
-        elif dt > 0.0:
-            now = (torque[i] - decay * slow[i]) / (1.0 - decay)
-            fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
-        slow[i], out.fast[i] = torque[i], fast[i]
-        by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
-        out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2
-        out.fast_noise[i] = memory.variance[1, i] + (OBSERVER_BANDWIDTHS[1] * by_velocity) ** 2
-        large[i] = is_push_torque(torque[i], out.sigma[i], max(abs(law.torque[i]), law.stick_friction[i]))
-    return large
-
-
-@kernel
-def detect_pushes(
-    large: BoolArray, limb_of_joint: IntArray, dt: float, memory: DisturbanceMemory, disturbed: BoolArray
-) -> int:
-    """Detect pushes limb by limb; return the limbs whose push has lasted for ``MAX_PUSH_DURATION``, as bits.
-
-    Such a torque is an error of the law. For as long again after that, no torque counts as a push.
-
-    Parameters
-    ----------
-    large : (n,) joints with a large external torque
-    limb_of_joint : (n,) number of each joint's limb
-    disturbed : (n,) output: True while the limb of a joint is pushed, and a little longer
-    """
-    expired = 0
-    for limb in range(memory.since_push.size):
-        any_large = False
-        for joint in range(large.size):
-            any_large = any_large or (large[joint] and limb_of_joint[joint] == limb)
-        memory.since_release[limb] += dt
-        now = any_large and memory.since_release[limb] > MAX_PUSH_DURATION
-        memory.since_push[limb] = 0.0 if now else memory.since_push[limb] + dt
-        if memory.since_push[limb] >= PUSH_SETTLING_TIME:
-            memory.disturbed_for[limb] = 0.0
-        else:
-            memory.disturbed_for[limb] += dt
-            if memory.disturbed_for[limb] >= MAX_PUSH_DURATION:
-                memory.since_push[limb], memory.since_release[limb] = math.inf, 0.0
-                expired |= 1 << limb
-    for joint in range(large.size):
-        disturbed[joint] = memory.since_push[limb_of_joint[joint]] < PUSH_SETTLING_TIME
-    return expired
 
 
 @record
@@ -235,6 +82,109 @@ class FrameContext(NamedTuple):
     oldest: float  # time before which a window is too old for its model error to be used [s]
 
 
+@record
+class FrameOutput(NamedTuple):
+    """Results of one frame, of n joints, k feet and p parameters of a law."""
+
+    # (n,) see JointFriction [N m]
+    friction: Vector
+    sigma: Vector
+    model: Vector
+    model_sigma: Vector
+    external_torque: Vector
+    external_torque_sigma: Vector
+    measured: Flags  # (n,) True where measurements are behind the friction
+    disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
+    model_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
+    variance: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
+    correctable: Vector  # (n,) variance that the friction of the instant may correct, else zero [(N m)^2]
+    law: LawAtMotion
+    residual: Residual
+    wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
+
+    @staticmethod
+    def zeros(joints: int, feet: int, parameters: int) -> FrameOutput:
+        """Before a frame is evaluated."""
+        torques, parts, flags = np.zeros((6, joints)), np.zeros((3, joints)), np.zeros((2, joints), dtype=bool)
+        values: list[Any] = [*torques, *flags, *parts, LawAtMotion.zeros(joints, parameters), Residual.zeros(joints)]
+        values.append(np.zeros((feet, 6)))
+        return FrameOutput(*values)
+
+
+@kernel
+def _calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrated: FloatArray) -> None:
+    """Write the wrenches (k, 6) of the ground on the feet without bias and gain errors."""
+    for foot in range(len(wrenches)):
+        for axis in range(6):
+            reading = wrenches[foot, axis] - estimates.wrench_bias[foot, axis]
+            calibrated[foot, axis] = reading * (1.0 - estimates.wrench_gain[foot, axis])
+
+
+@kernel
+def _possible_friction(external: float, velocity: float, std: float, law: float, rest: float) -> float:
+    """Largest part of an external torque that may be friction instead: all that brakes the joint, or holds it.
+
+    What drives the joint may replace the friction of the law, because friction takes energy.
+    """
+    if external * velocity < 0.0 or abs(velocity) < std:
+        return abs(external)
+    return min(abs(external), abs(law) + rest)
+
+
+@kernel
+def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, out: FrameOutput) -> float:
+    """Law plus model error, or the law alone while nothing can be measured.
+
+    A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
+    external torque therefore holds a model error that is larger than its standard deviation. It also holds what the
+    slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
+
+    An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
+    window has decided, its square is in the variance.
+
+    Parameters
+    ----------
+    velocity : (n,) of the joints [rad/s]
+    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
+    out : with ``measured``, ``disturbed``, ``law`` and ``residual``
+
+    Returns
+    -------
+    Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
+    """
+    largest, law, residual, measured = 0.0, out.law, out.residual, out.measured
+    for i in range(unmodelled.size):
+        torque = law.torque[i] + law.asymmetric_friction[i]
+        extra_variance = unmodelled[i] + law.asymmetric_friction_variance[i]
+        model_error = law.model_error[i] if measured[i] else 0.0
+        law_only_variance = law.variance[i] + law.model_error_variance[i] + extra_variance
+        variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
+        external = residual.slow[i] + model_error
+        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * residual.sigma[i]
+        if noise < abs(external) <= DIVERGENCE_LIMIT:
+            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
+            variance += max(possible**2 - noise**2, 0.0)
+        out.model[i], out.friction[i], out.model_error[i] = torque, torque + model_error, model_error
+        out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
+        out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
+        absorbed_variance = model_error * model_error - law.model_error_variance[i]
+        lag_variance = (residual.fast[i] - residual.slow[i]) ** 2 - residual.fast_noise[i]
+        external_variance = residual.sigma[i] ** 2
+        if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
+            external_variance += absorbed_variance
+        if lag_variance > 0.0:
+            external_variance += lag_variance
+        out.external_torque[i], out.external_torque_sigma[i] = external, math.sqrt(external_variance)
+        out.correctable[i] = 0.0
+        if measured[i]:
+            stick_variance = min(law.stick_variance[i], law.friction_variance[i])
+            variance -= stick_variance
+            out.correctable[i] = law.velocity_variance[i] + stick_variance
+            largest = max(largest, out.correctable[i])
+        out.variance[i] = variance
+    return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan
+
+
 @entry_point
 def evaluate_frame(
     robot: RobotTable,
@@ -243,7 +193,7 @@ def evaluate_frame(
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: Inputs,
-    settings: FrameContext,
+    context: FrameContext,
     memory: FrameMemory,
     out: FrameOutput,
     sample: Vector,
@@ -256,7 +206,7 @@ def evaluate_frame(
     limbs whose push has lasted too long to be one, as bits
     """
     law, velocity = out.law, motion.velocity
-    wave = ripple_wave(robot.motors, dynamics.position, settings.ripples)
+    wave = ripple_wave(robot.motors, dynamics.position, context.ripples)
     law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, law)
     _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
@@ -265,14 +215,14 @@ def evaluate_frame(
     )
     expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
-        out.measured[joint] = estimates.measured_at[joint] > settings.oldest and not out.disturbed[joint]
-    largest = combine_law_and_model_error(velocity, settings.unmodelled, out)
+        out.measured[joint] = estimates.measured_at[joint] > context.oldest and not out.disturbed[joint]
+    largest = combine_law_and_model_error(velocity, context.unmodelled, out)
     write_sample(
-        sample, dynamics, motion, inputs, settings.angular_acceleration, out.disturbed, law.regressor_variance,
+        sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.regressor_variance,
         law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
-        dynamics.foot_jacobian, out.wrenches, settings.contact, math.exp(-OBSERVER_BANDWIDTHS[1] * inputs.dt),
+        dynamics.foot_jacobian, out.wrenches, context.contact, math.exp(-OBSERVER_BANDWIDTHS[1] * inputs.dt),
         memory.collisions, out.external_torque, out.external_torque_sigma,
     )  # fmt: skip
     return largest, expired
@@ -340,7 +290,7 @@ class FrameEvaluation:
         motion: JointMotion,
         laws: JointLaws,
         estimated: FloatArray,
-        settings: FrameContext,
+        context: FrameContext,
         sample: FloatArray,
     ) -> tuple[float, int]:
         """Use one frame; ``newest`` has all results but those of :func:`evaluate_frame`, which are returned.
@@ -361,6 +311,6 @@ class FrameEvaluation:
         self.newest = out = self._template.new()
         result: tuple[float, int] = evaluate_frame(
             self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,
-            frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *settings, self._buffer, out.buffer, sample,
+            frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *context, self._buffer, out.buffer, sample,
         )  # fmt: skip
         return result

@@ -15,7 +15,6 @@ import numpy as np
 
 from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
-from friction_estimator.estimation.kalman.changes import ChangeComparison
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_estimates import (
     LimbEstimates,
@@ -25,6 +24,7 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout, sensor_errors
+from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison
 from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
@@ -86,11 +86,11 @@ class LimbBank:
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
-        group = robot.motors.group.shape[1]
         self._config, self._floating = config, bool(robot.base_dofs)
         self._names, self._motors, self.priors = robot.joint_names, robot.motors, MotorPriors.of(robot)
         self._offset_std = self.priors.offset_std * config.kalman.calibrate_sensors
-        self._shape = len(robot.joint_names), laws.parameter_count, len(robot.foot_names), group
+        self._joint_count, self._foot_count = n, k = len(robot.joint_names), len(robot.foot_names)
+        self._no_estimates = to_buffer(empty_estimates(n, laws.parameter_count, k, robot.motors.group.shape[1]))
         self.visited = VisitedVelocities(laws)
         bounds = law_bounds(laws)
         ripple = laws.added["ripple"]
@@ -105,7 +105,7 @@ class LimbBank:
         self._groups = first_fit_decreasing([limb_filter.layout.size**2 for limb_filter in self.filters])
         self._frozen, self._stride = False, 1
         self._unloaded_feet = UnloadedFeet(
-            len(robot.foot_names),
+            k,
             config.sensors.force_std,
             sensor_errors(config.kalman, config.sensors).force_bias_std,
             contact_phase.CONTACT_FRACTION * robot.weight,
@@ -117,11 +117,11 @@ class LimbBank:
         self._work: Iterator[None] | None = None
         self.dynamics.reset()
         self._unloaded_feet.reset()
-        self.contact_transition: BoolArray = np.ones(self._shape[0], dtype=bool)
-        self._begin_estimates(to_buffer(empty_estimates(*self._shape)))
+        self.contact_transition: BoolArray = np.ones(self._joint_count, dtype=bool)
+        self._begin_estimates(self._no_estimates.copy())
         self._failed, self._used = dict[int, str](), set[int]()
         self.newest: tuple[Window, FloatArray] | None = None
-        self.unexplained: FloatArray = np.full((2, self._shape[0]), np.nan)
+        self.unexplained: FloatArray = np.full((2, self._joint_count), np.nan)
         for limb_filter in self.filters:
             limb_filter.reset()
         self.refresh_estimates()
@@ -207,7 +207,7 @@ class LimbBank:
             if not self._step_filter(index, window, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self.dynamics.momentum(limb_filter.limb_buffer, limb.joints.size))
+            limb_filter.begin(*self.dynamics.momentum(limb_filter.buffers.limb, limb.joints.size))
 
     def _finish_window(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
@@ -241,7 +241,7 @@ class LimbBank:
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
-        delay, gain = np.full((2, self._shape[2]), np.nan), np.full((2, self._shape[0]), np.nan)
+        delay, gain = np.full((2, self._foot_count), np.nan), np.full((2, self._joint_count), np.nan)
         weight, weighted = np.zeros(3), np.zeros(3)
         for limb_filter in self.filters:
             limb, layout, variance = limb_filter.limb, limb_filter.layout, np.diagonal(limb_filter.covariance)
@@ -257,22 +257,25 @@ class LimbBank:
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, self._changes.found)
 
-    def calibration(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Errors of model and torque sensor of every joint, :data:`CALIBRATION`: (n, c) and covariance (n, c, c).
-
-        With the number of windows that each joint has learned from (n,).
-        """
-        n, c = self._shape[0], len(CALIBRATION)
-        values, covariance, windows = np.zeros((n, c)), np.zeros((n, c, c)), np.zeros(n)
+    def window_counts(self) -> FloatArray:
+        """Number of windows (n,) that each joint has learned from."""
+        windows = np.zeros(self._joint_count)
         for limb_filter in self.filters:
             windows[limb_filter.limb.joints] = limb_filter.windows
+        return windows
+
+    def calibration(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of model and torque sensor of every joint, :data:`CALIBRATION`: (n, c) and covariance (n, c, c)."""
+        n, c = self._joint_count, len(CALIBRATION)
+        values, covariance = np.zeros((n, c)), np.zeros((n, c, c))
+        for limb_filter in self.filters:
             for row, joint in enumerate(limb_filter.limb.joints.tolist()):
                 states = limb_filter.layout.joint_calibration(row)
                 values[joint], covariance[joint] = (
                     limb_filter.state[states],
                     limb_filter.covariance[np.ix_(states, states)],
                 )
-        return values, covariance, windows
+        return values, covariance
 
     def restore(
         self,
@@ -348,7 +351,7 @@ class LimbBank:
 
     def wrench_delay(self) -> FloatArray:
         """Delay of each foot's wrenches after the motor torques, by the filter of its limb (k,) [s]."""
-        delay = np.zeros(self._shape[2])
+        delay = np.zeros(self._foot_count)
         for limb_filter in self.filters:
             delay[limb_filter.limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
         return delay
@@ -373,19 +376,18 @@ class LimbBank:
 
     def _evaluate_limb(self, index: int) -> FloatArray:
         """Write the momentum balance of a limb over the newest window into the buffer of its filter, and return it."""
-        limb_filter = self.filters[index]
-        memory, _, table, limb_window = limb_filter.buffers
-        self.dynamics.balance_of_limb(limb_filter.limb_buffer, table, memory, limb_window)
+        buffers = self.filters[index].buffers
+        self.dynamics.balance_of_limb(buffers.limb, buffers.table, buffers.memory, buffers.balance)
         self._used.add(index)
-        return limb_window
+        return buffers.balance
 
     def _step_filter(self, index: int, window: Window, frozen: bool) -> bool:
         """Use a window in the filter of a limb, and the bias of its unloaded feet; False where it was not finite."""
         limb_filter = self.filters[index]
-        limb, limb_window = limb_filter.limb, self._evaluate_limb(index)
+        limb, balance = limb_filter.limb, self._evaluate_limb(index)
         fastest = max(map(abs, window.end_motion.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
-        if not limb_filter.step(limb_window, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
+        if not limb_filter.step(balance, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             self._used.discard(index)
             return False
         if self._rippling.size:
@@ -398,7 +400,7 @@ class LimbBank:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
                     noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
                     limb_filter.correct_foot_bias(place, self._readings[foot], noise)
-        self._next.dry_friction[limb.joints] = limb_filter.window.dry_friction
+        self._next.dry_friction[limb.joints] = limb_filter.balance.dry_friction
         self.unexplained[:, limb.joints] = limb_filter.fit.unexplained
         return True
 
@@ -409,9 +411,7 @@ class LimbBank:
         the log, else an empty one.
         """
         limb_filter = self.filters[index]
-        if write_limb_estimates(
-            limb_filter.limb_buffer, *limb_filter.buffers, measured_at, self.visited.rows, self._next_buffer
-        ):
+        if write_limb_estimates(*limb_filter.buffers, measured_at, self.visited.rows, self._next_buffer):
             return ""
         recovery = f"the filter of a limb was not finite, and {limb_filter.recover()}"
         self._update_estimates(index)

@@ -47,8 +47,8 @@ MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 
 
 @record
-class LimbWindow(NamedTuple):
-    """Input of the filter of a limb of ``m`` joints from one window."""
+class LimbBalance(NamedTuple):
+    """Momentum balance of a limb of ``m`` joints over one window: the input of its filter."""
 
     duration: float  # T [s]
     force: Vector  # (m,) mean of `tau + C^T v - g + J^T F` [N m]
@@ -133,15 +133,15 @@ def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: Vec
 
 
 @kernel
-def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, window: LimbWindow) -> None:
+def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, balance: LimbBalance) -> None:
     """Add to the log-likelihood ratio of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
     that of noise and model error, and at rest that of the friction in addition. The ratio of a motor stays as it is
     until its dry friction is known.
     """
-    x, P, S, T, G = memory.state, memory.covariance, fit.innovation_covariance, window.duration, window.force_columns
-    m, rest = fit.innovation.size, window.stick_friction_squared
+    x, P, S, T, G = memory.state, memory.covariance, fit.innovation_covariance, balance.duration, balance.force_columns
+    m, rest = fit.innovation.size, balance.stick_friction_squared
     for c in range(m):
         along, square, noise = 0.0, 0.0, 0.0
         for a in range(m):
@@ -154,7 +154,7 @@ def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, window: LimbWind
             continue
         unexplained, variance = x[m + c] + along / square, noise / square**2
         fit.unexplained[0, c], fit.unexplained[1, c] = unexplained, variance
-        if rest[c] <= 0.0 or not window.dry_friction_known[c]:
+        if rest[c] <= 0.0 or not balance.dry_friction_known[c]:
             continue
         law_variance = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
         free_variance = law_variance + UNIFORM_VARIANCE * rest[c]
@@ -166,9 +166,9 @@ def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, window: LimbWind
 
 
 @kernel
-def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
+def _predict_momentum(x: FloatArray, P: FloatArray, balance: LimbBalance) -> None:
     """``p += T (force - G x)`` with its covariance, in place: only the rows of the momentum mix."""
-    T, G = window.duration, window.force_columns
+    T, G = balance.duration, balance.force_columns
     m, size = G.shape
     drive = G @ x
     cross = G @ P
@@ -177,34 +177,34 @@ def _predict_momentum(x: FloatArray, P: FloatArray, window: LimbWindow) -> None:
             cross[a, j] = P[a, j] - T * cross[a, j]
     block = cross @ G.T
     for a in range(m):
-        x[a] += T * (window.force[a] - drive[a])
+        x[a] += T * (balance.force[a] - drive[a])
         for b in range(m):
             block[a, b] = cross[a, b] - T * block[a, b]
     for a in range(m):
         for j in range(m, size):
             P[a, j] = P[j, a] = cross[a, j]
         for b in range(m):
-            P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * window.force_variance[a, b]
+            P[a, b] = 0.5 * (block[a, b] + block[b, a]) + T * T * balance.force_variance[a, b]
         P[a, a] += MIN_MOMENTUM_STD**2
 
 
 @kernel
-def predict_limb(memory: LimbMemory, fit: WindowFit, window: LimbWindow, table: FilterTable, frozen: bool) -> float:
+def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table: FilterTable, frozen: bool) -> float:
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
     A window that is not finite changes nothing, and its distance is NaN.
     """
     x, P = memory.state, memory.covariance
-    m, T, gains = window.force.size, window.duration, table.first.effort_gain
-    forces = is_bounded(window.force) and is_bounded(window.force_columns) and is_bounded(window.force_variance)
-    momentum = is_bounded(window.momentum) and is_bounded(window.momentum_covariance)
-    if not (forces and momentum and is_bounded(window.stick_friction_squared)):
+    m, T, gains = balance.force.size, balance.duration, table.first.effort_gain
+    forces = is_bounded(balance.force) and is_bounded(balance.force_columns) and is_bounded(balance.force_variance)
+    momentum = is_bounded(balance.momentum) and is_bounded(balance.momentum_covariance)
+    if not (forces and momentum and is_bounded(balance.stick_friction_squared)):
         return math.nan
     previous_variance = memory.model_error_variance + fit.stick_variance
     for a in range(m):
-        fit.free_at_rest[a] = memory.stick_log_ratio[a] > 0.0 or not window.dry_friction_known[a]
-        fit.stick_variance[a] = UNIFORM_VARIANCE * window.stick_friction_squared[a] * fit.free_at_rest[a]
-    _predict_momentum(x, P, window)
+        fit.free_at_rest[a] = memory.stick_log_ratio[a] > 0.0 or not balance.dry_friction_known[a]
+        fit.stick_variance[a] = UNIFORM_VARIANCE * balance.stick_friction_squared[a] * fit.free_at_rest[a]
+    _predict_momentum(x, P, balance)
     decay_model_error(memory, fit, previous_variance, T)
     if not frozen:
         for i in range(x.size):
@@ -213,17 +213,17 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, window: LimbWindow, table: 
             for j in range(gains, gains + m):
                 P[i, j] -= T * table.gain_noise
     for a in range(m):
-        fit.innovation[a] = window.momentum[a] - x[a]
+        fit.innovation[a] = balance.momentum[a] - x[a]
         for b in range(m):
-            fit.innovation_covariance[a, b] = P[a, b] + window.momentum_covariance[a, b]
-    _update_stick_log_ratio(memory, fit, window)
+            fit.innovation_covariance[a, b] = P[a, b] + balance.momentum_covariance[a, b]
+    _update_stick_log_ratio(memory, fit, balance)
     normalised = solve_positive(fit.innovation_covariance, fit.innovation.reshape((m, 1)))[0]
     distance = 0.0
     for a in range(m):
         distance += fit.innovation[a] * normalised[a, 0]
         variance = fit.innovation_covariance[a, a]
-        noise = T * T * window.force_variance[a, a] + window.momentum_covariance[a, a]
-        correlated = (1.0 - 1.0 / window.correlation_factor[a]) * noise  # does not average out over windows
+        noise = T * T * balance.force_variance[a, a] + balance.momentum_covariance[a, a]
+        correlated = (1.0 - 1.0 / balance.correlation_factor[a]) * noise  # does not average out over windows
         fit.nis[a] = fit.innovation[a] ** 2 / (variance - correlated)
     return distance
 
@@ -298,7 +298,7 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> N
 def adapt_model_error_variance(
     memory: LimbMemory,
     fit: WindowFit,
-    window: LimbWindow,
+    balance: LimbBalance,
     table: FilterTable,
     adaptation_gain: float,
     initial_variance: float,
@@ -314,7 +314,7 @@ def adapt_model_error_variance(
     adaptation_gain : window length over the memory
     initial_variance : variance before any data [(N m)^2]
     """
-    x, P, G, variance = memory.state, memory.covariance, window.force_columns, memory.model_error_variance
+    x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.model_error_variance
     m, p = table.presliding.shape
     for i in range(m):
         own_column, first = G[i, m + i], table.first.law + i * p
@@ -338,7 +338,7 @@ def adapt_model_error_variance(
             presliding_torque - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(presliding_variance, 0.0)), 0.0
         )
         if presliding_torque > 0.0:
-            load_factor = max(window.dry_friction[i] / max(plateau, presliding_torque), 1.0)
+            load_factor = max(balance.dry_friction[i] / max(plateau, presliding_torque), 1.0)
             min_variance = max(min_variance, (_MIN_STD_OVER_PRESLIDING * load_factor * presliding_torque) ** 2)
         variance[i] = max(variance[i], min_variance)
 
@@ -356,7 +356,7 @@ def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: F
 def step_limb(
     memory: LimbMemory,
     fit: WindowFit,
-    window: LimbWindow,
+    balance: LimbBalance,
     table: FilterTable,
     frozen: bool,
     gate: float,
@@ -374,8 +374,8 @@ def step_limb(
     adaptation_time : over which the model-error variance is adapted [s]
     initial_variance : model-error variance before any data [(N m)^2]
     """
-    distance = predict_limb(memory, fit, window, table, frozen)
+    distance = predict_limb(memory, fit, balance, table, frozen)
     if distance <= gate:
         correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
-        adapt_model_error_variance(memory, fit, window, table, window.duration / adaptation_time, initial_variance)
+        adapt_model_error_variance(memory, fit, balance, table, balance.duration / adaptation_time, initial_variance)
     return distance

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.estimation.kalman.law_bounds import project_onto_bounds
-from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbMemory, LimbWindow, WindowFit
+from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbBalance, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
@@ -140,7 +140,7 @@ def _write_calibration(
             factor, row = columns[a, i], P[i, calibration:]
             if factor != 0.0:
                 torque += factor * x[i]
-                of_wrenches = first.foot_bias <= i < first.effort_gain
+                of_wrenches = first.foot_bias <= i < first.effort_gain  # foot_bias and foot_gain
                 if not of_wrenches:
                     without_wrenches += factor * x[i]
                 for j in range(product.size):
@@ -164,7 +164,7 @@ def write_limb_estimates(
     memory: LimbMemory,
     fit: WindowFit,
     table: FilterTable,
-    window: LimbWindow,
+    balance: LimbBalance,
     measured_at: float,
     line: Tensor,
     out: LimbEstimates,
@@ -173,7 +173,7 @@ def write_limb_estimates(
 
     Parameters
     ----------
-    window, measured_at : newest window that was used, and its end [s]; NaN where it is known already
+    balance, measured_at : of the newest window that was used, and its end [s]; NaN where it is known already
     line : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
 
     Returns
@@ -181,7 +181,7 @@ def write_limb_estimates(
     False, and only the calibration is written, where the state is not finite or has no covariance
     """
     if not math.isnan(measured_at):
-        _write_calibration(limb, memory, fit, table, window.force_columns, measured_at, out)
+        _write_calibration(limb, memory, fit, table, balance.force_columns, measured_at, out)
     (m, g), p = limb.group.shape, out.parameters.shape[1]
     is_valid = is_bounded(memory.state) and is_covariance(memory.covariance) and is_bounded(memory.model_error_variance)
     if not (is_valid and is_bounded(fit.stick_variance)):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.changes import LimbNormalEquations
 from friction_estimator.estimation.kalman.limb_equations import (
     MIN_LOG_RATIO,
     FilterTable,
+    LimbBalance,
     LimbMemory,
-    LimbWindow,
     WindowFit,
     correct_foot_bias,
     correct_momentum,
@@ -22,6 +22,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     step_limb,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout
+from friction_estimator.estimation.kalman.sensor_changes import LimbNormalEquations
 from friction_estimator.kernels.records import buffer_of, buffered, buffered_zeros, from_buffer, to_buffer
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.types import FloatArray, IntArray
@@ -86,6 +87,16 @@ class ImpactDetector:
         return -self._impulse / self._duration
 
 
+class FilterBuffers(NamedTuple):
+    """Buffers behind the records of a filter, for kernels."""
+
+    limb: FloatArray
+    memory: FloatArray
+    fit: FloatArray
+    table: FloatArray
+    balance: FloatArray
+
+
 class LimbFilter:
     """Kalman filter of one limb.
 
@@ -99,8 +110,8 @@ class LimbFilter:
     Attributes
     ----------
     limb, layout, table : joints and feet, layout of the state, and constants
-    memory, fit, window : what was learned, what the newest window shows, and this window
-    limb_buffer, buffers : of the limb; of memory, now, table and window
+    memory, fit, balance : what was learned; what the newest window shows, and its momentum balance
+    buffers : of these records
     normal_equations : what the newest seconds show of law and calibration
     windows : number of windows used for identification
     running : False until :meth:`begin`
@@ -112,20 +123,21 @@ class LimbFilter:
         self._config = config
         self._model_error_variance = config.model_error_std**2
         self._joints = m = layout.first.model_error
+        self._gate = config.innovation_gate * m
         self._momentum, self._head, size = slice(0, m), slice(0, layout.first.law), layout.size
         rate = np.zeros(size)
         rate[layout["law"]] = config.law_process_noise
         rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
-        self.limb, self.limb_buffer, self.layout = layout.limb, to_buffer(layout.limb), layout
+        self.limb, self.layout = layout.limb, layout
         table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = buffered(table)
-        self._buffer, self.memory = buffered_zeros(LimbMemory, size, (size, size), m, m, m)
+        memory_buffer, self.memory = buffered_zeros(LimbMemory, size, (size, size), m, m, m)
         fit_buffer, self.fit = buffered_zeros(WindowFit, m, m, m, (m, m), m, (2, m))
         self.state, self.covariance = self.memory.state, self.memory.covariance
-        window_buffer, self.window = buffered_zeros(LimbWindow, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
-        self.buffers = self._buffer, fit_buffer, table_buffer, window_buffer
+        balance_buffer, self.balance = buffered_zeros(LimbBalance, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
+        self.buffers = FilterBuffers(to_buffer(layout.limb), memory_buffer, fit_buffer, table_buffer, balance_buffer)
         self.normal_equations = LimbNormalEquations(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
         self._checkpoint_time = math.nan
@@ -147,7 +159,7 @@ class LimbFilter:
         """Save a copy of all that was learned by a time [s] at which it is valid; one a ``_CHECKPOINT_PERIOD``."""
         if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
             self._checkpoint_time = time
-            self._checkpoints.append((self._buffer.copy(), self.windows))
+            self._checkpoints.append((self.buffers.memory.copy(), self.windows))
 
     def drop_checkpoints(self) -> None:
         """Drop all checkpoints, after the meaning of a parameter has changed."""
@@ -161,12 +173,14 @@ class LimbFilter:
         newest = len(self._checkpoints) - 1  # up to one period old
         return self._checkpoints[int(max(newest - age / _CHECKPOINT_PERIOD, 0.0))]
 
-    def memory_before(self, age: float) -> LimbMemory | None:
-        """What was learned at least this time ago [s]; None before the filter has learned for that long.
+    @property
+    def is_settled(self) -> bool:
+        """True when the filter has learned for so long that it is certain of its sensors: all checkpoints are taken."""
+        return len(self._checkpoints) == _CHECKPOINT_COUNT
 
-        All checkpoints must be taken: before, the filter is not certain of its sensors.
-        """
-        checkpoint = self.checkpoint_before(age) if len(self._checkpoints) == _CHECKPOINT_COUNT else None
+    def memory_before(self, age: float) -> LimbMemory | None:
+        """What was learned at least this time ago [s]; None before the filter is settled."""
+        checkpoint = self.checkpoint_before(age) if self.is_settled else None
         return None if checkpoint is None else from_buffer(LimbMemory, checkpoint[0])
 
     def rollback(self, checkpoint: tuple[FloatArray, int] | None) -> bool:
@@ -174,7 +188,7 @@ class LimbFilter:
         self.reset_to_prior()
         if checkpoint is None or not positive_semidefinite(from_buffer(LimbMemory, checkpoint[0]).covariance):
             return False
-        self._buffer[:], self.windows = checkpoint
+        self.buffers.memory[:], self.windows = checkpoint
         self.reset()
         return True
 
@@ -234,24 +248,25 @@ class LimbFilter:
     def skip(self, duration: float) -> None:
         """Predict over a window [s] without a measurement."""
         before = self.memory.model_error_variance + self.fit.stick_variance
-        decay_model_error(*self.buffers[:2], before, duration)
+        decay_model_error(self.buffers.memory, self.buffers.fit, before, duration)
         self.running = False
         self.normal_equations.interrupt()
 
-    def step(self, window: LimbWindow | FloatArray, frozen: bool, contact_transition: bool) -> bool:
+    def step(self, balance: LimbBalance | FloatArray, frozen: bool, contact_transition: bool) -> bool:
         """Use one window; False where it is not finite: then it changes no more than the friction of motors at rest.
 
         Parameters
         ----------
-        window : or its buffer
+        balance : of the momentum over the window, or its buffer
         frozen : True keeps law and calibration as they are
         contact_transition : True while a foot lands or lifts off: what does not fit then is an impact, not a change
         """
-        (memory, fit, table, _), config, gate = self.buffers, self._config, self._config.innovation_gate * self._joints
-        buffer, adapting = buffer_of(window), (config.model_error_memory, self._model_error_variance)
-        window = from_buffer(LimbWindow, buffer)
+        memory, fit, table = self.buffers.memory, self.buffers.fit, self.buffers.table
+        gate, adapting = self._gate, (self._config.model_error_memory, self._model_error_variance)
+        buffer = buffer_of(balance)
+        balance = from_buffer(LimbBalance, buffer)
         if self._is_first:
-            variance = window.stick_friction_squared
+            variance = balance.stick_friction_squared
             if np.isfinite(variance).all():
                 self._is_first = False  # motors that stick have done so before: their friction may be any already
                 self.fit.stick_variance[:] = UNIFORM_VARIANCE * variance * self.fit.free_at_rest
@@ -265,13 +280,13 @@ class LimbFilter:
             self._impacts.clear()
         else:
             innovation = self.fit.innovation
-            self._impacts.add(innovation, self.fit.innovation_covariance, distance, window.duration)
+            self._impacts.add(innovation, self.fit.innovation_covariance, distance, balance.duration)
             if not contact_transition and self._impacts.is_change:
-                self._inflate_covariance(window, self._impacts.force, frozen)
+                self._inflate_covariance(balance, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
                 self._reset_momentum(innovation, distance)
-            S = self.covariance[self._momentum, self._momentum] + window.momentum_covariance
+            S = self.covariance[self._momentum, self._momentum] + balance.momentum_covariance
             correct_momentum(memory, innovation, S, table, frozen)
         self.windows += not frozen
         return True
@@ -306,28 +321,28 @@ class LimbFilter:
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
         """Inflate the covariance of the momentum after an impact, for instance at landing, and nothing else."""
         rows = self._momentum
-        unexplained = 1.0 - self._config.innovation_gate * self._joints / distance
+        unexplained = 1.0 - self._gate / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
-    def _inflate_covariance(self, window: LimbWindow, force: FloatArray, frozen: bool) -> None:
+    def _inflate_covariance(self, balance: LimbBalance, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
         more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]
         known = layout.prior_std[law] > 0.0
         more[law] = 0.0 if frozen else known * (_CHANGE_RATIO * np.abs(self.state[law])) ** 2
-        rows, T, G = self._momentum, window.duration, window.force_columns
+        rows, T, G = self._momentum, balance.duration, balance.force_columns
         more[model_error] = np.linalg.solve(G[:, model_error], force) ** 2
         into_momentum = -T * G * more
         P[rows] += into_momentum
         P[:, rows] += into_momentum.T
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
-        if not frozen and (np.abs(force) > window.dry_friction).any():  # not friction alone
+        if not frozen and (np.abs(force) > balance.dry_friction).any():  # not friction alone
             self._reset_calibration_covariance()
 
     def _reset_calibration_covariance(self) -> None:
         """Reset the covariance of a settled calibration: sensors and links may have changed as well as friction."""
-        if self.memory_before(0.0) is not None:
+        if self.is_settled:
             rows = self.layout.calibration
             self.covariance[rows] = self.covariance[:, rows] = 0.0
             self.covariance[rows, rows] = self.layout.changed_covariance()

@@ -12,12 +12,14 @@ samples, Lomb 1976). Motors of a robot are alike: all decide together, and a rip
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import buffered_zeros, record
 from friction_estimator.laws.linear import MAX_RIPPLES
-from friction_estimator.types import FloatArray, Matrix, Tensor, Vector
+from friction_estimator.types import FloatArray, Indices, Matrix, Tensor, Vector
 
 RIPPLE_TEST_INTERVAL = 1.0
 """Interval between two evaluations of the sums [s]."""
@@ -50,6 +52,25 @@ _MAX_CORRECTION, _MIN_GAIN, _MIN_RATIO = 8, 10.0, 1.01
 times that of the other by this."""
 
 
+@record
+class PeriodogramSums(NamedTuple):
+    """Sums over all windows so far, of n motors; y and F in standard deviations of y."""
+
+    # (n, _BLOCK, 3) sin q, cos q and F y of windows that are not in the next two sums yet, and their number (n,)
+    block: Tensor
+    block_size: Indices
+    # (n, MAX_RIPPLES) of F y sin(k q) and of F y cos(k q)
+    sines: Matrix
+    cosines: Matrix
+    # (n,) of y^2 and of F^2, and number of windows
+    unexplained_squares: Vector
+    friction_squares: Vector
+    windows: Indices
+    # (n,) of the positions [rad]
+    lowest: Vector
+    highest: Vector
+
+
 @entry_point
 def _add_to_periodogram(
     position: Vector,
@@ -59,18 +80,14 @@ def _add_to_periodogram(
     unexplained: Matrix,
     first: int,
     stop: int,
-    block: Tensor,
-    sums: Matrix,
-    statistics: Matrix,
+    sums: PeriodogramSums,
 ) -> None:
-    """Add a window to ``block`` (n, _BLOCK, 3), and what is full to the sums of :class:`RippleSearch`, in place.
+    """Add a window to the sums, in place.
 
     Parameters
     ----------
     position, speed, regressor, parameters, unexplained : of :meth:`RippleSearch.add`
     first, stop : columns of the terms of a ripple in use
-    sums : (n, 2 MOST) of ``F y sin(k q)`` and of ``F y cos(k q)``, in variances of y
-    statistics : (n, 6) number of windows in the block; of all: sums of y^2 and F^2, lowest and highest position, number
     """
     for motor in range(position.size):
         torque, variance, F = unexplained[0, motor], unexplained[1, motor], 0.0
@@ -82,23 +99,23 @@ def _add_to_periodogram(
                 F += part
         if not (abs(speed[motor]) > _MIN_SPEED and torque * torque < math.inf and variance > 0.0):
             continue
-        sigma, totals = math.sqrt(variance), statistics[motor]
-        count = int(totals[0]) if 0.0 <= totals[0] < _BLOCK else 0  # a broken state must not become a place in memory
+        sigma, block, count = math.sqrt(variance), sums.block[motor], sums.block_size[motor]
         y = min(max(torque / sigma, -_MAX_SIGMAS), _MAX_SIGMAS)
         F /= sigma
-        block[motor, count, 0], block[motor, count, 1] = math.sin(position[motor]), math.cos(position[motor])
-        block[motor, count, 2] = F * y
-        totals[1] += y * y
-        totals[2] += F * F
-        totals[3], totals[4] = min(totals[3], position[motor]), max(totals[4], position[motor])
-        totals[0] = (count + 1) % _BLOCK
-        totals[5] += 1.0
-        if totals[0] > 0.0:
+        block[count, 0], block[count, 1] = math.sin(position[motor]), math.cos(position[motor])
+        block[count, 2] = F * y
+        sums.unexplained_squares[motor] += y * y
+        sums.friction_squares[motor] += F * F
+        sums.lowest[motor] = min(sums.lowest[motor], position[motor])
+        sums.highest[motor] = max(sums.highest[motor], position[motor])
+        sums.windows[motor] += 1
+        sums.block_size[motor] = (count + 1) % _BLOCK
+        if count + 1 < _BLOCK:
             continue
-        sines, cosines = sums[motor, :MAX_RIPPLES], sums[motor, MAX_RIPPLES:]
+        sines, cosines = sums.sines[motor], sums.cosines[motor]
         for w in range(_BLOCK):
-            one_sine, one_cosine = block[motor, w, 0], block[motor, w, 1]
-            sine, cosine = 0.0, block[motor, w, 2]
+            one_sine, one_cosine = block[w, 0], block[w, 1]
+            sine, cosine = 0.0, block[w, 2]
             for k in range(MAX_RIPPLES):
                 sine, cosine = sine * one_cosine + cosine * one_sine, cosine * one_cosine - sine * one_sine
                 sines[k] += sine
@@ -106,7 +123,7 @@ def _add_to_periodogram(
 
 
 class RippleSearch:
-    """Sums over all windows so far, motor by motor and for every number of ripples a turn.
+    """Periodogram over all windows so far, motor by motor and for every number of ripples a turn.
 
     Parameters
     ----------
@@ -114,15 +131,15 @@ class RippleSearch:
     """
 
     def __init__(self, motors: int) -> None:
-        self._block, self._sums = np.empty((motors, _BLOCK, 3)), np.zeros((motors, 2 * MAX_RIPPLES))
-        self._statistics = np.zeros((motors, 6))
-        self._statistics[:, 3:5] = math.inf, -math.inf
+        n, ripples = motors, (motors, MAX_RIPPLES)
+        self._buffer, self._sums = buffered_zeros(PeriodogramSums, (n, _BLOCK, 3), n, ripples, ripples, n, n, n, n, n)
+        self._sums.lowest[:], self._sums.highest[:] = math.inf, -math.inf
         self._previous_best = -math.inf
 
     @property
     def is_over(self) -> bool:
         """True when a ripple would have been found by now."""
-        return bool(self._statistics[:, 5].max() > _MAX_WINDOWS)
+        return bool(self._sums.windows.max() > _MAX_WINDOWS)
 
     def add(
         self,
@@ -143,11 +160,12 @@ class RippleSearch:
         ripple : columns of the terms of a ripple in use: what they explain counts as not explained
         """
         of_law = position, speed, regressor, parameters, unexplained
-        _add_to_periodogram(*of_law, ripple.start, ripple.stop, self._block, self._sums, self._statistics)
+        _add_to_periodogram(*of_law, ripple.start, ripple.stop, self._buffer)
 
     def visited(self) -> tuple[FloatArray, FloatArray]:
         """Middle and width (n,), (n,) of the positions of the motors [rad]."""
-        low, high = np.where(self._statistics[:, 5] > 0.0, self._statistics[:, 3:5].T, 0.0)
+        sums = self._sums
+        low, high = np.where(sums.windows > 0.0, (sums.lowest, sums.highest), 0.0)
         return 0.5 * (low + high), high - low
 
     def detect(self, known: int = 0) -> int:
@@ -157,13 +175,15 @@ class RippleSearch:
         ----------
         known : number in use, which another one near it replaces when it is clearly better; 0: none
         """
-        _, unexplained, friction, _, _, count = self._statistics.T
+        sums = self._sums
+        unexplained, friction = sums.unexplained_squares, sums.friction_squares
         turns = self.visited()[1][:, None] / (2.0 * np.pi)
         shown = (np.arange(1, MAX_RIPPLES + 1) * turns > _MIN_PERIODS) & (unexplained * friction > 0.0)[:, None]
-        squares = (self._sums[:, :MAX_RIPPLES] ** 2 + self._sums[:, MAX_RIPPLES:] ** 2) * shown
+        squares = (sums.sines**2 + sums.cosines**2) * shown
         explained = squares / np.where(shown, 0.5 * friction[:, None], 1.0)
         noise_variance = (
-            np.maximum(unexplained[:, None] - explained, 1e-3 * unexplained[:, None]) / np.maximum(count, 1.0)[:, None]
+            np.maximum(unexplained[:, None] - explained, 1e-3 * unexplained[:, None])
+            / np.maximum(sums.windows, 1.0)[:, None]
         )
         ratios = 0.5 * explained / np.where(shown, noise_variance, 1.0)
         ratio = ratios.sum(axis=0)

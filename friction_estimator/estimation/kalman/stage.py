@@ -120,10 +120,7 @@ class KalmanFriction:
             call :meth:`reset` then.
         """
         if self.bank.step(self.frozen):
-            if not (self.frozen or self._sensors_wrong):
-                self._select_terms(frame.stamp_ns)
-            self._publish_law()
-            self._buffer.wrench_delay = self.bank.wrench_delay()
+            self._use_estimates(frame.stamp_ns)
         dt = self._clock.interval(frame.dt, frame.position)
         if dt != frame.dt:
             frame = dataclasses.replace(frame, dt=dt)
@@ -131,37 +128,62 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
+        largest_correction = self._evaluate(frame, attitude, phase, dynamics, motion)
+        if (window := self._buffer.close(frame.readings_per_sample)) is not None:
+            self._identify(window, motion)
+        newest, estimates = self._frames.newest, self.bank.estimates
+        friction, sigma = newest.friction, newest.sigma
+        if math.isnan(largest_correction):
+            raise FloatingPointError("the friction of the identified law was not finite")
+        if largest_correction >= CORRECTION_THRESHOLD**2:
+            friction, sigma = self._corrected_friction(frame, attitude, phase, dynamics, motion)
+        return JointFriction(
+            friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
+            newest.external_torque_sigma, estimates.nis, estimates.calibration_torque, newest.disturbed, self._law,
+        )  # fmt: skip
+
+    def _use_estimates(self, stamp_ns: int) -> None:
+        """Use what the limbs have learned from a window: terms of the law, law on the topics, delay of the wrenches."""
+        if not (self.frozen or self._sensors_wrong):
+            self._select_terms(stamp_ns)
+        self._publish_law()
+        self._buffer.wrench_delay = self.bank.wrench_delay()
+
+    def _evaluate(
+        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, motion: JointMotion
+    ) -> float:
+        """Evaluate a frame; return the largest variance that the friction of the instant may correct [(N m)^2], or NaN.
+
+        A push that has lasted too long to be one makes the laws of its limbs uncertain.
+        """
         unmodelled = self.unmodelled_variance
         if not self._has_learned:
             unmodelled = unmodelled + self._stick_variance(motion, frame.effort)
         oldest = self.time - _MAX_WINDOWS_WITHOUT_MEASUREMENT * self._window_length
         angular_acceleration = attitude.buffer[ANGULAR_ACCELERATION]
-        settings = FrameContext(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
+        context = FrameContext(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        largest, expired = self._frames.step(
-            frame, dynamics, motion, self.terms.laws, self.bank.buffer, settings, sample
+        largest_correction, expired = self._frames.step(
+            frame, dynamics, motion, self.terms.laws, self.bank.buffer, context, sample
         )
         if expired and not self.frozen:
             self.bank.inflate_law_covariance(expired)
-        if (window := self._buffer.close(frame.readings_per_sample)) is not None:
-            self._identify(window, motion)
-        if math.isnan(largest):
-            raise FloatingPointError("the friction of the identified law was not finite")
-        newest, estimates = self._frames.newest, self.bank.estimates
-        friction, sigma = newest.friction, newest.sigma
-        if largest >= CORRECTION_THRESHOLD**2:
-            friction, sigma = np.empty((2, n))
-            measured = self._feet.measure(frame, newest.wrenches, attitude, phase, dynamics)
-            dry = self._motors.coulomb_at_joints(estimates.dry_friction)
-            correct_by_measurements(
-                newest.buffer, self.bank.buffer, dry, *measured, self.bank.contact_transition, self.unmodelled_variance,
-                motion.velocity, friction, sigma,
-            )  # fmt: skip
-        return JointFriction(
-            friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
-            newest.external_torque_sigma, estimates.nis, estimates.calibration_torque, newest.disturbed, self._law,
+        return largest_correction
+
+    def _corrected_friction(
+        self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, motion: JointMotion
+    ) -> FloatArray:
+        """Friction of the newest frame and its sigma (2, n), weighed against the friction of the instant [N m]."""
+        newest, bank = self._frames.newest, self.bank
+        friction, sigma = corrected = np.empty((2, frame.position.size))
+        measured = self._feet.measure(frame, newest.wrenches, attitude, phase, dynamics)
+        dry = self._motors.coulomb_at_joints(bank.estimates.dry_friction)
+        correct_by_measurements(
+            newest.buffer, bank.buffer, dry, *measured, bank.contact_transition, self.unmodelled_variance,
+            motion.velocity, friction, sigma,
         )  # fmt: skip
+        return corrected
 
     def _select_terms(self, stamp_ns: int) -> None:
         """Add or drop terms of the laws as soon as the data show it.
@@ -272,7 +294,7 @@ class KalmanFriction:
                 added |= {kind: values, f"{kind}_covariance": estimates.covariance[:, columns, columns]}
             elif kind == "presliding":  # the data have shown that there is none
                 added |= {kind: np.zeros((n, s)), f"{kind}_covariance": np.zeros((n, s, s))}
-        calibration, spread, samples = self.bank.calibration()
+        calibration, spread = self.bank.calibration()
         return IdentifiedParameters(
             joint_names=self._motors.names,
             law_names=self.laws.law_names,
@@ -280,7 +302,7 @@ class KalmanFriction:
             covariance=estimates.covariance[:, :p, :p],
             residual_variance=estimates.model_error_variance,
             measurement_variance=np.zeros(n),
-            samples=samples,
+            samples=self.bank.window_counts(),
             velocity_range=self.bank.visited.velocity_range.copy(),
             ripples=self.terms.ripples if self.terms.ripples.size else None,
             calibration=calibration,
@@ -307,13 +329,17 @@ class KalmanFriction:
     def copy_identified(self, other: KalmanFriction) -> None:
         """Copy law and calibration from another stage of the same robot."""
         other.finish_pending_updates()
-        mine, theirs = self.terms, other.terms
-        if mine.distances != theirs.distances or not np.array_equal(mine.ripples, theirs.ripples):
-            mine.choose(theirs.ripples, presliding=theirs.distances > 0)
+        self._use_terms(other.terms.ripples, presliding=other.terms.distances > 0)
+        self.bank.copy_identified(other.bank, self.terms.laws.common_columns(other.terms.laws))
+        self._publish_law()
+
+    def _use_terms(self, ripples: FloatArray, presliding: bool) -> None:
+        """Start anew with these terms of the laws, where they are not those of now."""
+        terms = self.terms
+        if presliding != (terms.distances > 0) or not np.array_equal(ripples, terms.ripples):
+            terms.choose(ripples, presliding)
             self._start_filters()
             self.reset()
-        self.bank.copy_identified(other.bank, mine.laws.common_columns(theirs.laws))
-        self._publish_law()
 
     def sensor_calibration(self) -> SensorCalibration:
         """Constant errors of the sensors, from the filters of all limbs."""
@@ -331,12 +357,8 @@ class KalmanFriction:
             When the parameters belong to other friction laws, or to none of these joints.
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
-        terms, ripples = self.terms, self.terms.ripples_of(identified, there)
-        presliding = identified.has_presliding or terms.distances > 0
-        if presliding != (terms.distances > 0) or not np.array_equal(ripples, terms.ripples):
-            terms.choose(ripples, presliding)
-            self._start_filters()
-            self.reset()
+        terms = self.terms
+        self._use_terms(terms.ripples_of(identified, there), identified.has_presliding or terms.distances > 0)
         self.bank.restore(identified, here, there, self.laws.parameter_count, terms.laws.added)
         spread = identified.presliding_covariance
         everywhere = terms.distances and len(here) == len(self._motors.names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SensorVariances, sensor_variances
-from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbMemory, LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbBalance, LimbMemory
 from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, BlockOffsets, Limb, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
@@ -151,7 +151,7 @@ def _joint_terms(
     end: WindowEnd,
     links: LinkColumns,
     effort_variance: float,
-    out: LimbWindow,
+    out: LimbBalance,
 ) -> None:
     """Write what the joints add to force, columns and variance."""
     rows, m, p, columns = limb.joints, limb.joints.size, window.regressor.shape[1], out.force_columns
@@ -182,7 +182,7 @@ def _imu_terms(
     start: WindowEnd,
     end: WindowEnd,
     specific_force_variance: float,
-    out: LimbWindow,
+    out: LimbBalance,
 ) -> None:
     """Add what the specific force adds to force, columns and variance."""
     rows, m, lever = limb.joints, limb.joints.size, np.empty(limb.joints.size)
@@ -207,7 +207,7 @@ def _foot_terms(
     end: WindowEnd,
     state: FloatArray,
     sensors: SensorVariances,
-    out: LimbWindow,
+    out: LimbBalance,
 ) -> None:
     """Add what the wrenches of the feet add to force, columns and variance."""
     rows, m = limb.joints, limb.joints.size
@@ -244,7 +244,7 @@ def limb_balance(
     links: LinkColumns,
     memory: LimbMemory,
     sensors: SensorVariances,
-    out: LimbWindow,
+    out: LimbBalance,
 ) -> None:
     """Fill ``out`` (all but ``duration``): force, columns of all unknowns and noise of one limb over one window.
 
@@ -275,7 +275,7 @@ def limb_balance(
 
 
 @kernel
-def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbWindow) -> None:
+def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
@@ -428,6 +428,6 @@ class WindowDynamics:
     def balance_of_limb(self, limb: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:
         """Write the balance of momentum of a limb over the newest window, see :func:`limb_balance`; all are buffers."""
         assert self._window is not None
-        set_scalars(LimbWindow, out, self._window.duration)
+        set_scalars(LimbBalance, out, self._window.duration)
         links = self._links_buffer
         limb_balance(limb, table, self._window_buffer, self._start, self._end, links, memory, *self._sensors, out)

@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbBalance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, LimbStateLayout, MotorPriors, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
@@ -46,7 +46,7 @@ def filter_of(config: KalmanConfig, bounded: bool = False, priors: MotorPriors |
     )
 
 
-def random_windows(layout: LimbStateLayout, rng: np.random.Generator, count: int = 12) -> list[LimbWindow]:
+def random_balances(layout: LimbStateLayout, rng: np.random.Generator, count: int = 12) -> list[LimbBalance]:
     """Windows of a limb of two joints whose columns, torques and momenta are random."""
     windows = []
     for _ in range(count):
@@ -55,7 +55,7 @@ def random_windows(layout: LimbStateLayout, rng: np.random.Generator, count: int
         columns[:, layout["model_error"]] = np.eye(2)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
-            LimbWindow(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
+            LimbBalance(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
                        1e-2 * root[1] @ root[1].T + 1e-4 * np.eye(2), *np.zeros((2, 2)), np.ones(2, bool), np.ones(2))
         )  # fmt: skip
     return windows
@@ -97,8 +97,8 @@ class SyntheticLimb:
         reading = self.state[self.layout["momentum"]] + self.rng.normal(size=JOINTS) * self.momentum_std
         limb_filter.begin(reading, np.eye(JOINTS) * self.momentum_std**2)
 
-    def window(self, impulse: np.ndarray | None = None) -> LimbWindow:
-        """The next window; an impulse (2,) [N m s] changes the momentum unseen."""
+    def balance(self, impulse: np.ndarray | None = None) -> LimbBalance:
+        """Balance of the next window; an impulse (2,) [N m s] changes the momentum unseen."""
         layout, state, rng = self.layout, self.state, self.rng
         self.time += WINDOW
         columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
@@ -109,7 +109,7 @@ class SyntheticLimb:
         state[layout["model_error"]] = decay * state[layout["model_error"]] + kick
         momentum = state[layout["momentum"]] + rng.normal(size=JOINTS) * self.momentum_std
         identity = np.eye(JOINTS)
-        return LimbWindow(
+        return LimbBalance(
             WINDOW,
             felt,
             columns,
@@ -121,10 +121,10 @@ class SyntheticLimb:
             np.ones(JOINTS),
         )
 
-    def friction(self, window: LimbWindow, state: np.ndarray) -> np.ndarray:
-        """Law and model error (2,) of a state at the velocity of a window."""
+    def friction(self, balance: LimbBalance, state: np.ndarray) -> np.ndarray:
+        """Law and model error (2,) of a state at the velocity of a balance."""
         layout = self.layout
-        return window.force_columns[:, layout["law"]] @ state[layout["law"]] + state[layout["model_error"]]
+        return balance.force_columns[:, layout["law"]] @ state[layout["law"]] + state[layout["model_error"]]
 
     def _columns(self) -> np.ndarray:
         layout, rng = self.layout, self.rng

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbBalance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
-from test.estimation.kalman.synthetic import limb_of, motors, random_windows
+from test.estimation.kalman.synthetic import limb_of, motors, random_balances
 
 CONFIG = KalmanConfig(innovation_gate=1e6, law_process_noise=0.1, calibration_process_noise=0.1)
 DURATION = 0.01
@@ -19,7 +19,7 @@ EMPTY = (4, 9)
 BIAS_VARIANCE = np.full(6, 0.5)
 
 
-def filtered(layout: LimbStateLayout, windows: list[LimbWindow]) -> tuple[LimbFilter, list[np.ndarray]]:
+def filtered(layout: LimbStateLayout, windows: list[LimbBalance]) -> tuple[LimbFilter, list[np.ndarray]]:
     """The filter after the windows, and the model error variance that each of them used."""
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)))
     limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
@@ -33,7 +33,7 @@ def filtered(layout: LimbStateLayout, windows: list[LimbWindow]) -> tuple[LimbFi
 
 
 def batch(
-    layout: LimbStateLayout, windows: list[LimbWindow], variances: list[np.ndarray]
+    layout: LimbStateLayout, windows: list[LimbBalance], variances: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (w, s) and covariance (w s, w s) of all states given all readings: one big Gaussian, conditioned."""
     s, rows = layout.size, layout["momentum"]
@@ -85,7 +85,7 @@ def test_the_filter_is_the_batch_least_squares_solution() -> None:
     rng = np.random.default_rng(2)
     limb = limb_of(np.array([0, 1]), np.array([0]))
     layout = make_layout(limb, JointLaws(("coulomb_viscous",) * 2), CONFIG, SensorNoise(), True, motors(2))
-    windows = random_windows(layout, rng, WINDOWS)
+    windows = random_balances(layout, rng, WINDOWS)
     limb_filter, variances = filtered(layout, windows)
     mean, covariance = batch(layout, windows, variances)
     np.testing.assert_allclose(limb_filter.state, mean[-1], atol=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.fbse_correction import correct_by_measurements
-from friction_estimator.estimation.kalman.joint_friction import FrameOutput
+from friction_estimator.estimation.kalman.frame import FrameOutput
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.kernels.records import buffered

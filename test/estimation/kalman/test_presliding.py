@@ -20,7 +20,7 @@ from friction_estimator.laws.joint_laws import JointLaws, MeanFriction, advance_
 from friction_estimator.laws.linear import PRESLIDING
 from friction_estimator.metrics import joint_errors
 from test.biped import suralp_config
-from test.estimation.kalman.synthetic import limb_of, motors, random_windows
+from test.estimation.kalman.synthetic import limb_of, motors, random_balances
 from test.feeding import feed, stacked
 from test.sway import SwayInstant, sway
 
@@ -165,7 +165,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
     wide, narrow = filter_with(TERMS), filter_with(law)
     kept = np.ones(wide.layout.size, dtype=bool)
     kept[wide.layout["law"]] = TERMS.presliding.ravel() == 0.0
-    windows = random_windows(wide.layout, np.random.default_rng(3))
+    windows = random_balances(wide.layout, np.random.default_rng(3))
     for limb_filter in (wide, narrow):
         limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
     for k, window in enumerate(windows[1:]):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
-from friction_estimator.estimation.kalman.limb_equations import LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import LimbBalance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
@@ -36,7 +36,7 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
     )  # fmt: skip
 
 
-def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
+def balance_of_leg(urdf_xml: str, window: Window) -> LimbBalance:
     """Balance of momentum of the first leg, with sensors that have noise in the forces of the feet only."""
     noise = {"force_std": FORCE_STD, "moment_std": 0.0, "effort_std": 0.0, "specific_force_std": 0.0}
     config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
@@ -49,13 +49,13 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbWindow:
     return balance(dynamics, leg)
 
 
-def balance(dynamics: WindowDynamics, leg: LimbFilter) -> LimbWindow:
+def balance(dynamics: WindowDynamics, leg: LimbFilter) -> LimbBalance:
     """Balance of momentum of a leg over the newest window."""
-    memory, _, table, out = leg.buffers
     dynamics.evaluate_positions()
     dynamics.evaluate_links()
-    dynamics.balance_of_limb(leg.limb_buffer, table, memory, out)
-    return leg.window
+    buffers = leg.buffers
+    dynamics.balance_of_limb(buffers.limb, buffers.table, buffers.memory, buffers.balance)
+    return leg.balance
 
 
 @pytest.mark.parametrize("duration", LENGTHS)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_equations import LimbWindow
+from friction_estimator.estimation.kalman.limb_equations import LimbBalance
 from friction_estimator.estimation.kalman.limb_state import SLIP_STD, LimbStateLayout
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME
 from friction_estimator.kernels.compiler import entry_point, kernel
@@ -111,15 +111,15 @@ class BlockBalance(NamedTuple):
 
 
 @kernel
-def _begin_block(block: BlockBalance, window: LimbWindow) -> None:
+def _begin_block(block: BlockBalance, balance: LimbBalance) -> None:
     """Begin a block at the end of a window."""
     block.duration[0], block.columns[:] = 0.0, 0.0
-    block.impulse[:], block.noise[:] = window.momentum, window.momentum_covariance
+    block.impulse[:], block.noise[:] = balance.momentum, balance.momentum_covariance
 
 
 @entry_point
 def _add_to_normal_equations(
-    window: LimbWindow,
+    balance: LimbBalance,
     block: BlockBalance,
     model_error_variance: Vector,
     model_error: int,
@@ -137,26 +137,26 @@ def _add_to_normal_equations(
     -------
     How many numbers were added
     """
-    T, G, m = window.duration, window.force_columns, window.force.size
+    T, G, m = balance.duration, balance.force_columns, balance.force.size
     if block.duration[0] < 0.0:
-        _begin_block(block, window)
+        _begin_block(block, balance)
         return 0
     block.duration[0] += T
     for a in range(m):
-        block.impulse[a] += T * window.force[a]
+        block.impulse[a] += T * balance.force[a]
         for j in range(G.shape[1]):
             block.columns[a, j] += T * G[a, j]
         for b in range(m):
-            block.noise[a, b] += T * T * window.force_variance[a, b]
+            block.noise[a, b] += T * T * balance.force_variance[a, b]
     if block.duration[0] < CORRELATION_TIME - 0.5 * T:
         return 0
-    R, rows = block.noise + window.momentum_covariance, np.empty((m, G.shape[1] - law + 1))
-    rows[:, :-1], rows[:, -1] = block.columns[:, law:], block.impulse - window.momentum
+    R, rows = block.noise + balance.momentum_covariance, np.empty((m, G.shape[1] - law + 1))
+    rows[:, :-1], rows[:, -1] = block.columns[:, law:], block.impulse - balance.momentum
     for a in range(m):
         for b in range(m):
             for c in range(model_error, model_error + m):
                 R[a, b] += block.columns[a, c] * model_error_variance[c - model_error] * block.columns[b, c]
-    _begin_block(block, window)
+    _begin_block(block, balance)
     solve_lower(cholesky(R)[0], rows)
     if not is_bounded(rows):
         return 0
@@ -192,11 +192,11 @@ class LimbNormalEquations:
         """Note that the next window does not follow the one before."""
         self._block.duration[0] = -1.0
 
-    def add(self, window: LimbWindow | FloatArray, model_error_variance: FloatArray) -> None:
-        """Use a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
+    def add(self, balance: LimbBalance | FloatArray, model_error_variance: FloatArray) -> None:
+        """Use the balance of a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
         first = self._layout.first
         self._counts[-1] += _add_to_normal_equations(
-            buffer_of(window), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
+            buffer_of(balance), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
         )
 
     def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import KalmanConfig
-from friction_estimator.estimation.kalman.changes import ChangeComparison, LimbNormalEquations
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import make_layout
+from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison, LimbNormalEquations
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import (
     JOINTS,
@@ -20,7 +20,7 @@ from test.estimation.kalman.synthetic import (
     layout_of,
     limb_of,
     motors,
-    random_windows,
+    random_balances,
 )
 
 NOISY = {"model_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
@@ -37,7 +37,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
         if change is not None:
             change(limb)
         for _ in range(round((10.0 if change is None else seconds) / WINDOW)):
-            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
+            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
             limb_filter.save_checkpoint(limb.time)
             comparison.step(limb.time)
     return comparison
@@ -106,7 +106,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
         if number == round(10.0 / WINDOW):
             add("effort_gain", 1, 1.0)(robot[1])
         for limb, limb_filter in zip(robot, filters, strict=True):
-            limb_filter.step(limb.window(), frozen=False, contact_transition=False)
+            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
             limb_filter.save_checkpoint(limb.time)
         comparison.step(robot[0].time)
     assert comparison.found is not None and comparison.found[:2] == ("effort_gain", 3)
@@ -116,7 +116,7 @@ def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     layout = layout_of(KalmanConfig(), priors=motors(JOINTS))
     rng, normal_equations = np.random.default_rng(3), LimbNormalEquations(layout)
     variance, part = np.full(JOINTS, 0.01), slice(layout.first.law, layout.size)
-    windows = random_windows(layout, rng, count=11)
+    windows = random_balances(layout, rng, count=11)
     for window in windows:
         normal_equations.add(window, variance)
     normal_equations.begin_second()

@@ -1,4 +1,4 @@
-"""Friction of one frame: the laws at the filtered motion plus their model error, and the variance of both.
+"""Friction of the laws at the motion of one frame, with what the newest window left of their model error.
 
 The velocity is known to a standard deviation only, so the friction of a law is its mean over the uncertain velocity.
 """
@@ -6,7 +6,7 @@ The velocity is known to a standard deviation only, so the friction of a law is 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
-from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
 from friction_estimator.robot.transmission import MotorTable
-from friction_estimator.types import Flags, FloatArray, Matrix, Vector
+from friction_estimator.types import FloatArray, Matrix, Vector
 
-EXTERNAL_TORQUE_GATE = 5.0
-"""External torques within this many standard deviations of zero are noise."""
 _SAMPLING_SKEW = 0.3e-3
 """Time by which velocity and torque of a message may be apart [s]: within it, the friction of a joint that sticks turns
 around when it stops hard."""
@@ -67,52 +64,6 @@ class LawAtMotion(NamedTuple):
     def zeros(joints: int, parameters: int) -> LawAtMotion:
         """For n joints and p parameters of a law."""
         return LawAtMotion(np.zeros((joints, parameters)), *np.zeros((len(LawAtMotion._fields) - 1, joints)))
-
-
-@record
-class Residual(NamedTuple):
-    """External torque by the momentum observer, without the model error of the laws; every field (n,)."""
-
-    # behind a slow and a fast low-pass [N m], and the part of their variance that the readings make [(N m)^2]
-    slow: Vector
-    fast: Vector
-    slow_noise: Vector
-    fast_noise: Vector
-    sigma: Vector  # standard deviation of the slow one [N m]
-
-    @staticmethod
-    def zeros(joints: int) -> Residual:
-        """For n joints."""
-        return Residual(*np.zeros((len(Residual._fields), joints)))
-
-
-@record
-class FrameOutput(NamedTuple):
-    """Results of one frame, of n joints, k feet and p parameters of a law."""
-
-    # (n,) see JointFriction [N m]
-    friction: Vector
-    sigma: Vector
-    model: Vector
-    model_sigma: Vector
-    external_torque: Vector
-    external_torque_sigma: Vector
-    measured: Flags  # (n,) True where measurements are behind the friction
-    disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
-    model_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
-    variance: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
-    correctable: Vector  # (n,) variance that the friction of the instant may correct, else zero [(N m)^2]
-    law: LawAtMotion
-    residual: Residual
-    wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
-
-    @staticmethod
-    def zeros(joints: int, feet: int, parameters: int) -> FrameOutput:
-        """Before a frame is evaluated."""
-        torques, parts, flags = np.zeros((6, joints)), np.zeros((3, joints)), np.zeros((2, joints), dtype=bool)
-        values: list[Any] = [*torques, *flags, *parts, LawAtMotion.zeros(joints, parameters), Residual.zeros(joints)]
-        values.append(np.zeros((feet, 6)))
-        return FrameOutput(*values)
 
 
 @record
@@ -311,68 +262,3 @@ def law_at_motion(
     _map_to_joints(motors, estimates, motor_side, out)
     _law_variance(motors, estimates.covariance, motor_side, out)
     _asymmetric_friction(motors, estimates, out)
-
-
-@kernel
-def _possible_friction(external: float, velocity: float, std: float, law: float, rest: float) -> float:
-    """Largest part of an external torque that may be friction instead: all that brakes the joint, or holds it.
-
-    What drives the joint may replace the friction of the law, because friction takes energy.
-    """
-    if external * velocity < 0.0 or abs(velocity) < std:
-        return abs(external)
-    return min(abs(external), abs(law) + rest)
-
-
-@kernel
-def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, out: FrameOutput) -> float:
-    """Law plus model error, or the law alone while nothing can be measured.
-
-    A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
-    external torque therefore holds a model error that is larger than its standard deviation. It also holds what the
-    slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
-
-    An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
-    window has decided, its square is in the variance.
-
-    Parameters
-    ----------
-    velocity : (n,) of the joints [rad/s]
-    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
-    out : with ``measured``, ``disturbed``, ``law`` and ``residual``
-
-    Returns
-    -------
-    Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
-    """
-    largest, law, residual, measured = 0.0, out.law, out.residual, out.measured
-    for i in range(unmodelled.size):
-        torque = law.torque[i] + law.asymmetric_friction[i]
-        extra_variance = unmodelled[i] + law.asymmetric_friction_variance[i]
-        model_error = law.model_error[i] if measured[i] else 0.0
-        law_only_variance = law.variance[i] + law.model_error_variance[i] + extra_variance
-        variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
-        external = residual.slow[i] + model_error
-        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * residual.sigma[i]
-        if noise < abs(external) <= DIVERGENCE_LIMIT:
-            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
-            variance += max(possible**2 - noise**2, 0.0)
-        out.model[i], out.friction[i], out.model_error[i] = torque, torque + model_error, model_error
-        out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
-        out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
-        absorbed_variance = model_error * model_error - law.model_error_variance[i]
-        lag_variance = (residual.fast[i] - residual.slow[i]) ** 2 - residual.fast_noise[i]
-        external_variance = residual.sigma[i] ** 2
-        if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
-            external_variance += absorbed_variance
-        if lag_variance > 0.0:
-            external_variance += lag_variance
-        out.external_torque[i], out.external_torque_sigma[i] = external, math.sqrt(external_variance)
-        out.correctable[i] = 0.0
-        if measured[i]:
-            stick_variance = min(law.stick_variance[i], law.friction_variance[i])
-            variance -= stick_variance
-            out.correctable[i] = law.velocity_variance[i] + stick_variance
-            largest = max(largest, out.correctable[i])
-        out.variance[i] = variance
-    return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan
