@@ -120,7 +120,7 @@ class Study:
 
     def __init__(self, robot: Robot, walks: Walks, sources: Sources) -> None:
         self._walks, self._sources, self._robot = walks, sources, RobotModel(robot.config, robot.urdf_xml)
-        self._joints = pin.buildModelFromXML(robot.urdf_xml)
+        self._joint_model = pin.buildModelFromXML(robot.urdf_xml)
         self._thresholds: dict[float, dict[Method, Thresholds]] = {}  # by minutes
         self._false: dict[float, dict[Method, list[Collision]]] = {}
         self.cases: list[str] = []
@@ -254,11 +254,11 @@ class Study:
             gravity = np.array([0.0, 0.0, 9.81])
             dynamics = self._robot.dynamics(position, np.zeros_like(position), np.zeros(3), gravity)
             return dynamics.foot_position_in_base["lr".index(side[0])]
-        data, configuration = self._joints.createData(), pin.neutral(self._joints)
+        data, configuration = self._joint_model.createData(), pin.neutral(self._joint_model)
         for name, value in zip(self._robot.joint_names, position, strict=True):
-            configuration[self._joints.joints[self._joints.getJointId(name)].idx_q] = value
-        pin.forwardKinematics(self._joints, data, configuration)
-        return data.oMi[self._joints.getJointId(f"{side[0]}_{PUSHED_JOINTS[part]}")].translation
+            configuration[self._joint_model.joints[self._joint_model.getJointId(name)].idx_q] = value
+        pin.forwardKinematics(self._joint_model, data, configuration)
+        return data.oMi[self._joint_model.getJointId(f"{side[0]}_{PUSHED_JOINTS[part]}")].translation
 
 
 def _of_trainings(values: Mapping[Method, Any], method: str) -> list[Any]:

@@ -52,7 +52,7 @@ class FaultyRobot(RobotNode):
         self._messages = Messages(walk.robot, walk.joint_names)
         super().__init__("faulty_robot", namespace, self._messages.topics, qos)
         self.numbers = 8 * len(walk.joint_names)
-        self._joints = self._messages.topics[0].name
+        self._joint_topic = self._messages.topics[0].name
         self.friction: list[bytes] = []
         self.sigma: list[bytes] = []
         self.compensation: list[bytes] = []
@@ -98,7 +98,7 @@ class FaultyRobot(RobotNode):
             topic, raw = self._messages.build(reading)
             self.publishers[topic.name].publish(raw)
             self.published += 1
-            if topic.name != self._joints:
+            if topic.name != self._joint_topic:
                 continue
             sent += 1
             spin_once(timeout_sec=0.0)

@@ -15,9 +15,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from friction_estimator.kernels.buffer_views import COMPILED, NOT_COMPILED, numba, numba_type, viewer
 from friction_estimator.kernels.cache import cache_folder, is_new, remove_unused
 from friction_estimator.kernels.records import FLAT_TYPES, RECORDS, construction, flat_types, is_buffered, type_name
-from friction_estimator.kernels.views import COMPILED, NOT_COMPILED, numba, numba_type, viewer
 
 __all__ = ["COMPILED", "ENTRY_POINTS", "NOT_COMPILED", "entry_point", "is_new", "kernel", "prepare"]
 

@@ -147,13 +147,13 @@ def from_buffer(kind: type[Tuple], buffer: FloatArray) -> Tuple:
         When it is the buffer of another class.
     """
     name = kind.__name__
-    result: Tuple = _viewer(name, buffer[: first_slot(name)].tobytes())(buffer)
+    result: Tuple = _fixed_shape_viewer(name, buffer[: first_slot(name)].tobytes())(buffer)
     return result
 
 
 @functools.cache
-def _viewer(name: str, header: bytes) -> Callable[[FloatArray], Any]:
-    """What :func:`from_buffer` does with all buffers of a class that have this header, so the same shapes."""
+def _fixed_shape_viewer(name: str, header: bytes) -> Callable[[FloatArray], Any]:
+    """Function that makes the record of a buffer with this header: all arrays have the shapes in it."""
     numbers = np.frombuffer(header)
     if numbers.size == 0 or numbers[0] != class_number(name):
         raise TypeError(f"the buffer is not one of the class {name}")

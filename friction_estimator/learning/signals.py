@@ -80,8 +80,8 @@ class SignalStage:
 
     def __init__(self, robot: RobotModel, forward: bool) -> None:
         self._base = robot.base_dofs
-        self._joints = len(robot.joint_names)
-        self._size = self._base + self._joints
+        self._joint_count = len(robot.joint_names)
+        self._size = self._base + self._joint_count
         k = len(robot.foot_names)
         needs_foot = np.hstack((np.ones((k, self._base), dtype=bool), robot.limb))
         self._with_feet_table, self._alone_table = (
@@ -90,7 +90,7 @@ class SignalStage:
         )
         self._no_wrenches = np.zeros((k, 6))
         self._effort = np.zeros(self._size)
-        self.input_count = 3 * self._joints + (12 if self._base else 0)
+        self.input_count = 3 * self._joint_count + (12 if self._base else 0)
         self.reset()
 
     def reset(self) -> None:

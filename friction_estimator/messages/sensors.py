@@ -65,7 +65,7 @@ class InputReader:
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
-        self._joints = _JointStates(
+        self._joint_states = _JointStates(
             config.output.joint_states_topic,
             joint_names,
             ("position", "velocity", "effort"),
@@ -97,7 +97,7 @@ class InputReader:
 
         Velocity and effort are NaN where they are empty or all NaN.
         """
-        stamp_ns, (position, velocity, effort) = self._joints.read(raw)
+        stamp_ns, (position, velocity, effort) = self._joint_states.read(raw)
         return JointSample(stamp_ns, position, velocity, effort)
 
     def command(self, raw: bytes) -> CommandSample:
@@ -359,7 +359,7 @@ class SensorMessages:
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:
         self.topics = topics.sensor_topics(config)
-        self._joints = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
+        self._joint_states = JointStateTemplate(topics.BASE_FRAME, joint_names, with_state=True)
         self._imu = StampedTemplate((_NO_ORIENTATION.size, 3, 9, 3, 9), config.imu.frame)
         self._wrenches = [StampedTemplate((6,), foot.frame) for foot in config.feet]
         self._flip = [foot.flip for foot in config.feet]
@@ -375,7 +375,7 @@ class SensorMessages:
         """
         stamp_ns = reading.stamp_ns
         if isinstance(reading, JointSample):
-            raw = self._joints.serialize(stamp_ns, reading.position, np.asarray(reading.velocity), reading.effort)
+            raw = self._joint_states.serialize(stamp_ns, reading.position, np.asarray(reading.velocity), reading.effort)
             return self.topics[0], raw
         if isinstance(reading, ImuSample):
             rate, force = reading.angular_velocity, reading.specific_force

@@ -100,7 +100,7 @@ class InputQueue:
         self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
         self._sources: list[_Source] = []
         self.is_waiting: Callable[[], bool] = lambda: False
-        self._joints = self._newest_ns = 0
+        self._waiting_joint_count = self._newest_ns = 0
         self._behind = False
         self._next_check = now() + _PERIOD
         self._used_before = self._left_out_before = self._complete = 0
@@ -127,7 +127,7 @@ class InputQueue:
         self._newest_ns = stamp_ns or 0
         self._fetch_others(stamp_ns)
         self._waiting.append((self._now(), take, True, raw))
-        self._joints += 1
+        self._waiting_joint_count += 1
 
     def add_source(
         self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None], topic: str = ""
@@ -148,7 +148,7 @@ class InputQueue:
             for _ in range(_STRIDE):
                 if not self._fetch(executor):
                     break
-                self.use()
+                self.use_until_estimate()
 
     def _fetch(self, executor: Executor) -> bool:
         """Wait for a message if there is none; true when there is one."""
@@ -191,7 +191,7 @@ class InputQueue:
             source.checked_ns, source.count = source.newest_ns, 0
         used, self._used_before = self.used - self._used_before, self.used
         left_out, self._left_out_before = self.left_out - self._left_out_before, self.left_out
-        self._late = self._late + 1 if self._joints > _MAX_WAITING * used else 0
+        self._late = self._late + 1 if self._waiting_joint_count > _MAX_WAITING * used else 0
         self._complete = 0 if left_out else self._complete + 1
         self._behind = self._leave_out and (self.cannot_keep_up or (self._behind and self._complete < _CHECKS))
 
@@ -216,13 +216,13 @@ class InputQueue:
         """True while the node has been late for a second or longer."""
         return self._late >= _CHECKS
 
-    def use(self) -> None:
+    def use_until_estimate(self) -> None:
         """Use messages until one leads to an estimate or none is left."""
         waiting = self._waiting
         while waiting:
             arrived, take, joints, raw = waiting.popleft()
             if joints:
-                self._joints -= 1
+                self._waiting_joint_count -= 1
                 if self._is_left_out(arrived):
                     self.left_out += 1
                     continue
@@ -234,10 +234,10 @@ class InputQueue:
         """Use all messages that have arrived."""
         self._fetch_others()
         while self._waiting:
-            self.use()
+            self.use_until_estimate()
 
     def _is_left_out(self, arrived: float) -> bool:
-        if self._behind and self._joints and arrived - self._used_arrival < _MAX_GAP:
+        if self._behind and self._waiting_joint_count and arrived - self._used_arrival < _MAX_GAP:
             if self._now() - arrived > _PATIENCE:
                 return True
         self._used_arrival = arrived

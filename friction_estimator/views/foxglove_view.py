@@ -30,7 +30,7 @@ class FoxgloveDisplay:
         self.address = f"Foxglove, connection ws://localhost:{port}"
         self._scene, self._base = channels.SceneUpdateChannel("/robot"), channels.FrameTransformChannel("/tf")
         self._log = channels.LogChannel("/events")
-        self._joints = {
+        self._joint_channels = {
             topic: foxglove.Channel(topic, schema=_JOINT_STATE)
             for topic in ("/joint_friction", "/joint_friction/sigma", "/ground_truth/joint_friction")
         }
@@ -41,7 +41,7 @@ class FoxgloveDisplay:
         nanoseconds = round(1e9 * frame.time)
         stamp = messages.Timestamp(*divmod(nanoseconds, 1_000_000_000))
         signals = (frame.friction, frame.sigma, frame.truth)
-        for channel, values in zip(self._joints.values(), signals, strict=True):
+        for channel, values in zip(self._joint_channels.values(), signals, strict=True):
             channel.log(_joint_state(frame.joint_names, values), log_time=nanoseconds)
         self._phase.log({"data": frame.phase}, log_time=nanoseconds)
         self._base.log(_base(frame, stamp), log_time=nanoseconds)

@@ -83,7 +83,7 @@ class Skeleton:
         self.joint_names = joint_names
         self._data, self._q = self._model.createData(), pin.neutral(self._model)
         self._fixed_base = fixed_base
-        self._joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]
+        self._pin_joints = [self._model.joints[self._model.getJointId(name)] for name in joint_names]
         self._feet = [self._model.getFrameId(foot.frame) for foot in robot.config.feet]
         first = 1 if fixed_base else 2
         moved = [joint for joint in range(first, self._model.njoints) if self._model.parents[joint] >= first - 1]
@@ -95,7 +95,7 @@ class Skeleton:
 
     def segments(self, position: FloatArray, base_position: FloatArray, base_quaternion: FloatArray) -> FloatArray:
         """Ends of the lines (s, 2, 3) [m] at joint positions (n,), base position (3,) and orientation (x, y, z, w)."""
-        for joint, value in zip(self._joints, np.nan_to_num(position).tolist(), strict=True):
+        for joint, value in zip(self._pin_joints, np.nan_to_num(position).tolist(), strict=True):
             self._q[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
         if not self._fixed_base:
             self._q[:3], self._q[3:7] = base_position, base_quaternion

@@ -161,7 +161,7 @@ def test_stamps_in_any_order_neither_fill_the_memory_nor_lose_the_joint_states()
     assert kept.size < 6000 and (np.diff(kept) > 0).all()
     s = synchronizer()
     frames = feed(s, [joints(1000.0 + 1e-3 * rng.random()) for _ in range(12_000)]) + s.flush()
-    assert len(s._joints) < 6000 and len(frames) + s._health.repeated + s._health.late == 12_000
+    assert len(s._waiting_joints) < 6000 and len(frames) + s._health.repeated + s._health.late == 12_000
 
 
 def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():

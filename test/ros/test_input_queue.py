@@ -59,7 +59,7 @@ class Line:
                 self._joint(str(self.arrived).encode())
                 self.arrived += 1
             self.queue.check()
-            self.queue.use()
+            self.queue.use_until_estimate()
 
 
 def test_a_node_that_keeps_up_uses_all_in_order() -> None:
@@ -262,6 +262,6 @@ def test_after_a_pause_readings_and_joint_samples_advance_together(hours_ahead: 
     joint = partial(queue.put_joints, noting("joints"))
     for stamp_ns in STAMPS[2:9:3]:
         joint(with_stamp(bytes(16), stamp_ns))
-        queue.use()
+        queue.use_until_estimate()
     kinds = "".join(name[0] for name, _ in order)
     assert kinds == ("rrrjrrrjrrrj" if hours_ahead == 0 else "rrrrrrrrrjjj")

@@ -196,7 +196,7 @@ class DiagnosisMonitor:
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)
         self._min_speed = max(_MIN_SPEED, SURE_SIGN_SIGMAS * velocity_std)
-        self._joints = len(laws.law_names)
+        self._joint_count = len(laws.law_names)
         self.set_start()
 
     def set_start(self, parameters_sigma: FloatArray | None = None) -> None:
@@ -206,7 +206,7 @@ class DiagnosisMonitor:
         ----------
         parameters_sigma : (n, p) of parameters that came from an earlier run; None: nothing is known
         """
-        n = self._joints
+        n = self._joint_count
         self._drift = LawDrift(self._period, self._laws, self._motors)
         self._moving_time = np.zeros(n)
         self._known_at_start: BoolArray = np.zeros(n, dtype=bool)
@@ -217,7 +217,7 @@ class DiagnosisMonitor:
 
     def reset(self) -> None:
         """Drop the newest samples and keep the law of the start, for a robot that was set down elsewhere."""
-        n = self._joints
+        n = self._joint_count
         self._all_samples, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
         self._innovations, self._recent_innovations = NisMean(n), NisMean(n)
@@ -266,7 +266,7 @@ class DiagnosisMonitor:
         A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
         Sigma counts after some motion: before, laws are new.
         """
-        stands: BoolArray = np.ones(self._joints, dtype=bool)
+        stands: BoolArray = np.ones(self._joint_count, dtype=bool)
         if self._limb is not None and isinstance(estimate, FrictionEstimate):
             stands = np.asarray((estimate.phase.contact[:, None] & self._limb).any(axis=0))
         square, error = estimate.friction**2, (estimate.friction - estimate.model) ** 2

@@ -127,7 +127,7 @@ class SensorChecks:
     ) -> None:
         self._calibration, self._calibration_before = calibration, calibration()
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
-        self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
+        self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
         self._floating = not config.robot.fixed_base
         sensors = (self._imu, _MIN_IMU_RATE), *((foot.wrench_topic, _MIN_RATE) for foot in self._feet)
         self._first = 0 if self._floating else 1
@@ -230,7 +230,7 @@ class SensorChecks:
         yield self._check_calibration(interval)
         yield self._check_stuck_readings()
         yield self._plausibility.check_velocities(self._statistics(2))
-        if self._findings.is_wrong(self._joints):
+        if self._findings.is_wrong(self._joint_topic):
             return
         if self._floating:
             yield from self._checks_of_base()
@@ -269,7 +269,7 @@ class SensorChecks:
         if not self._config.has_friction or 0 < restarts < frames:  # a pause is no low rate
             return
         hertz = frames / interval.elapsed
-        rates = [(self._joints, hertz, _MIN_RATE)]
+        rates = [(self._joint_topic, hertz, _MIN_RATE)]
         parts = frame.readings_per_sample[self._first :].tolist()
         for (topic, lowest), used, part in zip(self._sensors, self._fresh(frame), parts, strict=True):
             if not restarts:
@@ -286,14 +286,16 @@ class SensorChecks:
         """Joint states of a second node, which contradict those that are used."""
         dropped = interval.contradicting
         text = (
-            f"{self._joints}: {dropped} of {dropped + interval.frames} joint states contradict the others and are not "
-            "used: a second node publishes joint states; end it, or give its topic another name"
+            f"{self._joint_topic}: {dropped} of {dropped + interval.frames} joint states contradict the others and are "
+            "not used: a second node publishes joint states; end it, or give its topic another name"
         )
-        yield Check(SensorFault.PUBLISHERS, self._joints, text if dropped > _MAX_GLITCH_SHARE * interval.frames else "")
+        yield Check(
+            SensorFault.PUBLISHERS, self._joint_topic, text if dropped > _MAX_GLITCH_SHARE * interval.frames else ""
+        )
 
     def _check_lags(self, interval: _CheckInterval) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
-        wait, fresh = self._config.synchronizer, self._fresh(interval.frame)
+        wait, fresh, joints = self._config.synchronizer, self._fresh(interval.frame), self._joint_topic
         for sensor, (topic, _) in enumerate(self._sensors):
             delay = interval.delays[:, sensor]
             behind, ahead = float(delay.min()), -float(delay.max())
@@ -304,9 +306,9 @@ class SensorChecks:
                 self._health.delays[topic] = behind
                 if behind > wait.max_wait + (interval.elapsed / interval.frames if fresh[sensor] else 0.0):
                     remedy += f", or set synchronizer.max_wait above {behind:.3f}" if behind < 1.0 else ""
-                    text = f"{what} {1e3 * behind:.1f} ms behind those of {self._joints}, too late to be used: {remedy}"
+                    text = f"{what} {1e3 * behind:.1f} ms behind those of {joints}, too late to be used: {remedy}"
                 elif ahead > RESET_AFTER:
-                    text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {self._joints}, so it is not used: {remedy}"
+                    text = f"{what} {1e3 * ahead:.1f} ms ahead of those of {joints}, so it is not used: {remedy}"
             elif share > _MAX_LATE_SHARE:
                 remedy = "so its readings are not used: set them in the driver"
                 text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
@@ -334,7 +336,7 @@ class SensorChecks:
         yield from (check._replace(text=check.text + runner_up_text) for check in checks)
         found_keys = {(check.kind, check.topic) for check in checks}
         of_joints = SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET, SensorFault.DELAY
-        keys = [(kind, self._joints) for kind in of_joints]
+        keys = [(kind, self._joint_topic) for kind in of_joints]
         keys += [(SensorFault.DELAY, foot.wrench_topic) for foot in self._feet]
         yield from (Check(*key, "") for key in (*keys, (SensorFault.TILT, self._imu)) if key not in found_keys)
 
@@ -367,7 +369,7 @@ class SensorChecks:
                 return None  # a wrong sign or unit, see PlausibilityChecks.check_torques
         if not abs(size) > _LARGEST_UNNAMED[kind]:
             return None
-        joints, in_driver = self._joints, "correct the stamps in the driver"
+        joints, in_driver = self._joint_topic, "correct the stamps in the driver"
         if kind == "torque_delay":
             what = f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp"
             return _corrected_error(SensorFault.DELAY, joints, what, in_driver)
@@ -405,9 +407,9 @@ class SensorChecks:
                 joints = np.concatenate((clear, np.tile(moved > _MIN_PATH, 2)))
                 stuck |= (statistics.unchanged > 0.0) & np.concatenate((joints, [base, base], feet))
         named = [
-            (SensorFault.STUCK_POSITION, self._joints, f"the position of joint {JOINTS}", slice(0, n)),
-            (SensorFault.STUCK_VELOCITY, self._joints, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
-            (SensorFault.STUCK_EFFORT, self._joints, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
+            (SensorFault.STUCK_POSITION, self._joint_topic, f"the position of joint {JOINTS}", slice(0, n)),
+            (SensorFault.STUCK_VELOCITY, self._joint_topic, f"the velocity of joint {JOINTS}", slice(n, 2 * n)),
+            (SensorFault.STUCK_EFFORT, self._joint_topic, f"the effort of joint {JOINTS}", slice(2 * n, 3 * n)),
             (SensorFault.STUCK_GYROSCOPE, self._imu, "the angular velocity of the IMU", slice(3 * n, 3 * n + 1)),
             (SensorFault.STUCK_ACCELEROMETER, self._imu, "the specific force of the IMU", slice(3 * n + 1, 3 * n + 2)),
         ]

@@ -222,7 +222,7 @@ class PlausibilityChecks:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._config, self._robot = config, robot
-        self._joints, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
+        self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
     def check_velocities(self, sums: SensorStatistics) -> Iterator[Check]:
         """Joints whose velocity has another sign or unit than the change of their position."""
@@ -234,12 +234,12 @@ class PlausibilityChecks:
         scaled = moves & (correlation > _MIN_CORRELATION) & ((slope > MIN_UNIT_RATIO) | (slope < 1.0 / MIN_UNIT_RATIO))
         if not moves.any():
             return
-        what = f"{self._joints}: the velocity of joint {JOINTS} has the opposite sign of the change of"
+        what = f"{self._joint_topic}: the velocity of joint {JOINTS} has the opposite sign of the change of"
         text = f"{what} its position: correct one of them in the driver"
-        yield Check(SensorFault.VELOCITY_SIGN, self._joints, text if flipped.any() else "", flipped)
-        what = f"{self._joints}: the position of joint {JOINTS} changes {_median_text(slope[scaled])} times as"
+        yield Check(SensorFault.VELOCITY_SIGN, self._joint_topic, text if flipped.any() else "", flipped)
+        what = f"{self._joint_topic}: the position of joint {JOINTS} changes {_median_text(slope[scaled])} times as"
         text = f"{what} fast as its velocity: publish both in radians (57 or 0.017: one of them is in degrees)"
-        yield Check(SensorFault.VELOCITY_UNIT, self._joints, text if scaled.any() else "", scaled)
+        yield Check(SensorFault.VELOCITY_UNIT, self._joint_topic, text if scaled.any() else "", scaled)
 
     def check_gravity(self, sums: SensorStatistics) -> Iterator[Check]:
         """Unit of the specific force: its mean is gravity, whatever the robot does."""
@@ -378,14 +378,14 @@ class PlausibilityChecks:
         flipped = shown & (correlation < -_MIN_CORRELATION)
         scaled = shown & (correlation > _MIN_CORRELATION) & ((slope > MIN_UNIT_RATIO) | (slope < 1.0 / MIN_UNIT_RATIO))
         if shown.any():
-            what, needs = f"{self._joints}: the effort of joint", "the torque that gravity and foot forces need"
+            what, needs = f"{self._joint_topic}: the effort of joint", "the torque that gravity and foot forces need"
             text = f"{what} {JOINTS} has the opposite sign of {needs}: change its sign in the driver"
-            yield Check(SensorFault.EFFORT_SIGN, self._joints, text if flipped.any() else "", flipped)
+            yield Check(SensorFault.EFFORT_SIGN, self._joint_topic, text if flipped.any() else "", flipped)
             text = (
                 f"{what} {JOINTS} is {_median_text(slope[scaled])} times {needs}: publish joint torques in "
                 "N m (check unit, gear ratio and torque constant)"
             )
-            yield Check(SensorFault.EFFORT_UNIT, self._joints, text if scaled.any() else "", scaled)
+            yield Check(SensorFault.EFFORT_UNIT, self._joint_topic, text if scaled.any() else "", scaled)
 
 
 def _tilt(vector: FloatArray) -> float:

@@ -170,7 +170,7 @@ class SensorNoiseMonitor:
         self._times = np.empty(BLOCK_LENGTH)
         self._sizes, self._blocks = np.full((_KEPT_BLOCKS, columns), np.inf), np.zeros(columns, dtype=np.intp)
         self._stride = math.ceil(2 * columns / BLOCK_LENGTH)
-        self._joints = n
+        self._joint_count = n
         self._delay_sums, self._delay_count, self._rough_sums = np.zeros(3), 0, np.zeros(3)
         self.encoder_step: FloatArray = np.zeros(n)
         self._steps_changed = False
@@ -207,7 +207,7 @@ class SensorNoiseMonitor:
         for sensor in np.flatnonzero(self._counts == _SENSOR_BLOCK_LENGTH).tolist():
             self._full_sensors[sensor], self._counts[sensor] = self._sensors[sensor], 0
             self._known[sensor] = True
-            first = 2 * self._joints + 6 * sensor
+            first = 2 * self._joint_count + 6 * sensor
             self._columns.extend(column for column in range(first, first + 6) if self._kinds[column] != _UNUSED)
 
     def _queue_joint_block(self) -> None:
@@ -219,18 +219,18 @@ class SensorNoiseMonitor:
         self.ready = self._joint_blocks >= _MAX_WAIT_BLOCKS or bool((self._known | (self._counts == 0)).all())
         if np.ptp(steps) <= MAX_JITTER * self._period:
             self._block, self._full = self._full, self._block
-            self._columns.extend(range(2 * self._joints))
+            self._columns.extend(range(2 * self._joint_count))
 
     def _evaluate(self) -> bool:
         """Estimate the noise of the next signals from full blocks; True when :attr:`noise` has changed."""
         for _ in range(min(self._stride, len(self._columns))):
             column = self._columns.popleft()
-            if column < 2 * self._joints:
+            if column < 2 * self._joint_count:
                 size = _third_difference(self._full, column)
-                if column < self._joints:
+                if column < self._joint_count:
                     self._evaluate_encoder(column)
             else:
-                sensor, own = divmod(column - 2 * self._joints, 6)
+                sensor, own = divmod(column - 2 * self._joint_count, 6)
                 size = _third_difference(self._full_sensors[sensor], own)
             self._sizes[self._blocks[column] % _KEPT_BLOCKS, column] = size
             self._blocks[column] += 1
@@ -244,10 +244,10 @@ class SensorNoiseMonitor:
         """Resolution of an encoder, and what shows whether its velocities are differentiated positions."""
         self._find_step(joint)
         if self.noise.velocity_cutoff == 0.0:
-            _add_to_delay_regression(self._full, self._joints, joint, self._period, self._delay_sums)
+            _add_to_delay_regression(self._full, self._joint_count, joint, self._period, self._delay_sums)
             self._delay_count += BLOCK_LENGTH - 2 * STRIDE
             if self.encoder_step[joint] > COARSE_STEP:
-                add_roughness(self._full, self._joints, joint, self._rough_sums)
+                add_roughness(self._full, self._joint_count, joint, self._rough_sums)
 
     def _find_step(self, joint: int) -> None:
         """Resolution of one encoder; a finer one than before, or none, replaces it."""

@@ -192,7 +192,7 @@ class ResidualVariances:
     """
 
     def __init__(self, noise: SensorNoise, gains: Sequence[float], robot: RobotModel) -> None:
-        self._gains, self._base_dofs, self._joints = np.array(gains), robot.base_dofs, len(robot.joint_names)
+        self._gains, self._base_dofs, self._joint_count = np.array(gains), robot.base_dofs, len(robot.joint_names)
         self._period = 1.0 / SIGMA_RATE
         self.retune(noise)
         self.reset()
@@ -204,7 +204,7 @@ class ResidualVariances:
     def reset(self) -> None:
         """Compute them at the next sample."""
         self._age = math.inf
-        self.white: FloatArray = np.full((self._gains.size, self._joints), np.nan)
+        self.white: FloatArray = np.full((self._gains.size, self._joint_count), np.nan)
         self.systematic: FloatArray = self.white[0]
 
     def due(self, dt: float) -> bool:

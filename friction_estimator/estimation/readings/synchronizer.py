@@ -73,7 +73,7 @@ class Synchronizer:
 
     def reset(self) -> None:
         """Forget all samples, as at the start."""
-        self._joints: deque[JointSample] = deque()
+        self._waiting_joints: deque[JointSample] = deque()
         self._buffer, self._tracks = buffered(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
         self._arrived = 0
         self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
@@ -84,7 +84,7 @@ class Synchronizer:
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
-        waiting, jumped = self._joints, self._jumped
+        waiting, jumped = self._waiting_joints, self._jumped
         newest = waiting[-1].stamp_ns if waiting else self._used_ns
         if jumped is None and newest is not None and 0 < sample.stamp_ns - newest <= RESET_AFTER_NS:
             waiting.append(sample)
@@ -109,7 +109,7 @@ class Synchronizer:
         tracks.arrived_sensor[index], tracks.arrived_stamp[index] = sensor, stamp - self._sensor_delays[sensor]
         tracks.arrived[index] = reading
         self._arrived = index + 1
-        if self._joints:
+        if self._waiting_joints:
             return self._complete_frames()
         if self._arrived == MAX_ARRIVED:
             self._insert_arrived()
@@ -118,7 +118,7 @@ class Synchronizer:
     @property
     def is_waiting(self) -> bool:
         """True while a joint sample waits for a reading of another sensor."""
-        return bool(self._joints)
+        return bool(self._waiting_joints)
 
     def flush(self) -> list[SensorFrame]:
         """Emit all joint samples that still wait: the end of a recording."""
@@ -133,7 +133,7 @@ class Synchronizer:
         First that of the IMU, unless the base is fixed, then those of the feet; NaN before the first reading.
         """
         self._insert_arrived()
-        joints = self._joints[-1].stamp_ns if self._joints else self._used_ns
+        joints = self._waiting_joints[-1].stamp_ns if self._waiting_joints else self._used_ns
         newest: list[int] = self._tracks.newest[self._first :].tolist()
         return [math.nan if joints is None or own == NEVER else float(joints - own) / _NS for own in newest]
 
@@ -154,7 +154,7 @@ class Synchronizer:
 
         A jump of the clock counts with its second sample: single old messages restart nothing.
         """
-        newest = self._joints[-1].stamp_ns if self._joints else self._used_ns
+        newest = self._waiting_joints[-1].stamp_ns if self._waiting_joints else self._used_ns
         jumped, self._jumped = self._jumped, None
         far = newest is not None and abs(sample.stamp_ns - newest) > RESET_AFTER_NS
         if jumped is None:
@@ -172,17 +172,17 @@ class Synchronizer:
 
     def _accept_joint_stamp(self, sample: JointSample) -> bool:
         stamp = sample.stamp_ns
-        newest = self._joints[-1].stamp_ns if self._joints else self._used_ns
+        newest = self._waiting_joints[-1].stamp_ns if self._waiting_joints else self._used_ns
         if newest is None or stamp > newest:
             return True
         if stamp < newest - RESET_AFTER_NS:
             self._jump_back(newest, stamp)
             return True
-        for index, waiting in enumerate(self._joints):
+        for index, waiting in enumerate(self._waiting_joints):
             if waiting.stamp_ns == stamp and math.isnan(waiting.effort[0]) and not math.isnan(sample.effort[0]):
-                self._joints[index], self._completed_ns = sample, stamp
+                self._waiting_joints[index], self._completed_ns = sample, stamp
                 return False
-        if any(waiting.stamp_ns == stamp for waiting in self._joints) or stamp == self._used_ns:
+        if any(waiting.stamp_ns == stamp for waiting in self._waiting_joints) or stamp == self._used_ns:
             if stamp == self._used_ns and self._without_effort and not math.isnan(sample.effort[0]):
                 self._completed_ns = stamp
             self._health.repeated += 1
@@ -203,7 +203,7 @@ class Synchronizer:
         self._health.time_jumps += 1
         jump = (newest - stamp) / _NS
         self._health.add_restart("time_jump", stamp, f"time jumped back by {jump:.3f} s")
-        self._joints.clear()
+        self._waiting_joints.clear()
         self._insert_arrived()
         self._used_ns = None
         tracks, last = self._tracks, stamp + RESET_AFTER_NS
@@ -213,14 +213,14 @@ class Synchronizer:
             tracks.length[sensor], tracks.newest[sensor] = kept.size, kept[-1] if kept.size else NEVER
 
     def _insert_joints(self, sample: JointSample) -> None:
-        self._joints.append(sample)
-        if len(self._joints) > 1 and self._joints[-2].stamp_ns > sample.stamp_ns:
-            self._joints = deque(sorted(self._joints, key=lambda item: item.stamp_ns))
+        self._waiting_joints.append(sample)
+        if len(self._waiting_joints) > 1 and self._waiting_joints[-2].stamp_ns > sample.stamp_ns:
+            self._waiting_joints = deque(sorted(self._waiting_joints, key=lambda item: item.stamp_ns))
 
     def _complete_frames(self, forced: bool = False) -> list[SensorFrame]:
         """Frames of the joint samples that need not wait any longer, and of all others where it is forced."""
         frames: list[SensorFrame] = []
-        waiting, tracks = self._joints, self._tracks
+        waiting, tracks = self._waiting_joints, self._tracks
         while waiting:
             joints = waiting[0]
             stamp, position, used = joints.stamp_ns, joints.position, self._used_ns
@@ -270,4 +270,4 @@ class Synchronizer:
     def _waits_for_effort(self, stamp: int) -> bool:
         """Whether a joint sample without efforts, the newest one, may be completed by a message of the same stamp."""
         had_efforts = self._used_ns is not None and not self._without_effort
-        return len(self._joints) == 1 and (had_efforts or abs(stamp - self._completed_ns) < _EFFORT_WAIT_NS)
+        return len(self._waiting_joints) == 1 and (had_efforts or abs(stamp - self._completed_ns) < _EFFORT_WAIT_NS)

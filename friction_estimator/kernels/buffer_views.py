@@ -82,10 +82,11 @@ _PARTS = {name: _part(name) for name, (_, axes) in FLAT_TYPES.items() if axes an
 @functools.cache
 def viewer(name: str) -> Any:
     """Function for kernels that makes the record of a buffer."""
-    return numba.njit(_viewer(name)) if COMPILED else functools.partial(from_buffer, RECORDS[name])
+    return numba.njit(_any_shape_viewer(name)) if COMPILED else functools.partial(from_buffer, RECORDS[name])
 
 
-def _viewer(name: str) -> Callable[[Any], Any]:
+def _any_shape_viewer(name: str) -> Callable[[Any], Any]:
+    """The same in Python, for numba to compile: it reads the shapes of the arrays from the header of each buffer."""
     flat, shape_slot = flat_types(name), 1
     lines = [f"if buffer.size == 0 or buffer[0] != {class_number(name)}:"]
     lines.append(f"    raise TypeError('the buffer is not one of the class {name}')")
