@@ -191,10 +191,13 @@ class Estimator:
 
     def _check_sensors(self, frame: SensorFrame) -> None:
         """Check the sensors with the newest frame."""
-        self._newest_frame, checks = frame, self._sensor_checks
+        self._newest_frame, checks, health = frame, self._sensor_checks, self._health
+        health.imu_stale = not frame.imu_fresh
+        for name, fresh in zip(health.foot_stale, frame.wrench_fresh.tolist(), strict=True):
+            health.foot_stale[name] = not fresh
         if (
             not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
-            or self._health.invalid_joints != self._wrong_sensors
+            or health.invalid_joints != self._wrong_sensors
         ):
             self._diagnosed_ns = frame.stamp_ns
             self._update_diagnosis()
@@ -270,12 +273,7 @@ class Estimator:
     @property
     def health(self) -> Health:
         """Counters and flags for diagnostics; the flags are those of the newest frame."""
-        health, frame = self._health, self._newest_frame
-        if frame is not None:
-            health.imu_stale = not frame.imu_fresh
-            for name, fresh in zip(self.foot_names, frame.wrench_fresh.tolist(), strict=True):
-                health.foot_stale[name] = not fresh
-        return health
+        return self._health
 
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about the run so far, one sentence each."""

@@ -78,7 +78,7 @@ class InputTopic:
     def __init__(
         self, node: EstimatorNode, name: str, read: Callable[[bytes], Sample], estimator: Estimator, joints: bool
     ) -> None:
-        self._node, self._name, self._read, self._joints = node, name, read, joints
+        self._node, self._name, self._read, self._is_joint_topic = node, name, read, joints
         self._estimator: Estimator | None = estimator
         self._counters = node.diagnostics.input_counters(name)
         self._put = node.queue.put_joints if joints else node.queue.put
@@ -94,7 +94,7 @@ class InputTopic:
             return False
         try:
             sample = self._read(raw)
-            if self._joints:
+            if self._is_joint_topic:
                 self._node.diagnostics.arrived(sample.stamp_ns, arrived)
             before = time.perf_counter()
             estimates = self._estimator.add(sample)
@@ -112,10 +112,10 @@ class InputTopic:
     def note_mismatch(self, event: Any) -> None:
         """Note that the messages of a publisher cannot arrive."""
         policy = qos_policy_name_from_kind(event.last_policy_kind)
-        self._counters.mismatch = f"a publisher offers another QoS ({policy})"
-        self._node.warn(
-            f"QoS of {self._name}", f"{self._name}: {self._counters.mismatch}, so its messages do not arrive"
+        self._counters.mismatch = (
+            f"a publisher offers another QoS ({policy}); set inputs_reliable to false, or publish it reliably"
         )
+        self._node.warn(f"QoS of {self._name}", f"{self._name}: no message arrives: {self._counters.mismatch}")
 
     def end(self) -> None:
         """Use no further message."""
@@ -138,7 +138,7 @@ class EstimatorNode(ManagedNode):
         self._config, self._settings = read_parameters(self, ESTIMATOR_FIELDS)
         self._model, self._fused = self._settings["mob_net_model"], self._settings["mob_net_fused"]
         if self._fused and not self._model:
-            raise ConfigError("mob_net_fused needs MOB-Net: set mob_net_model to a model of `train`")
+            raise ConfigError("mob_net_fused needs a MOB-Net: set mob_net_model to a model file, which `train` writes")
         self._running: Running = rclpy.ok
         self._ros_time = self.get_clock().ros_time_is_active
         self._urdf_on_topic = ""
@@ -303,6 +303,14 @@ class EstimatorNode(ManagedNode):
         self._saving = file.save_in_background(estimator.identified)
         return self._saving
 
+    def _save_if_due(self) -> None:
+        """Save identified parameters where the period of saving is over and there are new ones."""
+        if self._file is None or self._estimator is None or not self._active:
+            return
+        due = 0.0 < self._settings["save_period"] and time.monotonic() > self._next_save
+        if due and self._estimator.health.frames and (self._saving is None or self._saving.done()):
+            self._save(self._estimator, self._file)
+
     def _listen(self, estimator: Estimator, undo: ExitStack) -> None:
         """Subscribe to the sensors, and to the commands if friction is compensated."""
         readers = InputReader(self._config, estimator.joint_names).by_topic
@@ -341,6 +349,7 @@ class EstimatorNode(ManagedNode):
 
     def _report(self) -> None:
         self._ros_time = self.get_clock().ros_time_is_active
+        self._save_if_due()
         statuses = self._statuses()
         publish_diagnostics(self, self._status_publisher, statuses)
         for status in statuses:
@@ -349,7 +358,7 @@ class EstimatorNode(ManagedNode):
         self._log_events()
 
     def _statuses(self) -> list[DiagnosticStatus]:
-        """State of the node; saves the identified parameters when it is time."""
+        """State of the node."""
         if self._estimator is None or not self._active:
             autostart = self._settings["autostart"]
             waits = f"waiting for the URDF on {ROBOT_DESCRIPTION}" if autostart else "configure the node"
@@ -357,9 +366,6 @@ class EstimatorNode(ManagedNode):
             return [self._status("estimates", DiagnosticStatus.WARN, message)]
         statuses = [*self.diagnostics.report(), self._outputs_status()]
         if self._file is not None:
-            due = 0.0 < self._settings["save_period"] and time.monotonic() > self._next_save
-            if due and self._estimator.health.frames and (self._saving is None or self._saving.done()):
-                self._save(self._estimator, self._file)
             statuses.append(self._file_status(self._file))
         return statuses
 
