@@ -92,7 +92,10 @@ def check_motion(
     working = stage or silent
     chosen, warnings = as_robot(robot), list[str]()
     if not chosen.config.robot.fixed_base or chosen.config.robot.coupling.coupling() is not None:
-        raise ConfigError("motions are checked for robots with a fixed base and without robot.coupling")
+        raise ConfigError(
+            f"the robot {chosen.name!r} has a floating base or a robot.coupling: motions are checked of "
+            "robots with a fixed base (robot.fixed_base) and without robot.coupling"
+        )
     experiments = read_experiments(recordings, chosen, working, warn or warnings.append, joints=joints, kp=kp, kd=kd)
     log, random = experiments.logs[0], np.random.default_rng(seed)
     gains = (kp, kd) if COMMANDED in log.inputs else (None, None)

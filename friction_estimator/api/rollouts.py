@@ -56,8 +56,13 @@ def rollout_urdf(logs: Sequence[JointLog], urdf_xml: str | None) -> str:
         When MuJoCo is missing.
     """
     import_module("mujoco")
-    if urdf_xml is None or any(COMMANDED not in log.inputs for log in logs):
-        raise InputError("a rollout needs a robot with a fixed base, command/<joint>, and the gains kp and kd")
+    if urdf_xml is None:
+        raise InputError("a rollout needs the URDF of a robot with a fixed base: give it (robot=, --robot)")
+    if lacking := [log.name for log in logs if COMMANDED not in log.inputs]:
+        raise InputError(
+            f"a rollout needs the commands of the drives, and {choices(lacking)} lacks them: record command/<joint> of "
+            "every joint, and give the gains of the position controllers (kp=, kd=, --kp, --kd)"
+        )
     return urdf_xml
 
 
@@ -276,7 +281,10 @@ def refuse_rollout_fit(options: object, logs: Sequence[JointLog], urdf_xml: str 
 
 def _refuse_laws(laws: Sequence[str], coupled: bool) -> None:
     if set(laws) != {START_LAW} or coupled:
-        raise ConfigError(f"a rollout is fitted with the law {START_LAW!r} and joints that have one motor each")
+        raise ConfigError(
+            f"fit 'rollout' needs the law {START_LAW!r} for all joints, each with one motor: choose this law (law=, "
+            "--law) and leave out robot.coupling, or leave out the fit"
+        )
 
 
 def fit_rollouts(

@@ -109,8 +109,8 @@ class CompensationConfig(Validated):
     )
     fade_velocity: float = advanced(
         0.01,
-        "Speed below which the compensation torque fades to zero. At least three standard deviations of a measured "
-        "velocity.",
+        "Below this speed the compensation torque shrinks with the speed, to zero at rest. Measured velocities: "
+        "3 sensors.velocity_std if that is larger.",
         "rad/s",
         0.0,
         100.0,
@@ -207,7 +207,8 @@ class ConstrainedConfig(Validated):
 
     signal: str = advanced(
         "position",
-        "Signal from which joint accelerations are differentiated. position: twice, as published. velocity: once.",
+        "Joint signal whose derivative is the acceleration. position: second derivative, as published. velocity: "
+        "first derivative.",
         choices=("position", "velocity"),
     )
     differences: str = advanced(

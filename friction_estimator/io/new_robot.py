@@ -63,7 +63,8 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
     tree = _Tree(urdf_xml)
     if not tree.moving:
         raise RobotModelError(
-            "the URDF has no joint that moves: friction needs at least one revolute, continuous or prismatic joint"
+            f"{urdf} has no joint that moves, so there is no friction to estimate: give a URDF with at least one "
+            "revolute, continuous or prismatic joint"
         )
     robot = NewRobot({"robot.urdf": urdf})
     recorded = {} if bag is None else _first_messages(bag)
@@ -182,8 +183,8 @@ def _imu(tree: _Tree, feet: Mapping[str, str], recorded: Mapping[str, Any], robo
     fit = [link for link in candidates if not legs & set(tree.chain[link])]
     if candidates and not fit:
         raise RobotModelError(
-            f"the IMU {candidates[0]!r} moves with {tree.chain[candidates[0]][0]!r}, a joint of a leg; the estimator "
-            "needs one on the trunk"
+            f"the IMU {candidates[0]!r} moves with {tree.chain[candidates[0]][0]!r}, a joint of a leg, and there is no "
+            "other; the estimator needs an IMU on the trunk: write its link into the URDF, with 'imu' in the name"
         )
     frame = min(fit, key=lambda link: (len(tree.chain[link]), link), default=tree.root)
     topic = frames.get(frame) or next(iter(topics), "imu/data")

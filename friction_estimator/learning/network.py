@@ -72,7 +72,9 @@ class RobotIdentity:
         for name, own in dataclasses.asdict(self).items():
             other = values.get(name)
             if name != "robot" and other != (list(own) if isinstance(own, tuple) else own):
-                raise LearningError(f"{what} is not for this robot ({self.robot!r}): its {name} is {other}, not {own}")
+                raise LearningError(
+                    f"{what} is not for this robot ({self.robot!r}): its {name} is {other}, not {own}; make it anew"
+                )
 
 
 _BASE_INPUTS = 12
@@ -321,7 +323,10 @@ def load_model(path: Path, robot: Robot) -> Model:
         modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
         written = [(one["name"], one["outputs"], one["inputs"]) for one in document["modules"]]
         if written != [(one.name, one.outputs.tolist(), one.inputs.tolist()) for one in modules]:
-            raise LearningError(f"the model {path} has the limbs {[name for name, *_ in written]}: train it anew")
+            raise LearningError(
+                f"the model {path} has the limbs {[name for name, *_ in written]}, whose inputs or outputs are not "
+                f"those of the robot's limbs {[one.name for one in modules]}: train the model anew"
+            )
         networks = tuple(
             Network(module, {name: tensors[f"{number}.{name}"] for name in (*_WEIGHTS, *_STATISTICS)})
             for number, module in enumerate(modules)

@@ -140,7 +140,10 @@ def train(
     """
     periods = [recording.period for recording in recordings]
     if max(periods) > 1.1 * min(periods):
-        raise LearningError(f"the recordings have periods from {min(periods):g} to {max(periods):g} s: use one rate")
+        raise LearningError(
+            f"the recordings have joint states every {min(periods):g} to {max(periods):g} s: train with recordings of "
+            "one rate"
+        )
     modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
     identity = RobotIdentity.of(robot)
     purpose = {"settings": dataclasses.asdict(settings), "data": _digest(recordings), "robot": identity.urdf_sha256}
@@ -185,7 +188,8 @@ class _ModuleTrainer:
         self._validation = _segments(validation, length)
         if not self._training or not len(self._validation[0]):
             raise LearningError(
-                f"too few samples: {module.name} needs {length / _VALIDATION_SHARE:.0f} of them in a row without a gap"
+                f"too few samples to train the limb {module.name!r}: it needs {length / _VALIDATION_SHARE:.0f} of them "
+                "without a gap; record a longer walk"
             )
         hidden = settings.leg_hidden if module.has_torque else settings.other_hidden
         rng = np.random.default_rng([settings.seed, number])

@@ -76,7 +76,7 @@ class InputCounters:
     received: int = 0  # messages since the start
     refused: int = 0  # of these
     last_error: str = ""  # reason for which the newest refused message was refused
-    mismatch: str = ""  # why messages of a publisher cannot arrive, empty when they can
+    mismatch: str = ""  # why messages of a publisher cannot arrive, and what to do; empty when they can
 
 
 _OF_HEALTH = ("restarts", "repeated", "frames", "contradicting", "without_effort", "late", "stray")
@@ -173,9 +173,7 @@ class NodeDiagnostics:
             return self._status(label, DiagnosticStatus.ERROR, refusal, values)
         if rate == 0.0:
             message = "no message since the last report: " + (
-                f"{item.mismatch}; set inputs_reliable to false, or publish it reliably"
-                if item.mismatch
-                else "check that the driver runs and publishes on this topic"
+                item.mismatch or "check that the driver runs and publishes on this topic"
             )
             return self._status(label, DiagnosticStatus.WARN, message, values)
         return self._status(label, DiagnosticStatus.OK, f"{rate:.0f} Hz", values)

@@ -125,8 +125,8 @@ class CollisionPublisher:
     ) -> None:
         if reaction == "compliant" and not has_wrench:
             raise ConfigError(
-                "collision_reaction: compliant steps along the wrench on the base, which only mob_net_model gives: set "
-                "it, or choose rewind, which repeats the last footsteps"
+                "collision_reaction = 'compliant' needs the wrench on the base, which only a MOB-Net gives: set "
+                "mob_net_model to a model file, or set collision_reaction: rewind, which repeats the last footsteps"
             )
         self._node, self._detector = node, CollisionDetector(robot, thresholds)
         self._sole_frames, self._reaction = sole_frames, reaction

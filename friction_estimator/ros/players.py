@@ -269,7 +269,9 @@ class SimulationNode(_Player):
             if self._simulator is None:
                 raise SimulationError("the robot does not walk yet")
             if frame not in frames:
-                raise SimulationError(f"their frame is {frame!r}, and the feet are {choices(frames)}")
+                raise SimulationError(
+                    f"their frame_id is {frame!r}; it must be the frame of the standing foot, {choices(frames)}"
+                )
             self._simulator.walk_to(frames.index(frame), poses)
         except SimulationError as error:
             self.get_logger().warning(f"{topics.FOOTSTEPS.name}: these footsteps are left out: {error}")

@@ -282,8 +282,13 @@ class Biped:
             raise SimulationError(f"pinocchio cannot read the URDF: {error}") from None
         self.locked_joints = self._lock(config)
         self.joint_names = tuple(self.model.names[2:])
-        if self.model.nv != 6 + len(self.joint_names) or self.model.nq != 7 + len(self.joint_names):
-            raise SimulationError("the built-in simulation needs joints with one angle each; found another kind")
+        joints = zip(self.joint_names, list(self.model.joints)[2:], strict=True)
+        if other := [name for name, joint in joints if (joint.nq, joint.nv) != (1, 1)]:
+            raise SimulationError(
+                f"the built-in simulation needs revolute or prismatic joints; {choices(other)} of the URDF is of "
+                "another type, such as continuous: make it revolute, with limits; a joint outside the legs may be "
+                "locked instead: list all others in robot.joints"
+            )
         self._data = self.model.createData()
         set_armature(self.model, config.robot.armature, config.robot.joints or self.joint_names)
         self.legs, self.feet = self._find_legs(config)

@@ -122,6 +122,8 @@ def test_a_robot_that_cannot_walk_is_refused_with_the_reason(robot):
         Biped(typo, robot.urdf_xml)
     with pytest.raises(SimulationError, match="turning about"):
         Biped(robot.config, robot.urdf_xml.replace('<axis xyz="0 0 1"/>', '<axis xyz="1 0 0"/>', 1))
+    with pytest.raises(SimulationError, match="'l_hip_yaw' of the URDF is of another type"):
+        Biped(robot.config, robot.urdf_xml.replace('type="revolute"', 'type="continuous"', 1))
 
 
 def test_external_torque_is_the_jacobian_transpose_of_the_push_and_zero_without(robot, biped):

@@ -66,7 +66,7 @@ def _recording(reader: BagReader, messages: Messages, description: RunDescriptio
     """All series at the stamps of the friction estimates."""
     of_joints = {name: _runs(reader, found) for name, found in messages.items() if name not in _OTHERS}
     if not of_joints[FRICTION.name]:
-        raise BagError(f"there is no message on the topic {FRICTION.name!r}; run `replay` on the bag first")
+        raise BagError(f"the bag {reader.path} has no message on the topic {FRICTION.name!r}; run `replay` on it first")
     names = of_joints[FRICTION.name][0][0]
     for name, runs in of_joints.items():
         _check_joints(name, runs, names)

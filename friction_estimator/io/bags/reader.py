@@ -142,7 +142,10 @@ class BagReader:
         if "/ground_truth/" not in wanted:  # .../ground_truth/base_state is not the estimated base_state
             ending = [topic for topic in ending if "/ground_truth/" not in topic]
         if len(ending) > 1:
-            raise BagError(f"{self.path} has several topics {wanted!r}: {', '.join(sorted(ending))}; give a namespace")
+            raise BagError(
+                f"{self.path} has several topics {wanted!r}: {', '.join(sorted(ending))}; give a namespace, the part "
+                f"before {wanted!r} (namespace=..., --namespace)"
+            )
         return ending[0] if ending else None
 
     def _note_damage(self, error: Exception, last_ns: int) -> None:

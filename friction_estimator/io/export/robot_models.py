@@ -34,7 +34,8 @@ def export_urdf(request: ExportRequest, inertia: str = _URDF) -> ExportResult:
     if inertia == _IDENTIFIED:
         if not request.bodies:
             raise ConfigError(
-                "no bodies were identified: links of the URDF were taken as known, or this is no arm or leg"
+                "no bodies were identified: links of the URDF were taken as known, or this is no arm or leg. Identify "
+                f"with unknown links, or export with inertia: {_URDF}, which leaves those of the model"
             )
         request = replace(request, model=urdf_with_bodies(request.model, request.bodies))
     document, pairs, warnings = _with_dynamics(request)
