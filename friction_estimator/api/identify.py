@@ -339,6 +339,11 @@ def measured_friction(
     """The logs with the friction that the estimator measures in their bags, and what was done, one sentence each.
 
     Logs that hold friction stay as they are; without a robot all do.
+
+    Raises
+    ------
+    InputError
+        When a log holds no friction and is no bag.
     """
     robot = experiments.robot
     if robot is None or all(FRICTION_INPUT in log.inputs for log in experiments.logs):

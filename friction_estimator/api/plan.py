@@ -84,7 +84,13 @@ def write_plan(path: AnyPath, plan: ExcitationPlan, *, topic: str = TRAJECTORY_T
 
 
 def plan_files(path: AnyPath, overwrite: bool) -> tuple[Path, Path]:
-    """Bag and table of a plan; refuses files that exist already."""
+    """Bag (a folder) and table (.csv) of a plan, by the path of either.
+
+    Raises
+    ------
+    ConfigError
+        When one of them exists already and is not to be replaced.
+    """
     given = Path(path)
     bag = given.with_suffix("") if given.suffix == ".csv" else given
     table = bag.with_name(f"{bag.name}.csv")

@@ -268,7 +268,13 @@ def replay(
 
 
 def chosen_joints(joints: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Joints of a figure: those that were asked for, which a result must have, or all of them."""
+    """Joints of a figure: those that were asked for, or all of them.
+
+    Raises
+    ------
+    ConfigError
+        When the result has not all of them, or none was asked for.
+    """
     names = known if joints is None else tuple(joints)
     unknown = set(names) - set(known)
     if unknown or not names:

@@ -219,7 +219,10 @@ look_ahead = _number_type(lambda value: value > 0.0, "a positive number of secon
 
 
 def whole_number(least: int, what: str = "") -> Callable[[str], int]:
-    """Type of an option that is a whole number from ``least`` on; ``what`` it is stands in the error."""
+    """Type of an option that is a whole number from ``least`` on.
+
+    For other texts the type raises ``argparse.ArgumentTypeError``, in which ``what`` says what the number is.
+    """
 
     def number(text: str) -> int:
         if not text.replace("_", "").isdecimal() or int(text) < least:
@@ -233,7 +236,13 @@ random_seed = whole_number(0, "a seed: ")
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Type of an option that takes names separated by commas."""
+    """Type of an option that takes names separated by commas.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        When a name is empty or given twice.
+    """
     names = tuple(name.strip() for name in text.split(","))
     if not all(names) or len(set(names)) != len(names):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of different names separated by commas")

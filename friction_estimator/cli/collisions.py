@@ -60,7 +60,7 @@ class Found:
     force: FloatArray | None = None
 
     def note(self, wrench: FloatArray | None) -> None:
-        """Keep the force if it is larger than before."""
+        """Keep the force of a wrench (6,) on the base [N, N m] if it is larger than before."""
         if wrench is not None and (
             self.force is None or np.dot(wrench[:3], wrench[:3]) > np.dot(self.force, self.force)
         ):

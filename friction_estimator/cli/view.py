@@ -54,7 +54,13 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def opened_view(arguments: argparse.Namespace) -> Iterator[LiveView | None]:
-    """The view that was asked for, with its address on stderr; None without ``--view``."""
+    """The view that was asked for, with its address on stderr; None without ``--view``.
+
+    Raises
+    ------
+    ConfigError
+        When ``--view-file`` is given for another view than Rerun.
+    """
     if arguments.view is None:
         if arguments.view_file is not None:
             raise ConfigError("--view-file needs --view rerun")

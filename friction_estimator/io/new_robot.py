@@ -122,7 +122,9 @@ def _feet(tree: _Tree, robot: NewRobot) -> dict[str, str]:
     feet = dict(sorted(named_frames, key=lambda one: (one[0][1:2] == "h", one[0])))  # front before hind, left first
     if feet:
         how = "by their names" if by_name else "as the lowest links"
-        robot.reasons.append(f"Feet found {how}: {', '.join(feet.values())}. Each frame must be that of its sensor.")
+        robot.reasons.append(
+            f"Feet found {how}: {', '.join(feet.values())}. Check that the wrench of each is in this frame."
+        )
     return feet
 
 
@@ -241,7 +243,10 @@ def _other_name(tree: _Tree, section: str, message: Any, robot: NewRobot) -> Non
     """Accept messages whose frame is not in the URDF, as another name of the frame of the sensor."""
     if message is not None and message.header.frame_id and message.header.frame_id not in tree.chain:
         robot.parameters[f"{section}.message_frame"] = message.header.frame_id
-        robot.reasons.append(f"{message.header.frame_id} is not in the URDF: {section}.frame must have its axes.")
+        robot.reasons.append(
+            f"The frame of the messages, {message.header.frame_id}, is not in the URDF: check that "
+            f"{robot.parameters[f'{section}.frame']} ({section}.frame) has the same axes."
+        )
 
 
 def _first_messages(bag: BagReader) -> dict[str, Any]:

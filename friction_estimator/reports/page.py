@@ -148,7 +148,7 @@ def _axis(name: str) -> str:
 def line(
     x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid", width: float | None = None
 ) -> go.Scatter:
-    """A line through points; NaN breaks it."""
+    """A line through points ``x``, ``y`` (N,), in the units of the axes; NaN breaks it."""
     width = width or (1.1 if dash == "solid" else 1.6)
     return go.Scatter(
         x=x,
@@ -161,13 +161,13 @@ def line(
 
 
 def dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
-    """Points."""
+    """Points at ``x``, ``y`` (N,), in the units of the axes, with a diameter of ``size`` pixels."""
     marker = {"color": color, "size": size, "opacity": 0.55}
     return go.Scatter(x=x, y=y, name=name, mode="markers", marker=marker)
 
 
 def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = _ESTIMATE_BAND) -> go.Scatter:
-    """The area ``spread`` (two standard deviations) about a line."""
+    """The area ``spread`` (two standard deviations) about a line; all (N,), in the units of the axes."""
     return go.Scatter(
         x=np.concatenate((x, x[::-1])),
         y=np.concatenate((value + spread, (value - spread)[::-1])),
@@ -181,7 +181,10 @@ def band(x: FloatArray, value: FloatArray, spread: FloatArray, color: str = _EST
 
 
 def padded(values: FloatArray, percentile: float = 99.5) -> tuple[float, float]:
-    """Range of a panel: what this share of the values needs [percent], so that a spike does not flatten the rest."""
+    """Lowest and highest value of a panel, in the unit of ``values`` (any shape; NaN is left out).
+
+    It holds the values between this percentile [percent] and its opposite, so that a spike does not flatten the rest.
+    """
     finite = values[np.isfinite(values)]
     if not finite.size:
         return -1.0, 1.0

@@ -59,7 +59,10 @@ def error_table(recording: Recording, after: float = 0.0) -> Table | None:
 
 
 def errors_by_part(recording: Recording, after: float = 0.0) -> list[tuple[str, JointErrors]]:
-    """Errors in stance and swing; in measured and modelled parts when the limbs are unknown; empty without truth."""
+    """Errors [N m] in stance and swing, or in measured and modelled parts when the limbs are unknown.
+
+    Samples before ``after`` [s] are left out. Empty without ground truth.
+    """
     if (truth := recording.truth) is None:
         return []
     late = (recording.time >= after)[:, None]

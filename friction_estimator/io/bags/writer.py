@@ -99,7 +99,13 @@ class BagWriter:
         self._workshop = Path(tempfile.mkdtemp(end, begin, parent))
 
     def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | bytearray | memoryview) -> None:
-        """Write a serialized message."""
+        """Write a serialized message at the time of its recording [ns].
+
+        Raises
+        ------
+        BagError
+            When the bag is not open, the type is unknown, or the disk refuses.
+        """
         if self._writer is None:
             raise BagError(f"the bag {self.path} is not open")
         connection = self._connections.get((topic, type_name))

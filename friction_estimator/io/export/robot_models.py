@@ -65,6 +65,11 @@ def export_gazebo(request: ExportRequest) -> ExportResult:
 
     SDFormat has ``damping`` [N m s/rad] and ``friction`` [N m], which is static and Coulomb friction in one (SDFormat,
     ``sdf::JointAxis``; the physics engine DART takes it as the Coulomb friction of the joint).
+
+    Raises
+    ------
+    RobotModelError
+        When the model is neither an SDF nor a URDF, or has none of the joints.
     """
     document = _XmlText(request.model, "model")
     if document.root == "robot":
@@ -180,7 +185,15 @@ def _inertial(joint: str, bodies: Mapping[str, float]) -> str:
 
 
 def export_mjcf(request: ExportRequest) -> ExportResult:
-    """The given MJCF with other friction, every other byte as it was; or a new one from a URDF."""
+    """The given MJCF with other friction, every other byte as it was; or a new one from a URDF.
+
+    ``damping`` is in N m s/rad, ``frictionloss`` in N m and ``armature`` in kg m^2.
+
+    Raises
+    ------
+    RobotModelError
+        When the model is neither an MJCF nor a URDF that MuJoCo can read, or has none of the joints.
+    """
     warnings: tuple[str, ...] = ()
     document = _XmlText(request.model, "model")
     if document.root == "robot":
