@@ -122,7 +122,7 @@ class LimbFilter:
     ) -> None:
         self._config = config
         self._model_error_variance = config.model_error_std**2
-        self._joints = m = layout.first.model_error
+        self._joint_count = m = layout.first.model_error
         self._gate = config.innovation_gate * m
         self._momentum, self._head, size = slice(0, m), slice(0, layout.first.law), layout.size
         rate = np.zeros(size)
@@ -202,7 +202,7 @@ class LimbFilter:
         """Reset momentum and model error to unknown; law and calibration stay."""
         self.running = False
         self.normal_equations.interrupt()
-        self._impacts = ImpactDetector(self._joints)
+        self._impacts = ImpactDetector(self._joint_count)
         self._is_first = True
         self.fit.nis[:], self.fit.stick_variance[:] = np.nan, 0.0
         self._clear(self._head)

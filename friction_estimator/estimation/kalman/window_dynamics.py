@@ -36,8 +36,8 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 
 
 @record
-class WindowEnd(NamedTuple):
-    """Dynamics at the end of a window, rows of the joints, and means over that window."""
+class EndedWindow(NamedTuple):
+    """What is kept of a window that has ended: dynamics at its end, rows of the joints, and means over it."""
 
     momentum: Vector  # (n,) [kg m^2/s]
     joint_inertia: Matrix  # (n, n)
@@ -54,13 +54,13 @@ class WindowEnd(NamedTuple):
 
 
 @record
-class LinkColumns(NamedTuple):
-    """Torque columns of errors of links and positions, and accelerations, over a window."""
+class RobotErrorColumns(NamedTuple):
+    """Torques of the joints per error of the robot model (links, rotor inertias, joint positions) over a window."""
 
     # (n, n, 4) torque of each joint per error of each link: its mass, relative, and shifts of its centre of mass
     # [m]; mean of both ends of the window
     link_errors: Tensor
-    acceleration: Vector  # (n,) of the joints, mean of the window [rad/s^2]
+    acceleration: Vector  # (n,) of the joints [rad/s^2], mean of the window: torque per error of a rotor inertia
     position_errors: Matrix  # (n, n) torque of each joint per error of each joint's position, at the end [N m/rad]
 
 
@@ -76,14 +76,14 @@ def correlated_error_factor(speed: float, duration: float) -> float:
 
 @entry_point
 def end_window(
-    dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: WindowEnd
+    dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: EndedWindow
 ) -> None:
     """Write what holds at the end of a window, and its means.
 
     Parameters
     ----------
     lever : (3, 3) of the cross product with the position of the IMU
-    speed, dry_regressor : of :class:`WindowEnd`
+    speed, dry_regressor : of :class:`EndedWindow`
     """
     out.speed[:], out.dry_regressor[:] = speed, dry_regressor
     H, v, n, force = dynamics.mass_matrix, dynamics.velocity, out.momentum.size, window.specific_force
@@ -114,7 +114,7 @@ def end_window(
 
 
 @entry_point
-def _write_limb_momentum(limb: Limb, window: Window, end: WindowEnd, p: Vector, covariance: Matrix) -> None:
+def _write_limb_momentum(limb: Limb, window: Window, end: EndedWindow, p: Vector, covariance: Matrix) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, motion, correlation_factor = limb.joints, window.end_motion, end.correlation_factor
     m = rows.size
@@ -147,9 +147,9 @@ def _joint_terms(
     limb: Limb,
     first: BlockOffsets,
     window: Window,
-    start: WindowEnd,
-    end: WindowEnd,
-    links: LinkColumns,
+    start: EndedWindow,
+    end: EndedWindow,
+    errors: RobotErrorColumns,
     effort_variance: float,
     out: LimbBalance,
 ) -> None:
@@ -162,16 +162,16 @@ def _joint_terms(
         columns[a, first.effort_gain + a] = start.effort[i]
         columns[a, first.torque_delay] = -window.effort_rate[i]
         columns[a, first.effort_offset + a] = 1.0
-        columns[a, first.armature + a] = links.acceleration[i]
+        columns[a, first.armature + a] = errors.acceleration[i]
         for b in range(m):
             j = rows[b]
-            columns[a, first.compliance + b] = links.position_errors[i, j] * window.effort[j]  # the gear of j deflects
-            columns[a, first.position_offset + b] = links.position_errors[i, j]
+            columns[a, first.compliance + b] = errors.position_errors[i, j] * window.effort[j]  # the gear of j deflects
+            columns[a, first.position_offset + b] = errors.position_errors[i, j]
             columns[a, first.model_error + b] = limb.to_joints[a, b]
             for parameter in range(p):
                 columns[a, first.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
-                columns[a, first.links + 4 * b + error] = links.link_errors[i, j, error]
+                columns[a, first.links + 4 * b + error] = errors.link_errors[i, j, error]
 
 
 @kernel
@@ -179,8 +179,8 @@ def _imu_terms(
     limb: Limb,
     first: BlockOffsets,
     window: Window,
-    start: WindowEnd,
-    end: WindowEnd,
+    start: EndedWindow,
+    end: EndedWindow,
     specific_force_variance: float,
     out: LimbBalance,
 ) -> None:
@@ -203,8 +203,8 @@ def _foot_terms(
     limb: Limb,
     first: BlockOffsets,
     window: Window,
-    start: WindowEnd,
-    end: WindowEnd,
+    start: EndedWindow,
+    end: EndedWindow,
     state: FloatArray,
     sensors: SensorVariances,
     out: LimbBalance,
@@ -239,9 +239,9 @@ def limb_balance(
     limb: Limb,
     table: FilterTable,
     window: Window,
-    start: WindowEnd,
-    end: WindowEnd,
-    links: LinkColumns,
+    start: EndedWindow,
+    end: EndedWindow,
+    errors: RobotErrorColumns,
     memory: LimbMemory,
     sensors: SensorVariances,
     out: LimbBalance,
@@ -252,13 +252,13 @@ def limb_balance(
     ----------
     limb, table : joints, feet and motors of the limb; first state of each block of its filter
     window, start, end : of the whole robot: mean readings; dynamics at the ends of the window before, and of this one
-    links : torques by errors of links and positions, and joint accelerations, over the window
+    errors : torques by errors of the robot model over the window
     memory : what the limb has learned, at which the balance is linearised
     """
     first, state = table.first, memory.state
     rows, variance, m = limb.joints, out.force_variance, limb.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(limb, first, window, start, end, links, sensors.effort, out)
+    _joint_terms(limb, first, window, start, end, errors, sensors.effort, out)
     _imu_terms(limb, first, window, start, end, sensors.specific_force, out)
     _foot_terms(limb, first, window, start, end, state, sensors, out)
     for a in range(m):
@@ -275,7 +275,7 @@ def limb_balance(
 
 
 @kernel
-def friction_at_rest(limb: Limb, law: int, end: WindowEnd, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
+def friction_at_rest(limb: Limb, law: int, end: EndedWindow, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
@@ -336,7 +336,7 @@ class WindowDynamics:
 
     Attributes
     ----------
-    links : torques of wrong links and positions over the newest window
+    error_columns : torques of errors of the robot model over the newest window
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
@@ -344,9 +344,9 @@ class WindowDynamics:
         self._dry_speed = np.full(len(robot.joint_names), DRY_FRICTION_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
-        self._links_buffer, self.links = buffered_zeros(LinkColumns, (n, n, 4), n, (n, n))
+        self._error_buffer, self.error_columns = buffered_zeros(RobotErrorColumns, (n, n, 4), n, (n, n))
         k, p = len(robot.foot_names), laws.parameter_count
-        self._empty, _ = buffered_zeros(WindowEnd, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
+        self._empty, _ = buffered_zeros(EndedWindow, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -367,7 +367,7 @@ class WindowDynamics:
         self._previous, self._power, self._window = other._previous, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
-            self._end = to_buffer(from_buffer(WindowEnd, other._end)._replace(dry_regressor=dry))
+            self._end = to_buffer(from_buffer(EndedWindow, other._end)._replace(dry_regressor=dry))
 
     def _dry_regressor(self, window: Window) -> FloatArray:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
@@ -392,7 +392,7 @@ class WindowDynamics:
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
         self._start = buffer.copy() if before is None else self._end
         if before is None:
-            first = from_buffer(WindowEnd, self._start)
+            first = from_buffer(EndedWindow, self._start)
             first.effort[:], first.wrenches[:] = 0.0, 0.0
         self._end = buffer
         return speed
@@ -401,23 +401,24 @@ class WindowDynamics:
         """Write the columns of position errors at the end of the window of :meth:`evaluate`."""
         assert self._window is not None
         at = self._dynamics, self._acceleration, self._window.wrenches
-        self.links.position_errors[:] = self._robot.position_error_columns(*at)
+        self.error_columns.position_errors[:] = self._robot.position_error_columns(*at)
 
     def evaluate_links(self) -> None:
         """Write the columns of link errors over that window; call it once a window."""
         assert self._window is not None
-        window, links, before, columns_at = self._window, self.links, self._previous, self._robot.link_error_columns
+        window, errors, before = self._window, self.error_columns, self._previous
+        columns_at = self._robot.link_error_columns
         self._previous = dynamics, acceleration = self._dynamics, self._acceleration
         if before is None or window.duration <= 0.0:
-            links.link_errors[:], links.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
+            errors.link_errors[:], errors.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return
         missing = acceleration_correction(
             window.mean_acceleration, window.mean_acceleration_std, before[1], acceleration, self._power,
             min(window.duration / _POWER_MEMORY, 1.0),
         )  # fmt: skip
         at_start = columns_at(before[0], before[1] + missing)
-        links.link_errors[:] = 0.5 * (at_start + columns_at(dynamics, acceleration + missing))
-        links.acceleration[:] = 0.5 * (before[1] + acceleration)[3:] + missing[3:]
+        errors.link_errors[:] = 0.5 * (at_start + columns_at(dynamics, acceleration + missing))
+        errors.acceleration[:] = 0.5 * (before[1] + acceleration)[3:] + missing[3:]
 
     def momentum(self, limb: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb (a buffer) at the end of the newest window (m,), and covariance of its noise (m, m)."""
@@ -429,5 +430,5 @@ class WindowDynamics:
         """Write the balance of momentum of a limb over the newest window, see :func:`limb_balance`; all are buffers."""
         assert self._window is not None
         set_scalars(LimbBalance, out, self._window.duration)
-        links = self._links_buffer
-        limb_balance(limb, table, self._window_buffer, self._start, self._end, links, memory, *self._sensors, out)
+        errors = self._error_buffer
+        limb_balance(limb, table, self._window_buffer, self._start, self._end, errors, memory, *self._sensors, out)

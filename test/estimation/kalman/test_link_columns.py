@@ -53,7 +53,7 @@ def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarra
     for window in windows(noise):
         dynamics.evaluate(window)
         dynamics.evaluate_links()
-        found.append(dynamics.links.link_errors.copy())
+        found.append(dynamics.error_columns.link_errors.copy())
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):
             position, velocity, _ = motion(t)
