@@ -49,7 +49,7 @@ class RecordingStage(KalmanFriction):
         velocity_variance = now.law.velocity_variance
         dry = self._motors.coulomb_at_joints(estimates.dry_friction)
         size = np.maximum(np.abs(now.model) / np.maximum(dry, 1e-9), 1.0)
-        unmodelled = self.unmodelled_variance + size**2 * estimates.asymmetric_friction_variance
+        unmodelled = self.unmodelled_variance + size**2 * estimates.constant.asymmetric_friction_variance
         other = unmodelled + velocity_variance
         measured, alone = (np.maximum(std**2 - other, 0.0) for std in (now.sigma, now.model_sigma))
         self.variances[frame.stamp_ns] = np.stack((measured, unmodelled, velocity_variance, alone))

@@ -122,14 +122,14 @@ def step_disturbance(
         np.empty(n, dtype=np.bool_),
     )
     for i in range(n):
-        expected = law.torque[i] + estimates.calibration_without_wrenches[i]
+        expected = law.torque[i] + estimates.calibration.without_wrenches[i]
         if not abs(filtered[i] + last[i]) <= DIVERGENCE_LIMIT:
             filtered[i] = expected
         elif dt > 0.0:
             filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
         last[i] = expected
         torque[i] = filtered[i] - torque[i]
-        variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration_variance[i]
+        variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration.variance[i]
         variance += law.model_error_variance[i] + memory.variance[0, i]
         out.sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
         if not abs(slow[i] + fast[i]) <= DIVERGENCE_LIMIT:

@@ -114,8 +114,9 @@ def correct_by_measurements(
         max_friction = _MAX_FRICTION_RATIO * max(abs(friction), dry_friction[joint])
         if measured.available[joint] and not transition[joint]:
             if math.isfinite(measured.friction[joint] * measured.sigma[joint]):
-                variance = measured.sigma[joint] ** 2 + estimates.calibration_variance[joint]
-                calibration = estimates.calibration_without_wrenches[joint] - estimates.asymmetric_friction[joint]
+                errors, constant = estimates.calibration, estimates.constant
+                variance = measured.sigma[joint] ** 2 + errors.variance[joint]
+                calibration = errors.without_wrenches[joint] - constant.asymmetric_friction[joint]
                 torque = measured.friction[joint] - calibration
                 friction, posterior_variance = _correct_by_fbse(
                     result, joint, prior_variance, torque, variance, max_friction, velocity[joint]

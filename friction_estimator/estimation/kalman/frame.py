@@ -116,8 +116,8 @@ def _calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrat
     """Write the wrenches (k, 6) of the ground on the feet without bias and gain errors."""
     for foot in range(len(wrenches)):
         for axis in range(6):
-            reading = wrenches[foot, axis] - estimates.wrench_bias[foot, axis]
-            calibrated[foot, axis] = reading * (1.0 - estimates.wrench_gain[foot, axis])
+            reading = wrenches[foot, axis] - estimates.calibration.wrench_bias[foot, axis]
+            calibrated[foot, axis] = reading * (1.0 - estimates.calibration.wrench_gain[foot, axis])
 
 
 @kernel

@@ -95,7 +95,7 @@ def _uncertain_velocity(
     """
     for joint in range(std.size):
         std[joint] = motion.velocity_std[joint]
-        if dt > 0.0 and estimates.stick_variance_ratio[joint] > 0.0:
+        if dt > 0.0 and estimates.model_error.stick_variance_ratio[joint] > 0.0:
             change = (motion.velocity[joint] - previous_velocity[joint]) * (_SAMPLING_SKEW / dt)
             std[joint] = math.sqrt(std[joint] ** 2 + change * change)
         previous_velocity[joint] = motion.velocity[joint]
@@ -142,14 +142,14 @@ def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -
 @kernel
 def _friction_at_standstill(estimates: LimbEstimates, motor_side: _MotorSide) -> None:
     """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
+    error = estimates.model_error
     for motor in range(motor_side.velocity.size):
-        window_variance = estimates.model_error_variance[motor]
+        window_variance = error.variance[motor]
         motor_side.stick_friction[motor] = estimates.dry_friction[motor] * stick_probability(
             motor_side.velocity[motor], motor_side.velocity_std[motor]
         )
         present = (
-            estimates.sliding_variance[motor]
-            + estimates.stick_variance_ratio[motor] * motor_side.stick_friction[motor] ** 2
+            error.sliding_variance[motor] + error.stick_variance_ratio[motor] * motor_side.stick_friction[motor] ** 2
         )
         motor_side.model_error_variance[motor] = present
         if present < window_variance:  # the motor has left its rest
@@ -168,10 +168,10 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
             motor, share = motors.group[joint, a], motors.weights[joint, a]
             square, present = share * share, motor_side.model_error_variance[motor]
             out.torque[joint] += share * motor_side.torque[motor]
-            out.model_error[joint] += share * motor_side.model_error_decay[motor] * estimates.model_error[motor]
+            out.model_error[joint] += share * motor_side.model_error_decay[motor] * estimates.model_error.value[motor]
             out.velocity_variance[joint] += square * motor_side.variance[motor]
             out.model_error_variance[joint] += square * present
-            out.stick_variance[joint] += square * (present - estimates.sliding_variance[motor])
+            out.stick_variance[joint] += square * (present - estimates.model_error.sliding_variance[motor])
             out.stick_friction[joint] += abs(share) * motor_side.stick_friction[motor]
             out.friction_variance[joint] += square * motor_side.added_variance[motor]
 
@@ -211,13 +211,14 @@ def _law_variance(motors: MotorTable, covariance: FloatArray, motor_side: _Motor
 @kernel
 def _asymmetric_friction(motors: MotorTable, estimates: LimbEstimates, out: LawAtMotion) -> None:
     """Write the difference of the friction between the directions, in proportion to torques beyond dry friction."""
+    constant = estimates.constant
     for joint in range(out.torque.size):
         dry_friction, size = 0.0, abs(out.torque[joint])
         for a in range(motors.group.shape[1]):
             dry_friction += abs(motors.weights[joint, a]) * estimates.dry_friction[motors.group[joint, a]]
         growth = size / dry_friction if size > dry_friction > 0.0 else 1.0
-        out.asymmetric_friction[joint] = growth * estimates.asymmetric_friction[joint]
-        out.asymmetric_friction_variance[joint] = growth * growth * estimates.asymmetric_friction_variance[joint]
+        out.asymmetric_friction[joint] = growth * constant.asymmetric_friction[joint]
+        out.asymmetric_friction_variance[joint] = growth * growth * constant.asymmetric_friction_variance[joint]
 
 
 @kernel

@@ -29,7 +29,7 @@ from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.kernels.records import from_buffer, to_buffer
+from friction_estimator.kernels.records import flatten, from_buffer, to_buffer
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -340,9 +340,9 @@ class LimbBank:
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
         """Replace another bank in mid-run, in the middle of a window; ``columns`` of :meth:`copy_identified`."""
         self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
-        for name, value in other.estimates._asdict().items():
-            if (now := getattr(self._next, name)).shape == value.shape:
-                now[:] = value
+        for own, known in zip(flatten(self._next), flatten(other.estimates), strict=True):
+            if own.shape == known.shape:
+                own[:] = known
         self.dynamics.continue_from(other.dynamics)
         self.visited.copy_identified(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):

@@ -30,52 +30,85 @@ _MIN_OFFSET_INFORMATION = 0.01
 
 
 @record
-class LimbEstimates(NamedTuple):
-    """Estimates of all joints after the newest window. Never changed once they are published."""
+class ModelErrorEstimate(NamedTuple):
+    """Model error of the laws, motor by motor; every field (n,)."""
 
-    parameters: Matrix  # (n, p) of the friction laws, motor by motor, within their bounds
-    model_error: Vector  # (n,) of the laws now, motor by motor [N m]
-    # (n, g (p + 1), g (p + 1)) of both, of the g motors that act on each joint; g = 1 without coupling
-    covariance: Tensor
-    model_error_variance: Vector  # (n,) of the model error when nothing is measured [(N m)^2]
-    # (n,) of all errors of model and sensors [N m], [(N m)^2]
-    calibration_torque: Vector
-    calibration_variance: Vector
-    calibration_without_wrenches: Vector  # (n,) the torque of all but the wrenches, which are calibrated apart [N m]
-    # (n,) constant torque that law and model lack [N m], [(N m)^2]
-    offset: Vector
-    offset_variance: Vector
-    # (n,) part of the offset that is dry friction which differs between the directions, see split_offset [N m],
-    # [(N m)^2]
-    asymmetric_friction: Vector
-    asymmetric_friction_variance: Vector
-    nis: Vector  # (n,) normalised innovation squared: over its variance; NaN before the first window
-    measured_at: Vector  # (n,) since the restart, when a window was last used [s]
-    sliding_variance: Vector  # (n,) of the model error of a motor that moves [(N m)^2]
-    # (n,) variance of the model error of a motor at rest, over the square of `dry_friction`
-    stick_variance_ratio: Vector
-    dry_friction: Vector  # (n,) largest friction that may hold a motor at rest [N m]
+    value: Vector  # at the end of the window [N m]
+    variance: Vector  # of it when nothing is measured, as fast as the motor moved in the window [(N m)^2]
+    sliding_variance: Vector  # ... and of a motor that moves [(N m)^2]
+    stick_variance_ratio: Vector  # what a motor at rest has more, over the square of its `dry_friction`
+
+
+@record
+class CalibrationEstimate(NamedTuple):
+    """Errors of model and sensors."""
+
+    # (n,) torque of all [N m], [(N m)^2]
+    torque: Vector
+    variance: Vector
+    without_wrenches: Vector  # (n,) the torque of all but the wrenches, which are calibrated apart [N m]
     # (k, 6)
     wrench_bias: Matrix
     wrench_gain: Matrix
-    parameters_sigma: Matrix  # (n, p)
-    # (n,) of each joint that moves alone [N m], [N m s/rad]
+
+
+@record
+class ConstantTorque(NamedTuple):
+    """Torque that law and model lack at all times; every field (n,)."""
+
+    # [N m], [(N m)^2]
+    offset: Vector
+    offset_variance: Vector
+    # part of it that is dry friction which differs between the directions, see split_offset [N m], [(N m)^2]
+    asymmetric_friction: Vector
+    asymmetric_friction_variance: Vector
+
+
+@record
+class CoulombViscous(NamedTuple):
+    """Coulomb and viscous friction of each joint that moves alone; every field (n,)."""
+
+    # [N m], [N m s/rad]
     coulomb: Vector
     viscous: Vector
     coulomb_sigma: Vector
     viscous_sigma: Vector
-    coulomb_viscous_covariance: Vector  # (n,) [(N m)^2 s/rad]
+    covariance: Vector  # of both [(N m)^2 s/rad]
+
+
+@record
+class LimbEstimates(NamedTuple):
+    """Estimates of all joints after the newest window. Never changed once they are published."""
+
+    # (n, p) of the friction laws, motor by motor, within their bounds
+    parameters: Matrix
+    parameters_sigma: Matrix
+    # (n, g (p + 1), g (p + 1)) of parameters and model error of the g motors that act on each joint; g = 1 without
+    # coupling
+    covariance: Tensor
+    model_error: ModelErrorEstimate
+    calibration: CalibrationEstimate
+    constant: ConstantTorque
+    coulomb_viscous: CoulombViscous
+    dry_friction: Vector  # (n,) largest friction that may hold a motor at rest [N m]
+    nis: Vector  # (n,) normalised innovation squared: over its variance; NaN before the first window
+    measured_at: Vector  # (n,) since the restart, when a window was last used [s]
 
 
 def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
     """Estimates before any window, of n joints, p parameters, k feet, and g motors that act on each joint."""
-    shapes = {
-        "parameters": (n, p), "covariance": (n, g * (p + 1), g * (p + 1)), "wrench_bias": (k, 6),
-        "wrench_gain": (k, 6), "parameters_sigma": (n, p),
-    }  # fmt: skip
-    empty = LimbEstimates(*(np.zeros(shapes.get(name, n)) for name in LimbEstimates._fields))
-    empty.nis[:], empty.measured_at[:] = np.nan, -math.inf
-    return empty
+    return LimbEstimates(
+        np.zeros((n, p)),
+        np.zeros((n, p)),
+        np.zeros((n, g * (p + 1), g * (p + 1))),
+        ModelErrorEstimate(*np.zeros((4, n))),
+        CalibrationEstimate(*np.zeros((3, n)), *np.zeros((2, k, 6))),
+        ConstantTorque(*np.zeros((4, n))),
+        CoulombViscous(*np.zeros((5, n))),
+        np.zeros(n),
+        np.full(n, np.nan),
+        np.full(n, -math.inf),
+    )
 
 
 @kernel
@@ -92,7 +125,7 @@ def _weighted_row(rows: FloatArray, weights: FloatArray, group: IntArray, out: F
 def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: FilterTable, out: LimbEstimates) -> None:
     """Write parameters within their bounds, model error, and their covariance joint by joint."""
     state, P, law, delta = memory.state, memory.covariance, table.first.law, table.first.model_error
-    (m, g), p = limb.group.shape, out.parameters.shape[1]
+    (m, g), p, error = limb.group.shape, out.parameters.shape[1], out.model_error
     for a in range(m):
         joint, covariance, group = limb.joints[a], out.covariance[limb.joints[a]], limb.group[a]
         for b in range(g):
@@ -107,9 +140,9 @@ def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: Filter
             out.parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
         project_onto_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
         sliding = memory.model_error_variance[a]
-        out.model_error[joint], out.sliding_variance[joint] = state[delta + a], sliding
-        out.model_error_variance[joint] = sliding + fit.stick_variance[a]
-        out.stick_variance_ratio[joint] = UNIFORM_VARIANCE * fit.free_at_rest[a]
+        error.value[joint], error.sliding_variance[joint] = state[delta + a], sliding
+        error.variance[joint] = sliding + fit.stick_variance[a]
+        error.stick_variance_ratio[joint] = UNIFORM_VARIANCE * fit.free_at_rest[a]
 
 
 @kernel
@@ -147,15 +180,15 @@ def _write_calibration(
                     product[j] += factor * row[j]
         for j in range(product.size):
             variance += product[j] * columns[a, calibration + j]
-        out.calibration_torque[joint], out.calibration_variance[joint] = torque, variance
-        out.calibration_without_wrenches[joint] = without_wrenches
+        out.calibration.torque[joint], out.calibration.variance[joint] = torque, variance
+        out.calibration.without_wrenches[joint] = without_wrenches
         out.nis[joint], out.measured_at[joint] = fit.nis[a], time
         own = first.effort_offset + a
-        out.offset[joint], out.offset_variance[joint] = x[own], P[own, own]
+        out.constant.offset[joint], out.constant.offset_variance[joint] = x[own], P[own, own]
     for number in range(limb.feet.size):
         for axis in range(6):
-            out.wrench_bias[limb.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
-            out.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
+            out.calibration.wrench_bias[limb.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
+            out.calibration.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
 
 
 @entry_point
@@ -166,7 +199,7 @@ def write_limb_estimates(
     table: FilterTable,
     balance: LimbBalance,
     measured_at: float,
-    line: Tensor,
+    rows: Tensor,
     out: LimbEstimates,
 ) -> bool:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
@@ -174,7 +207,7 @@ def write_limb_estimates(
     Parameters
     ----------
     balance, measured_at : of the newest window that was used, and its end [s]; NaN where it is known already
-    line : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
+    rows : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
 
     Returns
     -------
@@ -187,7 +220,7 @@ def write_limb_estimates(
     if not (is_valid and is_bounded(fit.stick_variance)):
         return False
     _gather_motors(limb, memory, fit, table, out)
-    limb_coulomb, limb_viscous = line[0][limb.joints], line[1][limb.joints]
+    limb_coulomb, limb_viscous, line = rows[0][limb.joints], rows[1][limb.joints], out.coulomb_viscous
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
         joint = limb.joints[a]
@@ -200,10 +233,10 @@ def write_limb_estimates(
                     viscous += share**2 * limb_viscous[b, i] * parameters[i]
         _weighted_row(limb_coulomb, np.abs(limb.weights[a]), limb.group[a], along_coulomb)
         _weighted_row(limb_viscous, limb.weights[a] ** 2, limb.group[a], along_viscous)
-        out.coulomb[joint], out.viscous[joint] = coulomb, viscous
-        out.coulomb_sigma[joint] = math.sqrt(max(bilinear(along_coulomb, covariance, along_coulomb), 0.0))
-        out.viscous_sigma[joint] = math.sqrt(max(bilinear(along_viscous, covariance, along_viscous), 0.0))
-        out.coulomb_viscous_covariance[joint] = bilinear(along_coulomb, covariance, along_viscous)
+        line.coulomb[joint], line.viscous[joint] = coulomb, viscous
+        line.coulomb_sigma[joint] = math.sqrt(max(bilinear(along_coulomb, covariance, along_coulomb), 0.0))
+        line.viscous_sigma[joint] = math.sqrt(max(bilinear(along_viscous, covariance, along_viscous), 0.0))
+        line.covariance[joint] = bilinear(along_coulomb, covariance, along_viscous)
     return True
 
 
@@ -249,6 +282,7 @@ def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_
     offset_std : (n,) prior of the torque sensors' errors [N m]
     asymmetry_std : prior of ``a``; zero: both directions have the same friction
     """
+    constant = out.constant
     n, shares, cases = dry.size, len(_OFFSET_SHARES), len(_ASYMMETRIES) * len(_OFFSET_SHARES)
     means, squares = np.zeros((cases, n)), np.zeros((cases, n))
     log_evidence, taken_for_friction = np.zeros(cases), np.zeros(n)
@@ -257,15 +291,15 @@ def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_
         log_evidence[case] = math.log(_ASYMMETRY_WEIGHTS[case // shares])
         for joint in range(n):
             asymmetry_variance, prior = (scale * dry[joint]) ** 2, offset_std[joint] ** 2
-            information = 1.0 - out.offset_variance[joint] / prior if prior > 0.0 else 0.0
+            information = 1.0 - constant.offset_variance[joint] / prior if prior > 0.0 else 0.0
             if not information > _MIN_OFFSET_INFORMATION:
                 squares[case, joint] = asymmetry_variance
                 continue
             taken_for_friction[joint] = information * (_OFFSET_TAKEN_FOR_FRICTION * dry[joint]) ** 2
-            error_variance = out.offset_variance[joint] / information  # without the prior, as the torque
+            error_variance = constant.offset_variance[joint] / information  # without the prior, as the torque
             error_variance += taken_for_friction[joint] + _MIN_VARIANCE
             evidence, means[case, joint], squares[case, joint] = _explain_offset(
-                out.offset[joint] / information, error_variance, asymmetry_variance, prior, share
+                constant.offset[joint] / information, error_variance, asymmetry_variance, prior, share
             )
             log_evidence[case] += math.log(evidence)
     weights = np.exp(log_evidence - log_evidence.max())
@@ -276,5 +310,5 @@ def split_offset(out: LimbEstimates, dry: Vector, offset_std: Vector, asymmetry_
             mean += weights[case] * means[case, joint]
             square += weights[case] * squares[case, joint]
         extra_variance = taken_for_friction[joint] if asymmetry_std > 0.0 else 0.0
-        out.asymmetric_friction[joint] = mean
-        out.asymmetric_friction_variance[joint] = square - mean * mean + extra_variance
+        constant.asymmetric_friction[joint] = mean
+        constant.asymmetric_friction_variance[joint] = square - mean * mean + extra_variance

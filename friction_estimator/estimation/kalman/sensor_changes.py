@@ -261,10 +261,8 @@ class ChangeComparison:
         if len(settled) < len(self._filters):
             self._start_anew()
             return
-        learned_before, found = (
-            self._before or [(memory.state, memory.covariance) for memory in settled],
-            list[_Hypothesis](),
-        )
+        learned_before = self._before or [(memory.state, memory.covariance) for memory in settled]
+        found = list[_Hypothesis]()
         for seconds in _SPANS_IN_SECONDS:
             informations = []
             for limb_filter, learned in zip(self._filters, learned_before, strict=True):
@@ -272,19 +270,19 @@ class ChangeComparison:
                 yield
             found += self._odds(informations)
         ranked = sorted(found, reverse=True)
-        log_odds, cause, block, place, size = ranked[0]
-        newest = next(one.log_odds for one in found if one.cause == cause)  # of the shortest span
-        of_sensor = block in _SENSOR_CAUSES
+        best = ranked[0]
+        newest = next(one.log_odds for one in found if one.cause == best.cause)  # of the shortest span
+        of_sensor = best.block in _SENSOR_CAUSES
         too_long = not of_sensor and self._compared >= _MAX_COMPARISONS
-        if not log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
+        if not best.log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
             self._start_anew()
             return
         runner_up = ""
-        if of_sensor and cause == self._likely:
-            rival = next(one for one in ranked if one.cause != cause)
-            runner_up = f"by a factor of {math.exp(rival.log_odds - log_odds):.1g}: {rival.cause}"
-        self.found = StateChange(block, place, size, runner_up)
-        self._before, self._likely, self._compared = learned_before, cause, self._compared + 1
+        if of_sensor and best.cause == self._likely:
+            rival = next(one for one in ranked if one.cause != best.cause)
+            runner_up = f"by a factor of {math.exp(rival.log_odds - best.log_odds):.1g}: {rival.cause}"
+        self.found = StateChange(best.block, best.place, best.size, runner_up)
+        self._before, self._likely, self._compared = learned_before, best.cause, self._compared + 1
 
     def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:
         """All changes with their log odds against none."""

@@ -139,7 +139,7 @@ class KalmanFriction:
             friction, sigma = self._corrected_friction(frame, attitude, phase, dynamics, motion)
         return JointFriction(
             friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
-            newest.external_torque_sigma, estimates.nis, estimates.calibration_torque, newest.disturbed, self._law,
+            newest.external_torque_sigma, estimates.nis, estimates.calibration.torque, newest.disturbed, self._law,
         )  # fmt: skip
 
     def _use_estimates(self, stamp_ns: int) -> None:
@@ -261,11 +261,7 @@ class KalmanFriction:
         self._law = LawEstimate(
             estimates.parameters[:, :p].copy(),
             estimates.parameters_sigma[:, :p].copy(),
-            estimates.coulomb,
-            estimates.viscous,
-            estimates.coulomb_sigma,
-            estimates.viscous_sigma,
-            estimates.coulomb_viscous_covariance,
+            *estimates.coulomb_viscous,
             self.bank.visited.velocity_range.copy(),
         )
 
@@ -300,7 +296,7 @@ class KalmanFriction:
             law_names=self.laws.law_names,
             values=estimates.parameters[:, :p],
             covariance=estimates.covariance[:, :p, :p],
-            residual_variance=estimates.model_error_variance,
+            residual_variance=estimates.model_error.variance,
             measurement_variance=np.zeros(n),
             samples=self.bank.window_counts(),
             velocity_range=self.bank.visited.velocity_range.copy(),

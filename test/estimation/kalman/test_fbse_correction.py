@@ -48,7 +48,8 @@ def correct(
     now.friction[:], now.correctable[:] = friction, variance
     now.residual.slow[:], now.residual.fast[:] = residual[0]
     now.residual.slow_noise[:], now.residual.fast_noise[:] = residual[1]
-    estimates.calibration_without_wrenches[:], estimates.calibration_variance[:] = calibration or np.zeros((2, n))
+    errors = estimates.calibration
+    errors.without_wrenches[:], errors.variance[:] = calibration or np.zeros((2, n))
     measured = measured or MeasuredFriction(unknown, unknown, unknown, nowhere)
     transition = nowhere if transition is None else transition
     correct_by_measurements(

@@ -16,9 +16,9 @@ SENSOR = 2.0 * DRY
 def shared(offset: FloatArray, std: FloatArray, asymmetry_std: float = 0.2) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the friction of one direction, over the dry friction, for identified offsets."""
     buffer, out = buffered(empty_estimates(12, 1, 0, 1))
-    out.offset[:], out.offset_variance[:] = offset, std**2
+    out.constant.offset[:], out.constant.offset_variance[:] = offset, std**2
     split_offset(buffer, DRY, SENSOR, asymmetry_std)
-    return out.asymmetric_friction / DRY, np.sqrt(out.asymmetric_friction_variance) / DRY
+    return out.constant.asymmetric_friction / DRY, np.sqrt(out.constant.asymmetric_friction_variance) / DRY
 
 
 def test_constant_torques_of_all_joints_in_proportion_to_their_friction_are_friction():
@@ -49,4 +49,7 @@ def test_without_asymmetry_nothing_is_friction():
 def test_joints_without_friction_and_without_any_window_stay_finite():
     buffer, out = buffered(empty_estimates(3, 1, 0, 1))
     split_offset(buffer, np.zeros(3), np.array([0.0, 1.0, 1.0]), 0.2)
-    assert np.isfinite(out.asymmetric_friction).all() and np.isfinite(out.asymmetric_friction_variance).all()
+    assert (
+        np.isfinite(out.constant.asymmetric_friction).all()
+        and np.isfinite(out.constant.asymmetric_friction_variance).all()
+    )
