@@ -109,7 +109,7 @@ def state_errors(estimator: Estimator, walk: Walk, sensors: SensorErrors) -> Ite
     rotation = estimator.pipeline.robot.rotation_imu_to_base
     for one in bank.filters:
         layout, joints, feet = one.layout, one.limb.joints, one.limb.feet
-        places = np.arange(layout.first.links, layout.first.foot_bias).reshape(-1, 4)
+        places = np.arange(layout.first_state.links, layout.first_state.foot_bias).reshape(-1, 4)
         truth: dict[str, tuple[slice | IntArray, FloatArray]] = {
             "law": (layout["law"], _law(robot, layout["law"], joints)),
             "masses": (places[:, 0], links[joints, 0]),

@@ -13,7 +13,7 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.law_at_motion import LawAtMotion
 from friction_estimator.estimation.kalman.limb_estimates import LimbEstimates
-from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, step_residual
+from friction_estimator.estimation.observers.momentum import ObserverInputs, ResidualTable, step_residual
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
@@ -36,13 +36,13 @@ from one direction to the other within 50 ms."""
 class DisturbanceMemory(NamedTuple):
     """State of the momentum observer and of the detection of pushes."""
 
-    residual: Matrix  # (5, n) of step_residual
-    variance: Matrix  # (2, n) of the residual behind both low-passes; NaN while unknown [(N m)^2]
+    observer: Matrix  # (5, n) state of step_residual
+    variance: Matrix  # (2, n) of its residual behind both low-passes; NaN while unknown [(N m)^2]
     # (n,) expected torque behind the slow low-pass, NaN before the first sample, and that of the frame before,
     # unfiltered [N m]
     filtered_expected: Vector
     last_expected: Vector
-    filtered: Matrix  # (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
+    last_external: Matrix  # (2, n) external torque of the frame before, behind the slow and the fast low-pass [N m]
     # (l,) limb by limb: time since the last large torque, how long something has pushed the limb, and time since
     # that has lasted too long to be a push [s]
     since_push: Vector
@@ -51,7 +51,7 @@ class DisturbanceMemory(NamedTuple):
 
 
 @record
-class Residual(NamedTuple):
+class ExternalTorque(NamedTuple):
     """External torque by the momentum observer, without the model error of the laws; every field (n,)."""
 
     # behind a slow and a fast low-pass [N m], and the part of their variance that the readings make [(N m)^2]
@@ -62,9 +62,9 @@ class Residual(NamedTuple):
     sigma: Vector  # standard deviation of the slow one [N m]
 
     @staticmethod
-    def zeros(joints: int) -> Residual:
+    def zeros(joints: int) -> ExternalTorque:
         """For n joints."""
-        return Residual(*np.zeros((len(Residual._fields), joints)))
+        return ExternalTorque(*np.zeros((len(ExternalTorque._fields), joints)))
 
 
 @kernel
@@ -91,13 +91,13 @@ def _with_joint_velocity(dynamics: Dynamics, velocity: FloatArray) -> Dynamics:
 @kernel
 def step_disturbance(
     dynamics: Dynamics,
-    inputs: Inputs,
+    inputs: ObserverInputs,
     table: ResidualTable,
     velocity: FloatArray,
     estimates: LimbEstimates,
     memory: DisturbanceMemory,
     law: LawAtMotion,
-    out: Residual,
+    out: ExternalTorque,
 ) -> BoolArray:
     """Write the external torque: the expected friction behind the observer's low-pass, less the residual.
 
@@ -113,35 +113,34 @@ def step_disturbance(
     -------
     (n,) True for joints where the torque is beyond its noise and beyond the friction
     """
-    n, torque, H, dt = inputs.effort.size, out.slow, dynamics.mass_matrix, inputs.dt
-    filtered, last, slow, fast = memory.filtered_expected, memory.last_expected, memory.filtered[0], memory.filtered[1]
-    step_residual(_with_joint_velocity(dynamics, velocity), inputs, table, memory.residual, torque)
-    decay, fast_decay, large = (
-        math.exp(-OBSERVER_BANDWIDTHS[0] * dt),
-        math.exp(-OBSERVER_BANDWIDTHS[1] * dt),
-        np.empty(n, dtype=np.bool_),
-    )
+    n, H, dt = inputs.effort.size, dynamics.mass_matrix, inputs.dt
+    filtered_expected, last_expected = memory.filtered_expected, memory.last_expected
+    last_slow, last_fast = memory.last_external[0], memory.last_external[1]
+    decay, fast_decay = math.exp(-OBSERVER_BANDWIDTHS[0] * dt), math.exp(-OBSERVER_BANDWIDTHS[1] * dt)
+    measured_friction, large = np.empty(n), np.empty(n, dtype=np.bool_)
+    step_residual(_with_joint_velocity(dynamics, velocity), inputs, table, memory.observer, measured_friction)
     for i in range(n):
         expected = law.torque[i] + estimates.calibration.without_wrenches[i]
-        if not abs(filtered[i] + last[i]) <= DIVERGENCE_LIMIT:
-            filtered[i] = expected
+        if not abs(filtered_expected[i] + last_expected[i]) <= DIVERGENCE_LIMIT:
+            filtered_expected[i] = expected
         elif dt > 0.0:
-            filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (expected + last[i])
-        last[i] = expected
-        torque[i] = filtered[i] - torque[i]
+            filtered_expected[i] = decay * filtered_expected[i] + (1.0 - decay) * 0.5 * (expected + last_expected[i])
+        last_expected[i] = expected
+        slow = filtered_expected[i] - measured_friction[i]
+        if not abs(last_slow[i] + last_fast[i]) <= DIVERGENCE_LIMIT:
+            last_fast[i] = slow
+        elif dt > 0.0:
+            unfiltered = (slow - decay * last_slow[i]) / (1.0 - decay)
+            last_fast[i] = fast_decay * last_fast[i] + (1.0 - fast_decay) * unfiltered
+        last_slow[i] = slow
+        out.slow[i], out.fast[i] = slow, last_fast[i]
         variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration.variance[i]
         variance += law.model_error_variance[i] + memory.variance[0, i]
-        out.sigma[i] = math.sqrt(variance) if math.isfinite(torque[i]) else math.nan
-        if not abs(slow[i] + fast[i]) <= DIVERGENCE_LIMIT:
-            fast[i] = torque[i]
-        elif dt > 0.0:
-            now = (torque[i] - decay * slow[i]) / (1.0 - decay)
-            fast[i] = fast_decay * fast[i] + (1.0 - fast_decay) * now
-        slow[i], out.fast[i] = torque[i], fast[i]
+        out.sigma[i] = math.sqrt(variance) if math.isfinite(slow) else math.nan
         by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2
         out.fast_noise[i] = memory.variance[1, i] + (OBSERVER_BANDWIDTHS[1] * by_velocity) ** 2
-        large[i] = is_push_torque(torque[i], out.sigma[i], max(abs(law.torque[i]), law.stick_friction[i]))
+        large[i] = is_push_torque(slow, out.sigma[i], max(abs(law.torque[i]), law.stick_friction[i]))
     return large
 
 

@@ -13,7 +13,7 @@ from friction_estimator.estimation.kalman.disturbance import (
     EXTERNAL_TORQUE_GATE,
     OBSERVER_BANDWIDTHS,
     DisturbanceMemory,
-    Residual,
+    ExternalTorque,
     detect_pushes,
     step_disturbance,
 )
@@ -28,7 +28,7 @@ from friction_estimator.estimation.kalman.limb_state import Limb
 from friction_estimator.estimation.kalman.windows import write_sample
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import (
-    Inputs,
+    ObserverInputs,
     ResidualTable,
     ResidualVariances,
     initial_residual,
@@ -99,15 +99,15 @@ class FrameOutput(NamedTuple):
     variance: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
     correctable: Vector  # (n,) variance that the friction of the instant may correct, else zero [(N m)^2]
     law: LawAtMotion
-    residual: Residual
+    external: ExternalTorque
     wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
 
     @staticmethod
     def zeros(joints: int, feet: int, parameters: int) -> FrameOutput:
         """Before a frame is evaluated."""
         torques, parts, flags = np.zeros((6, joints)), np.zeros((3, joints)), np.zeros((2, joints), dtype=bool)
-        values: list[Any] = [*torques, *flags, *parts, LawAtMotion.zeros(joints, parameters), Residual.zeros(joints)]
-        values.append(np.zeros((feet, 6)))
+        law, external = LawAtMotion.zeros(joints, parameters), ExternalTorque.zeros(joints)
+        values: list[Any] = [*torques, *flags, *parts, law, external, np.zeros((feet, 6))]
         return FrameOutput(*values)
 
 
@@ -146,13 +146,13 @@ def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, ou
     ----------
     velocity : (n,) of the joints [rad/s]
     unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
-    out : with ``measured``, ``disturbed``, ``law`` and ``residual``
+    out : with ``measured``, ``disturbed``, ``law`` and ``external``
 
     Returns
     -------
     Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
     """
-    largest, law, residual, measured = 0.0, out.law, out.residual, out.measured
+    largest, law, residual, measured = 0.0, out.law, out.external, out.measured
     for i in range(unmodelled.size):
         torque = law.torque[i] + law.asymmetric_friction[i]
         extra_variance = unmodelled[i] + law.asymmetric_friction_variance[i]
@@ -192,7 +192,7 @@ def evaluate_frame(
     estimates: LimbEstimates,
     dynamics: Dynamics,
     motion: JointMotion,
-    inputs: Inputs,
+    inputs: ObserverInputs,
     context: FrameContext,
     memory: FrameMemory,
     out: FrameOutput,
@@ -209,16 +209,16 @@ def evaluate_frame(
     wave = ripple_wave(robot.motors, dynamics.position, context.ripples)
     law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, law)
     _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
-    calibrated = Inputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
+    calibrated = ObserverInputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     large = step_disturbance(
-        dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, law, out.residual
+        dynamics, calibrated, robot.residual, velocity, estimates, memory.disturbance, law, out.external
     )
     expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > context.oldest and not out.disturbed[joint]
     largest = combine_law_and_model_error(velocity, context.unmodelled, out)
     write_sample(
-        sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.regressor_variance,
+        sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.motor_friction_variance,
         law.regressor,
     )  # fmt: skip
     add_collisions_of_feet(
@@ -309,6 +309,7 @@ class FrameEvaluation:
             shape = frame.position.size, len(frame.wrenches), laws.parameter_count
             self._template = RecordTemplate(FrameOutput.zeros(*shape))
         self.newest = out = self._template.new()
+        # Records go over as their buffers, ObserverInputs (effort to dt) and FrameContext field by field
         result: tuple[float, int] = evaluate_frame(
             self._table, laws.table_buffer, estimated, dynamics.buffer, motion.buffer, frame.effort,
             frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt, *context, self._buffer, out.buffer, sample,

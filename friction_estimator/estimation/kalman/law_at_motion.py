@@ -47,7 +47,7 @@ class LawAtMotion(NamedTuple):
     regressor: Matrix  # (n, p) mean over the uncertain velocity, motor by motor
     velocity_std: Vector  # with what the velocity changes within the time by which readings may be apart [rad/s]
     torque: Vector  # [N m]
-    regressor_variance: Vector  # of the motors' torques from the uncertain velocity [(N m)^2]
+    motor_friction_variance: Vector  # of the motors' friction from their uncertain velocity [(N m)^2]
     # of the torque, from its parameters and from the uncertain velocity [(N m)^2]
     variance: Vector
     velocity_variance: Vector
@@ -258,7 +258,7 @@ def law_at_motion(
         for k in range(unknown.shape[1]):
             error += unknown[motor, k] * estimates.parameters[motor, first + k]
         motor_side.variance[motor] += UNIFORM_VARIANCE * error * error
-        out.regressor_variance[motor] = motor_side.variance[motor]
+        out.motor_friction_variance[motor] = motor_side.variance[motor]
     _friction_at_standstill(estimates, motor_side)
     _map_to_joints(motors, estimates, motor_side, out)
     _law_variance(motors, estimates.covariance, motor_side, out)

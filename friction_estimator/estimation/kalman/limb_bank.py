@@ -40,6 +40,8 @@ _MAX_RESTING_SPEED = 0.02
 _MIN_STD_OVER_RIPPLE = 0.25
 """Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
+_DONE = object()
+"""What the work of a window gives when nothing is left of it."""
 _SHARED_PARTS = 6
 """Parts of the work of a window besides the limbs: feet, robot model, wrong positions, wrong links, what was learned,
 publication."""
@@ -75,7 +77,7 @@ class LimbBank:
     Attributes
     ----------
     filters : of all limbs
-    estimates, buffer : from all windows that all limbs have used, and the buffer behind them
+    estimates, estimates_buffer : from all windows that all limbs have used, and the buffer behind them
     dynamics : robot model at the ends of the windows
     visited : velocities of the motors
     newest : window that the limbs use, or have used, and mean velocities of the motors (n,); None before the first one
@@ -158,7 +160,7 @@ class LimbBank:
             return False
         self._frozen = frozen
         for _ in range(self._stride):
-            if next(self._work, True):
+            if next(self._work, _DONE) is _DONE:
                 self._work = None
                 self._publish_estimates()
                 return True
@@ -173,7 +175,7 @@ class LimbBank:
 
     def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
         """Parts of the work on a window; after the last one the estimates are published."""
-        self._begin_estimates(self.buffer.copy())
+        self._begin_estimates(self.estimates_buffer.copy())
         self._readings = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in (limb_filter.limb for limb_filter in self.filters):
@@ -191,7 +193,7 @@ class LimbBank:
                 self._step_limb(limb_index, window, usable, self._frozen)
         yield
         self._finish_window(window.time)
-        yield
+        yield  # what the estimates change, and their publication, are the work of another frame
 
     def _step_limb(self, index: int, window: Window, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it."""
@@ -359,7 +361,7 @@ class LimbBank:
     def _publish_estimates(self) -> None:
         """Publish the newest estimates of all limbs to the frames."""
         self.estimates = self._next
-        self.buffer: FloatArray = self._next_buffer
+        self.estimates_buffer: FloatArray = self._next_buffer
 
     def refresh_estimates(self) -> None:
         """Publish the estimates anew, after filters have been changed by anything but a window."""

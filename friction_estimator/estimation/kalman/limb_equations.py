@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockOffsets
+from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockStarts
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.linear_algebra import cholesky, is_bounded, solve_lower, solve_positive
@@ -95,7 +95,7 @@ class WindowFit(NamedTuple):
 class FilterTable(NamedTuple):
     """Constants of a limb's filter."""
 
-    first: BlockOffsets  # first state of each block
+    first_state: BlockStarts  # first state of each block
     # (m, b, p) rows whose product with the law's parameters of a joint cannot be negative; zero rows: no bound
     bounds: Tensor
     coulomb: Matrix  # (m, p) F_c of each motor is the product of its row with the law's parameters
@@ -195,7 +195,7 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table
     A window that is not finite changes nothing, and its distance is NaN.
     """
     x, P = memory.state, memory.covariance
-    m, T, gains = balance.force.size, balance.duration, table.first.effort_gain
+    m, T, gains = balance.force.size, balance.duration, table.first_state.effort_gain
     forces = is_bounded(balance.force) and is_bounded(balance.force_columns) and is_bounded(balance.force_variance)
     momentum = is_bounded(balance.momentum) and is_bounded(balance.momentum_covariance)
     if not (forces and momentum and is_bounded(balance.stick_friction_squared)):
@@ -277,7 +277,7 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> N
     """
     m, count, p = table.bounds.shape
     for joint in range(m):
-        start = table.first.law + joint * p
+        start = table.first_state.law + joint * p
         for row in range(count):
             b, bound_variance, value = table.bounds[joint, row], 0.0, 0.0
             for i in range(p):
@@ -317,7 +317,7 @@ def adapt_model_error_variance(
     x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.model_error_variance
     m, p = table.presliding.shape
     for i in range(m):
-        own_column, first = G[i, m + i], table.first.law + i * p
+        own_column, first = G[i, m + i], table.first_state.law + i * p
         torque, plateau, presliding_torque, presliding_variance = 0.0, 0.0, 0.0, 0.0
         for j in range(p):
             torque += G[i, first + j] * x[first + j]
@@ -347,7 +347,7 @@ def adapt_model_error_variance(
 def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: FilterTable, frozen: bool) -> None:
     """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
     x, P = memory.state, memory.covariance
-    correct_states(x, P, 0, innovation, S, table.first.law if frozen else x.size)
+    correct_states(x, P, 0, innovation, S, table.first_state.law if frozen else x.size)
     if not frozen:
         limit_bound_violation(x, P, table)
 

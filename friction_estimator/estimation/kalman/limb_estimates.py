@@ -124,7 +124,7 @@ def _weighted_row(rows: FloatArray, weights: FloatArray, group: IntArray, out: F
 @kernel
 def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: FilterTable, out: LimbEstimates) -> None:
     """Write parameters within their bounds, model error, and their covariance joint by joint."""
-    state, P, law, delta = memory.state, memory.covariance, table.first.law, table.first.model_error
+    state, P, law, delta = memory.state, memory.covariance, table.first_state.law, table.first_state.model_error
     (m, g), p, error = limb.group.shape, out.parameters.shape[1], out.model_error
     for a in range(m):
         joint, covariance, group = limb.joints[a], out.covariance[limb.joints[a]], limb.group[a]
@@ -164,8 +164,8 @@ def _write_calibration(
     """
     if not is_bounded(columns):
         return
-    x, P, first = memory.state, memory.covariance, table.first
-    (m, size), calibration = columns.shape, table.first.links
+    x, P, first_state = memory.state, memory.covariance, table.first_state
+    (m, size), calibration = columns.shape, table.first_state.links
     for a in range(m):
         joint, product = limb.joints[a], np.zeros(size - calibration)
         torque, variance, without_wrenches = 0.0, 0.0, 0.0
@@ -173,7 +173,7 @@ def _write_calibration(
             factor, row = columns[a, i], P[i, calibration:]
             if factor != 0.0:
                 torque += factor * x[i]
-                of_wrenches = first.foot_bias <= i < first.effort_gain  # foot_bias and foot_gain
+                of_wrenches = first_state.foot_bias <= i < first_state.effort_gain  # foot_bias and foot_gain
                 if not of_wrenches:
                     without_wrenches += factor * x[i]
                 for j in range(product.size):
@@ -183,12 +183,12 @@ def _write_calibration(
         out.calibration.torque[joint], out.calibration.variance[joint] = torque, variance
         out.calibration.without_wrenches[joint] = without_wrenches
         out.nis[joint], out.measured_at[joint] = fit.nis[a], time
-        own = first.effort_offset + a
+        own = first_state.effort_offset + a
         out.constant.offset[joint], out.constant.offset_variance[joint] = x[own], P[own, own]
     for number in range(limb.feet.size):
         for axis in range(6):
-            out.calibration.wrench_bias[limb.feet[number], axis] = x[first.foot_bias + 6 * number + axis]
-            out.calibration.wrench_gain[limb.feet[number], axis] = x[first.foot_gain + 6 * number + axis]
+            out.calibration.wrench_bias[limb.feet[number], axis] = x[first_state.foot_bias + 6 * number + axis]
+            out.calibration.wrench_gain[limb.feet[number], axis] = x[first_state.foot_gain + 6 * number + axis]
 
 
 @entry_point

@@ -122,16 +122,16 @@ class LimbFilter:
     ) -> None:
         self._config = config
         self._model_error_variance = config.model_error_std**2
-        self._joint_count = m = layout.first.model_error
+        self._joint_count = m = layout.limb.joints.size
         self._gate = config.innovation_gate * m
-        self._momentum, self._head, size = slice(0, m), slice(0, layout.first.law), layout.size
+        self._momentum, self._restarted_states, size = slice(0, m), slice(0, layout.first_state.law), layout.size
         rate = np.zeros(size)
         rate[layout["law"]] = config.law_process_noise
         rate[layout.calibration] = config.calibration_process_noise
         gain_noise = config.calibration_process_noise**2 * layout.common_gain_variance
         coulomb = np.ascontiguousarray(bounds[:, -1])
         self.limb, self.layout = layout.limb, layout
-        table = FilterTable(layout.first, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
+        table = FilterTable(layout.first_state, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = buffered(table)
         memory_buffer, self.memory = buffered_zeros(LimbMemory, size, (size, size), m, m, m)
         fit_buffer, self.fit = buffered_zeros(WindowFit, m, m, m, (m, m), m, (2, m))
@@ -205,7 +205,7 @@ class LimbFilter:
         self._impacts = ImpactDetector(self._joint_count)
         self._is_first = True
         self.fit.nis[:], self.fit.stick_variance[:] = np.nan, 0.0
-        self._clear(self._head)
+        self._clear(self._restarted_states)
         self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
 
     def copy_identified(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
@@ -220,7 +220,7 @@ class LimbFilter:
 
     def continue_from(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
         """Replace another filter in mid-run, momentum and impacts included; ``columns`` of :meth:`copy_identified`."""
-        head = np.r_[self._head]
+        head = np.r_[self._restarted_states]
         here, there = self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1])
         self._copy_states(other, np.r_[head, here], np.r_[head, there])
         for own, known in zip(self.fit, other.fit, strict=True):
@@ -229,8 +229,8 @@ class LimbFilter:
 
     def _copy_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
         """Copy states (c,) and the model-error statistics of another filter."""
-        learned = here >= self._head.stop
-        all_known = learned.sum() == self.layout.size - self._head.stop
+        learned = here >= self._restarted_states.stop
+        all_known = learned.sum() == self.layout.size - self._restarted_states.stop
         inflation = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
         self.replace(here, other.state[there], np.outer(inflation, inflation) * other.covariance[np.ix_(there, there)])
         for own, known in zip(self.memory[2:], other.memory[2:], strict=True):
@@ -302,7 +302,7 @@ class LimbFilter:
         m, p = self.table.presliding.shape
         for motor in range(m):
             columns = np.flatnonzero(self.table.presliding[motor])
-            rows = slice(start := self.layout.first.law + motor * p + int(columns[0]), start + columns.size)
+            rows = slice(start := self.layout.first_state.law + motor * p + int(columns[0]), start + columns.size)
             S = np.ascontiguousarray(self.covariance[rows, rows])
             correct_states(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 

@@ -98,7 +98,7 @@ class MotorPriors:
 
 
 @record
-class BlockOffsets(NamedTuple):
+class BlockStarts(NamedTuple):
     """First state of every block of a limb's filter, for ``m`` joints, ``f`` feet and laws of ``p`` parameters.
 
     All blocks from ``links`` on are called calibration. The priors are in :func:`make_layout`. Joints that share motors
@@ -126,12 +126,12 @@ class LimbStateLayout:
     """Layout of the state of a limb: ``layout["law"]`` are the states of that block, a slice."""
 
     limb: Limb  # whose state it is
-    first: BlockOffsets  # first state of each block
+    first_state: BlockStarts  # first state of each block
     prior_std: FloatArray  # (size,) before any data; zero for what is known, or switched off
 
     def __getitem__(self, block: str) -> slice:
-        place = BlockOffsets._fields.index(block)
-        return slice(self.first[place], (*self.first[1:], self.size)[place])
+        place = BlockStarts._fields.index(block)
+        return slice(self.first_state[place], (*self.first_state[1:], self.size)[place])
 
     @property
     def size(self) -> int:
@@ -141,12 +141,12 @@ class LimbStateLayout:
     @property
     def calibration(self) -> slice:
         """All errors of model and sensors."""
-        return slice(self.first.links, self.size)
+        return slice(self.first_state.links, self.size)
 
     @property
     def law_states(self) -> IntArray:
         """States (m, p) of the parameters of the laws."""
-        return np.arange(self.first.law, self.first.links).reshape(self.first.model_error, -1)
+        return np.arange(self.first_state.law, self.first_state.links).reshape(self.limb.joints.size, -1)
 
     @property
     def common_gain_variance(self) -> float:
@@ -175,8 +175,10 @@ class LimbStateLayout:
 
     def joint_calibration(self, joint: int) -> IntArray:
         """States (8,) of a joint: :data:`~friction_estimator.laws.identified.CALIBRATION`."""
-        first, links = self.first, self.first.links + 4 * joint
-        single = first.effort_gain, first.effort_offset, first.armature, first.compliance
+        first_state, links = self.first_state, self.first_state.links + 4 * joint
+        single = (
+            first_state.effort_gain, first_state.effort_offset, first_state.armature, first_state.compliance
+        )  # fmt: skip
         return np.r_[links : links + 4, [start + joint for start in single]]
 
     def learned_states(self, columns: IntArray) -> IntArray:
@@ -185,7 +187,7 @@ class LimbStateLayout:
 
     def foot_bias(self, foot: int) -> slice:
         """States of the bias of the limb's foot number ``foot``."""
-        start = self.first.foot_bias + 6 * foot
+        start = self.first_state.foot_bias + 6 * foot
         return slice(start, start + 6)
 
 
@@ -224,9 +226,9 @@ def make_layout(
         "compliance": motors.compliance_std[limb.joints] * (config.link_mass_std > 0.0),
         "position_offset": np.zeros(m),
     }
-    ends = np.cumsum([block.size for block in prior.values()]).tolist()
-    first = BlockOffsets(**{name: end - block.size for (name, block), end in zip(prior.items(), ends, strict=True)})
-    return LimbStateLayout(limb, first, np.concatenate([*prior.values()]))
+    blocks = [prior[name] for name in BlockStarts._fields]
+    starts = np.cumsum([0, *(block.size for block in blocks)])[:-1].tolist()
+    return LimbStateLayout(limb, BlockStarts(*starts), np.concatenate(blocks))
 
 
 @kernel

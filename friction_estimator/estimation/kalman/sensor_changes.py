@@ -175,7 +175,7 @@ class LimbNormalEquations:
     """
 
     def __init__(self, layout: LimbStateLayout) -> None:
-        self._layout, self._states = layout, slice(layout.first.law, layout.size)
+        self._layout, self._states = layout, slice(layout.first_state.law, layout.size)
         self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
         m = layout.limb.joints.size
@@ -194,9 +194,14 @@ class LimbNormalEquations:
 
     def add(self, balance: LimbBalance | FloatArray, model_error_variance: FloatArray) -> None:
         """Use the balance of a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
-        first = self._layout.first
+        first_state = self._layout.first_state
         self._counts[-1] += _add_to_normal_equations(
-            buffer_of(balance), self._buffer, model_error_variance, first.model_error, first.law, self._sums[-1]
+            buffer_of(balance),
+            self._buffer,
+            model_error_variance,
+            first_state.model_error,
+            first_state.law,
+            self._sums[-1],
         )
 
     def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:
@@ -318,6 +323,6 @@ def _changed_states(
     block = limb_filter.layout[kind]
     states = np.arange(block.start, block.stop).reshape(places.size, -1)
     scale = std + multiple * limb_filter.layout.prior_std[states]
-    states = states - limb_filter.layout.first.law
+    states = states - limb_filter.layout.first_state.law
     J = change_information.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
     return _ChangedStates(places, J, change_information.product[states] * scale, scale)

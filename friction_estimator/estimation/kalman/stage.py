@@ -18,8 +18,8 @@ import numpy as np
 from friction_estimator.base.attitude import ANGULAR_ACCELERATION
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.kalman.fbse_correction import CORRECTION_THRESHOLD, correct_by_measurements
 from friction_estimator.estimation.kalman.frame import FrameContext, FrameEvaluation
+from friction_estimator.estimation.kalman.instant_correction import CORRECTION_THRESHOLD, correct_by_measurements
 from friction_estimator.estimation.kalman.limb_bank import LimbBank
 from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, find_limbs, stick_probability
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
@@ -84,7 +84,7 @@ class KalmanFriction:
         self._buffer = WindowBuffer(config.kalman, config.sensors, config.momentum.inputs_are_held)
         self._frames = FrameEvaluation(config, robot, find_limbs(robot))
         self._window = config.kalman.window
-        self._feet = FootBaseSensorEstimation(config, robot)
+        self._fbse = FootBaseSensorEstimation(config, robot)
         self.reset_to_prior()
 
     def reset_to_prior(self) -> None:
@@ -100,7 +100,7 @@ class KalmanFriction:
 
     def reset(self) -> None:
         """Restart the filters; law and calibration stay."""
-        for part in (self._clock, self._noise, self._motion, self._buffer, self._feet):
+        for part in (self._clock, self._noise, self._motion, self._buffer, self._fbse):
             part.reset()
         self._frames.reset(self.terms.distances)
         self.terms.reset()
@@ -165,7 +165,7 @@ class KalmanFriction:
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
         largest_correction, expired = self._frames.step(
-            frame, dynamics, motion, self.terms.laws, self.bank.buffer, context, sample
+            frame, dynamics, motion, self.terms.laws, self.bank.estimates_buffer, context, sample
         )
         if expired and not self.frozen:
             self.bank.inflate_law_covariance(expired)
@@ -177,10 +177,10 @@ class KalmanFriction:
         """Friction of the newest frame and its sigma (2, n), weighed against the friction of the instant [N m]."""
         newest, bank = self._frames.newest, self.bank
         friction, sigma = corrected = np.empty((2, frame.position.size))
-        measured = self._feet.measure(frame, newest.wrenches, attitude, phase, dynamics)
+        measured = self._fbse.measure(frame, newest.wrenches, attitude, phase, dynamics)
         dry = self._motors.coulomb_at_joints(bank.estimates.dry_friction)
         correct_by_measurements(
-            newest.buffer, bank.buffer, dry, *measured, bank.contact_transition, self.unmodelled_variance,
+            newest.buffer, bank.estimates_buffer, dry, *measured, bank.contact_transition, self.unmodelled_variance,
             motion.velocity, friction, sigma,
         )  # fmt: skip
         return corrected
@@ -229,7 +229,7 @@ class KalmanFriction:
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
-        for part in (self._buffer, self.bank, self._frames, self._feet):
+        for part in (self._buffer, self.bank, self._frames, self._fbse):
             part.retune(noise)
 
     def _identify(self, window: Window, motion: JointMotion) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SensorVariances, sensor_variances
 from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbBalance, LimbMemory
-from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, BlockOffsets, Limb, stick_probability
+from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, BlockStarts, Limb, stick_probability
 from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.kernels.compiler import entry_point, kernel
@@ -145,7 +145,7 @@ def _variance_of_mean(noise: float, rough: float, readings: float) -> float:
 @kernel
 def _joint_terms(
     limb: Limb,
-    first: BlockOffsets,
+    first_state: BlockStarts,
     window: Window,
     start: EndedWindow,
     end: EndedWindow,
@@ -159,25 +159,26 @@ def _joint_terms(
         i = rows[a]
         out.force[a] = window.effort[i] + 0.5 * (start.bias[i] + end.bias[i])
         out.force_variance[a, a] = effort_variance / window.samples
-        columns[a, first.effort_gain + a] = start.effort[i]
-        columns[a, first.torque_delay] = -window.effort_rate[i]
-        columns[a, first.effort_offset + a] = 1.0
-        columns[a, first.armature + a] = errors.acceleration[i]
+        columns[a, first_state.effort_gain + a] = start.effort[i]
+        columns[a, first_state.torque_delay] = -window.effort_rate[i]
+        columns[a, first_state.effort_offset + a] = 1.0
+        columns[a, first_state.armature + a] = errors.acceleration[i]
         for b in range(m):
             j = rows[b]
-            columns[a, first.compliance + b] = errors.position_errors[i, j] * window.effort[j]  # the gear of j deflects
-            columns[a, first.position_offset + b] = errors.position_errors[i, j]
-            columns[a, first.model_error + b] = limb.to_joints[a, b]
+            deflection = window.effort[j]  # of the gear of j with a compliance of one
+            columns[a, first_state.compliance + b] = errors.position_errors[i, j] * deflection
+            columns[a, first_state.position_offset + b] = errors.position_errors[i, j]
+            columns[a, first_state.model_error + b] = limb.to_joints[a, b]
             for parameter in range(p):
-                columns[a, first.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
+                columns[a, first_state.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):
-                columns[a, first.links + 4 * b + error] = errors.link_errors[i, j, error]
+                columns[a, first_state.links + 4 * b + error] = errors.link_errors[i, j, error]
 
 
 @kernel
 def _imu_terms(
     limb: Limb,
-    first: BlockOffsets,
+    first_state: BlockStarts,
     window: Window,
     start: EndedWindow,
     end: EndedWindow,
@@ -192,7 +193,7 @@ def _imu_terms(
         for a in range(m):
             lever[a] = 0.5 * (start.accelerometer_lever[rows[a], axis] + end.accelerometer_lever[rows[a], axis])
             out.force[a] -= lever[a] * window.specific_force[axis]
-            out.force_columns[a, first.accelerometer_bias + axis] = -lever[a]
+            out.force_columns[a, first_state.accelerometer_bias + axis] = -lever[a]
         for a in range(m):
             for b in range(m):
                 out.force_variance[a, b] += lever[a] * white * lever[b]
@@ -201,7 +202,7 @@ def _imu_terms(
 @kernel
 def _foot_terms(
     limb: Limb,
-    first: BlockOffsets,
+    first_state: BlockStarts,
     window: Window,
     start: EndedWindow,
     end: EndedWindow,
@@ -215,7 +216,8 @@ def _foot_terms(
     for number in range(limb.feet.size):
         foot = limb.feet[number]
         for axis in range(6):
-            bias_state, gain_state = first.foot_bias + 6 * number + axis, first.foot_gain + 6 * number + axis
+            place = 6 * number + axis
+            bias_state, gain_state = first_state.foot_bias + place, first_state.foot_gain + place
             rate = window.wrench_rate[foot, axis]
             roughness, readings = window.wrench_roughness[foot, axis], window.readings[1 + foot]
             white = _variance_of_mean(sensors.force if axis < 3 else sensors.moment, roughness, readings)
@@ -227,8 +229,8 @@ def _foot_terms(
                 force[a] += lever[a] * (window.wrenches[foot, axis] - rate * window.wrench_shift[foot])
                 columns[a, bias_state] = lever[a]
                 columns[a, gain_state] = lever[a] * calibrated
-                columns[a, first.wrench_delay + number] -= lever[a] * rate
-                columns[a, first.torque_delay] -= lever[a] * rate
+                columns[a, first_state.wrench_delay + number] -= lever[a] * rate
+                columns[a, first_state.torque_delay] -= lever[a] * rate
             for a in range(m):
                 for b in range(m):
                     variance[a, b] += lever[a] * white * lever[b]
@@ -255,22 +257,22 @@ def limb_balance(
     errors : torques by errors of the robot model over the window
     memory : what the limb has learned, at which the balance is linearised
     """
-    first, state = table.first, memory.state
+    first_state, state = table.first_state, memory.state
     rows, variance, m = limb.joints, out.force_variance, limb.joints.size
     out.force_columns[:], variance[:] = 0.0, 0.0
-    _joint_terms(limb, first, window, start, end, errors, sensors.effort, out)
-    _imu_terms(limb, first, window, start, end, sensors.specific_force, out)
-    _foot_terms(limb, first, window, start, end, state, sensors, out)
+    _joint_terms(limb, first_state, window, start, end, errors, sensors.effort, out)
+    _imu_terms(limb, first_state, window, start, end, sensors.specific_force, out)
+    _foot_terms(limb, first_state, window, start, end, state, sensors, out)
     for a in range(m):
         out.correlation_factor[a] = end.correlation_factor[rows[a]]
         for b in range(m):
             variance[a, b] *= math.sqrt(end.correlation_factor[rows[a]] * end.correlation_factor[rows[b]])
     for c in range(m):
-        of_law = window.regressor_variance[rows[c]] * (CORRELATION_TIME / window.duration)
+        of_law = window.motor_friction_variance[rows[c]] * (CORRELATION_TIME / window.duration)
         for a in range(m):
             for b in range(m):
                 variance[a, b] += limb.to_joints[a, c] * of_law * limb.to_joints[b, c]
-    friction_at_rest(limb, first.law, end, state, memory.covariance, out)
+    friction_at_rest(limb, first_state.law, end, state, memory.covariance, out)
     _write_limb_momentum(limb, window, end, out.momentum, out.momentum_covariance)
 
 
@@ -328,6 +330,9 @@ def acceleration_correction(
 class WindowDynamics:
     """Evaluates the robot model at the ends of windows, once for all limbs.
 
+    For each window :meth:`evaluate`, then :meth:`evaluate_positions` and :meth:`evaluate_links`; after all three
+    :meth:`balance_of_limb` limb by limb.
+
     Parameters
     ----------
     config : ``sensors``, ``kalman``
@@ -357,17 +362,17 @@ class WindowDynamics:
     def reset(self) -> None:
         """Forget the previous window, and the mean square difference of the accelerations."""
         self._window: Window | None = None
-        self._start: FloatArray = np.zeros(0)
-        self._end = self._start
-        self._previous: tuple[Dynamics, FloatArray] | None = None
+        self._start_buffer: FloatArray = np.zeros(0)
+        self._end_buffer = self._start_buffer
+        self._motion_at_start: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
 
     def continue_from(self, other: WindowDynamics) -> None:
         """Continue after the windows of another instance, of the same robot with other laws."""
-        self._previous, self._power, self._window = other._previous, other._power, other._window
+        self._motion_at_start, self._power, self._window = other._motion_at_start, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
-            self._end = to_buffer(from_buffer(EndedWindow, other._end)._replace(dry_regressor=dry))
+            self._end_buffer = to_buffer(from_buffer(EndedWindow, other._end_buffer)._replace(dry_regressor=dry))
 
     def _dry_regressor(self, window: Window) -> FloatArray:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
@@ -390,11 +395,11 @@ class WindowDynamics:
         dry = self._dry_regressor(window)
         self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
         end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
-        self._start = buffer.copy() if before is None else self._end
+        self._start_buffer = buffer.copy() if before is None else self._end_buffer
         if before is None:
-            first = from_buffer(EndedWindow, self._start)
+            first = from_buffer(EndedWindow, self._start_buffer)
             first.effort[:], first.wrenches[:] = 0.0, 0.0
-        self._end = buffer
+        self._end_buffer = buffer
         return speed
 
     def evaluate_positions(self) -> None:
@@ -406,9 +411,9 @@ class WindowDynamics:
     def evaluate_links(self) -> None:
         """Write the columns of link errors over that window; call it once a window."""
         assert self._window is not None
-        window, errors, before = self._window, self.error_columns, self._previous
+        window, errors, before = self._window, self.error_columns, self._motion_at_start
         columns_at = self._robot.link_error_columns
-        self._previous = dynamics, acceleration = self._dynamics, self._acceleration
+        self._motion_at_start = dynamics, acceleration = self._dynamics, self._acceleration
         if before is None or window.duration <= 0.0:
             errors.link_errors[:], errors.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return
@@ -423,7 +428,7 @@ class WindowDynamics:
     def momentum(self, limb: FloatArray, joints: int) -> tuple[FloatArray, FloatArray]:
         """Momentum of a limb (a buffer) at the end of the newest window (m,), and covariance of its noise (m, m)."""
         momentum, covariance = np.empty(joints), np.empty((joints, joints))
-        _write_limb_momentum(limb, self._window_buffer, self._end, momentum, covariance)
+        _write_limb_momentum(limb, self._window_buffer, self._end_buffer, momentum, covariance)
         return momentum, covariance
 
     def balance_of_limb(self, limb: FloatArray, table: FloatArray, memory: FloatArray, out: FloatArray) -> None:
@@ -431,4 +436,6 @@ class WindowDynamics:
         assert self._window is not None
         set_scalars(LimbBalance, out, self._window.duration)
         errors = self._error_buffer
-        limb_balance(limb, table, self._window_buffer, self._start, self._end, errors, memory, *self._sensors, out)
+        limb_balance(
+            limb, table, self._window_buffer, self._start_buffer, self._end_buffer, errors, memory, *self._sensors, out
+        )

@@ -19,7 +19,7 @@ import numpy as np
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_acceleration, fit_middle, reading_stds
 from friction_estimator.estimation.motion.joint_motion import JointMotion
-from friction_estimator.estimation.observers.momentum import Inputs
+from friction_estimator.estimation.observers.momentum import ObserverInputs
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import from_buffer, record, set_scalars, to_buffer, unbuffered_record
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
@@ -57,8 +57,8 @@ class Window(NamedTuple):
     normal_force : (2, k) smallest and largest normal force [N]
     effort_rate, wrench_rate : (n,), (k, 6) mean rates of change [N m/s], [N/s, N m/s]
     specific_force_roughness, wrench_roughness : (3,), (k, 6) variance of the readings about a smooth course
-    regressor : (n, p) mean
-    regressor_variance : (n,) mean
+    regressor : (n, p) of the laws, motor by motor; mean
+    motor_friction_variance : (n,) of the motors' friction from their uncertain velocity, mean [(N m)^2]
     disturbed : (n,) True where any sample was
     """
 
@@ -83,7 +83,7 @@ class Window(NamedTuple):
     specific_force_roughness: Vector
     wrench_roughness: Matrix
     regressor: Matrix
-    regressor_variance: Vector
+    motor_friction_variance: Vector
     wrench_fresh: Flags
     disturbed: Flags
 
@@ -97,7 +97,7 @@ class Window(NamedTuple):
 class _Span(NamedTuple):
     """Rows of a window in the buffer."""
 
-    half: int  # first row of the window; the fits use as many rows on either side of both ends
+    margin: int  # first row of the window: the rows before, and as many after it, serve the fits at its ends
     end: int  # last row of the window
     held: bool  # True when readings act until the next one
     period: float  # of the samples [s]
@@ -116,7 +116,7 @@ class SampleColumns(NamedTuple):
     wrenches: int  # (6 k,)
     fresh: int  # (1 + k,) IMU and feet
     disturbed: int  # (n,)
-    regressor_variance: int  # (n,)
+    motor_friction_variance: int  # (n,)
     regressor: int  # (n p,)
 
 
@@ -151,10 +151,10 @@ def write_sample(
     row: FloatArray,
     dynamics: Dynamics,
     motion: JointMotion,
-    inputs: Inputs,
+    inputs: ObserverInputs,
     angular_acceleration: FloatArray,
     disturbed: BoolArray,
-    regressor_variance: FloatArray,
+    motor_friction_variance: FloatArray,
     regressor: FloatArray,
 ) -> None:
     """Write one sample into a row of the buffer, all but its time, see :class:`SampleColumns`."""
@@ -172,7 +172,7 @@ def write_sample(
     for foot in range(k):
         _write_columns(row, at.wrenches + 6 * foot, inputs.wrenches[foot])
         row[at.fresh + 1 + foot] = inputs.wrench_fresh[foot]
-    _write_columns(row, at.regressor_variance, regressor_variance)
+    _write_columns(row, at.motor_friction_variance, motor_friction_variance)
     for joint in range(n):
         row[at.disturbed + joint] = disturbed[joint]
         _write_columns(row, at.regressor + p * joint, regressor[joint])
@@ -198,12 +198,12 @@ def _fill_weights(weights: FloatArray, rows: FloatArray, held: bool) -> None:
 
 @kernel
 def _summarise_columns(
-    rows: FloatArray, weights: FloatArray, half: int, first: int, stop: int, duration: float, means: FloatArray
+    rows: FloatArray, weights: FloatArray, margin: int, first: int, stop: int, duration: float, means: FloatArray
 ) -> None:
     """Write mean, variance about a smooth course and rate of the columns from ``first`` to ``stop`` of N rows."""
     N = weights.size
     for k in range(N):
-        row = half + k
+        row = margin + k
         for j in range(first, stop):
             means[0, j] += weights[k] * rows[row, j]
         if k >= 2:
@@ -211,7 +211,7 @@ def _summarise_columns(
                 second = rows[row, j] - 2.0 * rows[row - 1, j] + rows[row - 2, j]
                 means[1, j] += second * second / (6.0 * (N - 2))
     for j in range(first, stop):
-        means[2, j] = (rows[half + N - 1, j] - rows[half, j]) / duration
+        means[2, j] = (rows[margin + N - 1, j] - rows[margin, j]) / duration
 
 
 @kernel
@@ -234,20 +234,20 @@ def _summarise_window(
         the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     """
-    half, end, law = span.half, span.end, columns.regressor_variance
-    N, inside = end - half + 1, rows[half : end + 1]
+    margin, end, law = span.margin, span.end, columns.motor_friction_variance
+    N, inside = end - margin + 1, rows[margin : end + 1]
     weights, trapezoid = np.empty(N), np.empty(N)
     _fill_weights(weights, inside, span.held)
     _fill_weights(trapezoid, inside, False)
     means[:] = 0.0
-    duration, period = max(rows[end, 0] - rows[half, 0], _MIN_DURATION), max(span.period, _MIN_DURATION)
-    _summarise_columns(rows, weights, half, columns.effort, columns.wrenches, duration, means)
+    duration, period = max(rows[end, 0] - rows[margin, 0], _MIN_DURATION), max(span.period, _MIN_DURATION)
+    _summarise_columns(rows, weights, margin, columns.effort, columns.wrenches, duration, means)
     for foot in range(shift.size):
         periods = wrench_delay[foot] / period
-        late = int(round(min(max(periods, -half), half))) if math.isfinite(periods) else 0
+        late = int(round(min(max(periods, -margin), margin))) if math.isfinite(periods) else 0
         shift[foot] = span.period * late
         start = columns.wrenches + 6 * foot
-        _summarise_columns(rows, weights, half + late, start, start + 6, duration, means)
+        _summarise_columns(rows, weights, margin + late, start, start + 6, duration, means)
     for row in range(N):
         for j in range(law, rows.shape[1]):
             means[0, j] += trapezoid[row] * inside[row, j]
@@ -269,12 +269,12 @@ def close_window(
     -------
     Longest distance of samples [s], and whether the IMU was fresh in all of them
     """
-    half, end, n, k = span.half, span.end, out.effort.size, out.wrench_shift.size
+    margin, end, n, k = span.margin, span.end, out.effort.size, out.wrench_shift.size
     at, p = _sample_columns(n, k), out.regressor.shape[1]
-    means, used = np.empty((3, rows.shape[1])), end + half + 1
+    means, used = np.empty((3, rows.shape[1])), end + margin + 1
     _summarise_window(rows, span, at, wrench_delay, out.wrench_shift, means)
-    fit_middle(rows[end - half : used], stds, out.end_motion)
-    fit_acceleration(rows[half : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
+    fit_middle(rows[end - margin : used], stds, out.end_motion)
+    fit_acceleration(rows[margin : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
     _read_columns(rows[end], at.angular_acceleration, out.angular_acceleration)
     _read_columns(rows[end], at.acceleration, out.acceleration)
     _read_columns(means[0], at.effort, out.effort)
@@ -286,15 +286,15 @@ def close_window(
         _read_columns(means[0], first, out.wrenches[foot])
         _read_columns(means[1], first, out.wrench_roughness[foot])
         _read_columns(means[2], first, out.wrench_rate[foot])
-        out.normal_force[0, foot] = out.normal_force[1, foot] = rows[half, first + 2]
-        for row in range(half, end + 1):
+        out.normal_force[0, foot] = out.normal_force[1, foot] = rows[margin, first + 2]
+        for row in range(margin, end + 1):
             out.normal_force[0, foot] = min(out.normal_force[0, foot], rows[row, first + 2])
             out.normal_force[1, foot] = max(out.normal_force[1, foot], rows[row, first + 2])
-    _read_columns(means[0], at.regressor_variance, out.regressor_variance)
+    _read_columns(means[0], at.motor_friction_variance, out.motor_friction_variance)
     for joint in range(n):
         _read_columns(means[0], at.regressor + p * joint, out.regressor[joint])
     for sensor in range(1 + k):
-        out.readings[sensor] = (end - half) * readings[sensor]
+        out.readings[sensor] = (end - margin) * readings[sensor]
     out.wrench_fresh[:], out.disturbed[:] = True, False
     longest, imu_fresh = 0.0, True
     for row in range(used):
@@ -379,13 +379,13 @@ class WindowBuffer:
         if time - self._opened > _MAX_LENGTHS * (self._length + _MIN_SAMPLES * self._period):
             self.reset()
             return None
-        half = (self._count - 1) // 2
-        end = half if self._first else half + self._count
-        if self._size <= end + half:
+        margin = (self._count - 1) // 2
+        end = margin if self._first else margin + self._count
+        if self._size <= end + margin:
             return None
-        window = self._summarise(half, end, readings)
-        kept = self._size - (end - half)
-        self._rows[:kept] = self._rows[end - half : self._size]
+        window = self._summarise(margin, end, readings)
+        kept = self._size - (end - margin)
+        self._rows[:kept] = self._rows[end - margin : self._size]
         self._size = kept
         self._first, self._opened = False, window.time
         slower = not window.complete and self._newest_period() > _MIN_GAP * self._period
@@ -431,10 +431,10 @@ class WindowBuffer:
     def _newest_period(self) -> float:
         return float(np.median(np.diff(self._rows[: self._size, 0])))
 
-    def _summarise(self, half: int, end: int, readings: FloatArray) -> Window:
+    def _summarise(self, margin: int, end: int, readings: FloatArray) -> Window:
         rows, buffer = self._rows, self._empty.copy()
-        time, span = float(rows[end, 0]), (half, end, self._held, self._period)
+        time, span = float(rows[end, 0]), (margin, end, self._held, self._period)
         longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self._stds, buffer)
-        complete, duration = longest <= _MIN_GAP * self._period, time - float(rows[half, 0])
-        set_scalars(Window, buffer, time, duration, end - half, complete, imu_fresh)
+        complete, duration = longest <= _MIN_GAP * self._period, time - float(rows[margin, 0])
+        set_scalars(Window, buffer, time, duration, end - margin, complete, imu_fresh)
         return from_buffer(Window, buffer)

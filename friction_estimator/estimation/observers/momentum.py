@@ -45,7 +45,7 @@ _RESIDUAL, _RUNNING_FOR, _MOMENTUM, _HELD, _SMOOTH = range(5)
 
 
 @unbuffered_record
-class Inputs(NamedTuple):
+class ObserverInputs(NamedTuple):
     """What acts on the joints in one frame, see :class:`SensorFrame`; the effort may have rows of the base, zero."""
 
     effort: Vector
@@ -66,7 +66,9 @@ class ResidualTable(NamedTuple):
 
 
 @entry_point
-def step_residual(dynamics: Dynamics, inputs: Inputs, table: ResidualTable, state: Matrix, friction: Vector) -> None:
+def step_residual(
+    dynamics: Dynamics, inputs: ObserverInputs, table: ResidualTable, state: Matrix, friction: Vector
+) -> None:
     """One step of eq. 10, exact for inputs that are constant over the step; state in place.
 
     The balance is split by how its terms live between samples: C^T v is smooth, torque, wrench and specific force are

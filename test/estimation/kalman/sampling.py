@@ -6,7 +6,7 @@ import numpy as np
 
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer, write_sample
 from friction_estimator.estimation.motion.joint_motion import JointMotion
-from friction_estimator.estimation.observers.momentum import Inputs
+from friction_estimator.estimation.observers.momentum import ObserverInputs
 from friction_estimator.types import Attitude, Dynamics, SensorFrame
 
 
@@ -17,7 +17,7 @@ def add(
     attitude: Attitude,
     acceleration: np.ndarray,
     regressor: np.ndarray,
-    regressor_variance: np.ndarray,
+    motor_friction_variance: np.ndarray,
     disturbed: np.ndarray,
 ) -> Window | None:
     """Add a sample as :func:`evaluate_frame` does; the window that becomes complete, if any."""
@@ -29,10 +29,10 @@ def add(
         buffer.row(time, n, k, regressor.shape[1]),
         Dynamics(frame.position, velocity, attitude.specific_force, *nothing, *feet),
         JointMotion(frame.position, frame.velocity, acceleration, np.zeros(n)),
-        Inputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt),
+        ObserverInputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt),
         attitude.angular_acceleration,
         disturbed,
-        regressor_variance,
+        motor_friction_variance,
         regressor,
     )
     return buffer.close(frame.readings_per_sample)

@@ -80,7 +80,7 @@ class SyntheticLimb:
     momentum_std: float = 0.0
 
     def __post_init__(self) -> None:
-        sensors, law = slice(0, self.layout.first.effort_offset), self.layout["law"]
+        sensors, law = slice(0, self.layout.first_state.effort_offset), self.layout["law"]
         values, vectors = np.linalg.eigh(self.layout.prior_covariance()[sensors, sensors])
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0)) * self.rng.normal(size=values.size))
         of_motors = self.layout.prior_std[sensors.stop :]

@@ -12,14 +12,14 @@ from friction_estimator.estimation.kalman.disturbance import (
     OBSERVER_BANDWIDTHS,
     PUSH_SETTLING_TIME,
     DisturbanceMemory,
-    Residual,
+    ExternalTorque,
     detect_pushes,
     is_push_torque,
     step_disturbance,
 )
 from friction_estimator.estimation.kalman.law_at_motion import LawAtMotion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
-from friction_estimator.estimation.observers.momentum import Inputs, ResidualTable, initial_residual
+from friction_estimator.estimation.observers.momentum import ObserverInputs, ResidualTable, initial_residual
 from friction_estimator.kernels.records import buffered_zeros
 from friction_estimator.types import Dynamics
 
@@ -33,7 +33,7 @@ def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
     """Before the first sample."""
     n = joints
     _, memory = buffered_zeros(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
-    memory.residual[:] = initial_residual(n)
+    memory.observer[:] = initial_residual(n)
     memory.filtered_expected[:] = np.nan
     memory.since_push[:] = memory.since_release[:] = np.inf
     return memory
@@ -59,10 +59,10 @@ def test_a_torque_shows_behind_both_low_passes():
     none, nothing, memory = np.zeros(1), np.zeros((0, 6)), memory_of(1, 1)
     dynamics = Dynamics(none, none, np.zeros(3), np.eye(1), none, none, np.zeros((0, 6, 1)), nothing, *NO_FEET)
     table = ResidualTable(np.zeros((0, 1), dtype=bool), OBSERVER_BANDWIDTHS[0], True, 0)
-    estimates, out = empty_estimates(1, 2, 0, 1), Residual.zeros(1)
+    estimates, out = empty_estimates(1, 2, 0, 1), ExternalTorque.zeros(1)
     shown = []
     for k in range(400):
-        inputs = Inputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
+        inputs = ObserverInputs(np.array([float(k >= 300)]), nothing, True, np.zeros(0, bool), DT)
         step_disturbance(dynamics, inputs, table, none, estimates, memory, LawAtMotion.zeros(1, 2), out)
         shown.append((out.slow[0], out.fast[0]))
     shown = np.array(shown)

@@ -41,7 +41,7 @@ def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
 def test_without_noise_law_and_calibration_are_found_exactly(seed):
     quiet = dataclasses.replace(FREE, model_error_std=0.0)
     limb, limb_filter = learned(quiet, seed, priors=motors(JOINTS), momentum_std=1e-9)
-    part = slice(limb_filter.layout.first.law, limb_filter.layout.size)
+    part = slice(limb_filter.layout.first_state.law, limb_filter.layout.size)
     np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
     law = limb_filter.layout["law"]
     np.testing.assert_allclose(limb_filter.state[law], limb.state[law], atol=1e-3)
@@ -83,7 +83,7 @@ def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
 def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_it_is():
     """One joint, one parameter; an estimate as large as expected keeps the variance, a smaller one reduces it."""
     limb_filter = filter_of(dataclasses.replace(FREE, model_error_std=0.1))
-    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.first.model_error
+    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.first_state.model_error
     window = SyntheticLimb(limb_filter.layout, np.random.default_rng(0)).balance()
 
     def adapted(error: float, left: float) -> float:
@@ -193,7 +193,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
     """A truth far beyond them: negative viscous friction in the data, none in the law."""
     config = KalmanConfig()
     free, bounded = filter_of(config), filter_of(config, bounded=True)
-    viscous = bounded.layout.first.law + 3
+    viscous = bounded.layout.first_state.law + 3
     for limb_filter in (free, bounded):
         limb = SyntheticLimb(layout_of(config), np.random.default_rng(8), **NOISY)
         limb.state[viscous] = -3.0
@@ -236,7 +236,7 @@ def test_time_without_measurements_forgets_the_model_error_and_keeps_the_law():
 
 def test_restarting_keeps_what_was_learned_and_forgetting_drops_it():
     _, limb_filter = learned(KalmanConfig(), 2)
-    part = slice(limb_filter.layout.first.law, limb_filter.layout.size)
+    part = slice(limb_filter.layout.first_state.law, limb_filter.layout.size)
     state, covariance = limb_filter.state[part].copy(), limb_filter.covariance[part, part].copy()
     limb_filter.reset()
     np.testing.assert_array_equal(limb_filter.state[part], state)
@@ -287,10 +287,10 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
     rests, held = np.array([25.0, 0.0]), []
     for window in range(80):
         resting = window % 40 >= 20
-        limb.state[limb.layout.first.model_error] = torque if resting and sticks else 0.0
+        limb.state[limb.layout.first_state.model_error] = torque if resting and sticks else 0.0
         read = limb.balance()._replace(stick_friction_squared=rests if resting else np.zeros(2))
         limb_filter.step(read, frozen=False, contact_transition=False)
-        held.append(limb_filter.state[limb.layout.first.model_error])
+        held.append(limb_filter.state[limb.layout.first_state.model_error])
     return limb_filter, np.array(held)
 
 

@@ -33,11 +33,11 @@ def layout(
 
 def test_blocks_cover_the_state_without_gaps():
     found = layout()
-    blocks = [found[name] for name in found.first._fields]
+    blocks = [found[name] for name in found.first_state._fields]
     assert [block.stop - block.start for block in blocks] == [3, 3, 3 * 4, 3 * 4, 6, 6, 3, 3, 1, 1, 3, 3, 3, 3]
     assert [block.start for block in blocks] == [0, *(block.stop for block in blocks[:-1])]
     assert found.size == found.prior_std.size == blocks[-1].stop
-    assert found.first.law == 6 and found.calibration == slice(18, found.size)
+    assert found.first_state.law == 6 and found.calibration == slice(18, found.size)
     assert found.foot_bias(0) == found["foot_bias"]
 
 

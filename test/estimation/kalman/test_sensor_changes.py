@@ -45,7 +45,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
 
 def add(block: str, index: int, size: float):
     def change(limb: SyntheticLimb) -> None:
-        limb.state[getattr(limb.layout.first, block) + index] += size
+        limb.state[getattr(limb.layout.first_state, block) + index] += size
 
     return change
 
@@ -115,7 +115,7 @@ def test_limbs_with_and_without_feet_are_compared_together():
 def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     layout = layout_of(KalmanConfig(), priors=motors(JOINTS))
     rng, normal_equations = np.random.default_rng(3), LimbNormalEquations(layout)
-    variance, part = np.full(JOINTS, 0.01), slice(layout.first.law, layout.size)
+    variance, part = np.full(JOINTS, 0.01), slice(layout.first_state.law, layout.size)
     windows = random_balances(layout, rng, count=11)
     for window in windows:
         normal_equations.add(window, variance)
@@ -134,8 +134,8 @@ def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     A = A[:, part]
     S = R + A @ covariance[part, part] @ A.T
     changes = np.eye(layout.size - part.start)
-    late = layout.first.torque_delay - part.start
-    changes[layout.first.wrench_delay - part.start : layout["wrench_delay"].stop - part.start, late] = -1.0
+    late = layout.first_state.torque_delay - part.start
+    changes[layout.first_state.wrench_delay - part.start : layout["wrench_delay"].stop - part.start, late] = -1.0
     columns, residual = A @ changes, y - A @ state[part]
     np.testing.assert_allclose(found.information, columns.T @ np.linalg.solve(S, columns), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found.product, columns.T @ np.linalg.solve(S, residual), rtol=1e-6, atol=1e-9)

@@ -28,7 +28,7 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
         effort=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],
         wrench_shift=np.zeros(1), effort_rate=np.zeros(2), wrench_rate=np.zeros((1, 6)),
         normal_force=np.array([[normal.min()], [normal.max()]]), regressor=np.zeros((2, 1)),
-        regressor_variance=np.zeros(2), specific_force_roughness=np.zeros(3),
+        motor_friction_variance=np.zeros(2), specific_force_roughness=np.zeros(3),
             wrench_roughness=np.zeros((1, 6)), imu_fresh=True, wrench_fresh=np.array([fresh]),
         disturbed=np.zeros(2, dtype=bool), complete=True,
     )  # fmt: skip

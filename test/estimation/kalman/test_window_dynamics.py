@@ -31,7 +31,7 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
         wrenches=np.zeros((2, 6)), wrench_shift=np.zeros(2), effort_rate=np.zeros(12),
         wrench_rate=np.zeros((2, 6)), normal_force=np.zeros((2, 2)), specific_force_roughness=np.zeros(3),
         wrench_roughness=np.tile([*np.full(3, wrench_roughness), 0.0, 0.0, 0.0], (2, 1)),
-        regressor=np.zeros((12, 9)), regressor_variance=np.full(12, law_variance), complete=True, imu_fresh=True,
+        regressor=np.zeros((12, 9)), motor_friction_variance=np.full(12, law_variance), complete=True, imu_fresh=True,
         wrench_fresh=np.ones(2, dtype=bool), disturbed=np.zeros(12, dtype=bool),
     )  # fmt: skip
 
@@ -98,9 +98,9 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     limb = find_limbs(robot)[0]
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
-    known = slice(layout.first.law, layout.first.law + 4)
+    known = slice(layout.first_state.law, layout.first_state.law + 4)
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
-    prior = leg.covariance[layout.first.law + 4, layout.first.law + 4]
+    prior = leg.covariance[layout.first_state.law + 4, layout.first_state.law + 4]
     dynamics = WindowDynamics(config, robot, laws)
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end_motion._replace(position=still.end_motion.position + 0.01 * 0.05 * (np.arange(12) == 1))

@@ -25,7 +25,7 @@ class Sample:
     attitude: Attitude
     acceleration: np.ndarray
     regressor: np.ndarray
-    regressor_variance: np.ndarray
+    motor_friction_variance: np.ndarray
     disturbed: np.ndarray
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.kalman.fbse_correction import correct_by_measurements
 from friction_estimator.estimation.kalman.frame import FrameOutput
+from friction_estimator.estimation.kalman.instant_correction import correct_by_measurements
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.kernels.records import buffered
@@ -46,8 +46,8 @@ def correct(
     unknown, nowhere, corrected, sigma = np.full(n, np.nan), np.zeros(n, dtype=bool), np.empty(n), np.empty(n)
     (of_frame, now), (buffer, estimates) = buffered(FrameOutput.zeros(n, 0, 1)), buffered(empty_estimates(n, 1, 0, 1))
     now.friction[:], now.correctable[:] = friction, variance
-    now.residual.slow[:], now.residual.fast[:] = residual[0]
-    now.residual.slow_noise[:], now.residual.fast_noise[:] = residual[1]
+    now.external.slow[:], now.external.fast[:] = residual[0]
+    now.external.slow_noise[:], now.external.fast_noise[:] = residual[1]
     errors = estimates.calibration
     errors.without_wrenches[:], errors.variance[:] = calibration or np.zeros((2, n))
     measured = measured or MeasuredFriction(unknown, unknown, unknown, nowhere)

@@ -70,7 +70,7 @@ def _correct_by_momentum(
     The residual is the torque that the estimate does not explain. Of its two low-passes that with the smaller variance
     counts: noise of the readings, and lag.
     """
-    friction, residual = result.friction[joint], result.residual
+    friction, residual = result.friction[joint], result.external
     slow = residual.slow_noise[joint] + unmodelled + _LAG_SHARES[0] * prior_variance
     fast = residual.fast_noise[joint] + unmodelled + _LAG_SHARES[1] * prior_variance
     variance, unexplained = (fast, residual.fast[joint]) if fast < slow else (slow, residual.slow[joint])
