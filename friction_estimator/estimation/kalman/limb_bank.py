@@ -181,12 +181,9 @@ class LimbBank:
         for limb in (limb_filter.limb for limb_filter in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
         yield
-        self.newest = window, self.dynamics.evaluate(window)
         self.unexplained.fill(np.nan)
-        yield
-        self.dynamics.evaluate_positions()
-        yield
-        self.dynamics.evaluate_links()
+        yield from self.dynamics.evaluate(window)
+        self.newest = window, self.dynamics.speed
         for group in self._groups:
             yield
             for limb_index in group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -330,9 +331,6 @@ def acceleration_correction(
 class WindowDynamics:
     """Evaluates the robot model at the ends of windows, once for all limbs.
 
-    For each window :meth:`evaluate`, then :meth:`evaluate_positions` and :meth:`evaluate_links`; after all three
-    :meth:`balance_of_limb` limb by limb.
-
     Parameters
     ----------
     config : ``sensors``, ``kalman``
@@ -342,6 +340,7 @@ class WindowDynamics:
     Attributes
     ----------
     error_columns : torques of errors of the robot model over the newest window
+    speed : (n,) mean velocities of the motors in it [rad/s], infinite in the first one
     """
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
@@ -366,6 +365,7 @@ class WindowDynamics:
         self._end_buffer = self._start_buffer
         self._motion_at_start: tuple[Dynamics, FloatArray] | None = None
         self._power = np.zeros(3 + len(self._robot.joint_names))
+        self.speed: FloatArray = np.full(len(self._robot.joint_names), np.inf)
 
     def continue_from(self, other: WindowDynamics) -> None:
         """Continue after the windows of another instance, of the same robot with other laws."""
@@ -378,42 +378,41 @@ class WindowDynamics:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
         return self._laws.regressor(self._dry_speed, self._robot.motors.torque(window.effort))
 
-    def evaluate(self, window: Window) -> FloatArray:
-        """Evaluate the robot model at the end of a window.
+    def evaluate(self, window: Window) -> Iterator[None]:
+        """Evaluate the robot model over a window, in three parts: its end, wrong positions, wrong links.
 
-        Returns
-        -------
-        Mean velocities of the motors (n,) [rad/s], infinite in the first window
+        Momentum and balances of the limbs hold for this window after the last part.
         """
-        robot, end, before = self._robot, window.end_motion, self._window
-        self._dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
-        self._acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
-        speed: FloatArray = np.full(window.effort.size, np.inf)
+        robot, end = self._robot, window.end_motion
+        dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
+        acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
+        self._end_window(window, dynamics)
+        yield
+        errors = robot.position_error_columns(dynamics, acceleration, window.wrenches)
+        self.error_columns.position_errors[:] = errors
+        yield
+        self._evaluate_links(window, dynamics, acceleration)
+
+    def _end_window(self, window: Window, dynamics: Dynamics) -> None:
+        """Write what holds at the end of a window, at which the next one starts."""
+        before, buffer = self._window, self._empty.copy()
+        self.speed = np.full(window.effort.size, np.inf)
         if before is not None:
-            moved = end.position - before.end_motion.position
-            speed = robot.motors.velocity(moved / max(window.duration, _MIN_DURATION))
+            moved = window.end_motion.position - before.end_motion.position
+            self.speed = self._robot.motors.velocity(moved / max(window.duration, _MIN_DURATION))
         dry = self._dry_regressor(window)
-        self._window, self._window_buffer, buffer = window, window.buffer, self._empty.copy()
-        end_window(self._dynamics.buffer, self._window_buffer, self._lever, speed, dry, buffer)
+        self._window, self._window_buffer = window, window.buffer
+        end_window(dynamics.buffer, self._window_buffer, self._lever, self.speed, dry, buffer)
         self._start_buffer = buffer.copy() if before is None else self._end_buffer
         if before is None:
             first = from_buffer(EndedWindow, self._start_buffer)
             first.effort[:], first.wrenches[:] = 0.0, 0.0
         self._end_buffer = buffer
-        return speed
 
-    def evaluate_positions(self) -> None:
-        """Write the columns of position errors at the end of the window of :meth:`evaluate`."""
-        assert self._window is not None
-        at = self._dynamics, self._acceleration, self._window.wrenches
-        self.error_columns.position_errors[:] = self._robot.position_error_columns(*at)
-
-    def evaluate_links(self) -> None:
-        """Write the columns of link errors over that window; call it once a window."""
-        assert self._window is not None
-        window, errors, before = self._window, self.error_columns, self._motion_at_start
-        columns_at = self._robot.link_error_columns
-        self._motion_at_start = dynamics, acceleration = self._dynamics, self._acceleration
+    def _evaluate_links(self, window: Window, dynamics: Dynamics, acceleration: FloatArray) -> None:
+        """Write the columns of link errors over a window, with the accelerations (3 + n,) at its end."""
+        errors, before, columns_at = self.error_columns, self._motion_at_start, self._robot.link_error_columns
+        self._motion_at_start = dynamics, acceleration
         if before is None or window.duration <= 0.0:
             errors.link_errors[:], errors.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return

@@ -51,8 +51,7 @@ def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarra
     robot = RobotModel(config, ARM)
     dynamics, found, truths = WindowDynamics(config, robot, JointLaws(("coulomb_viscous",) * 2)), [], []
     for window in windows(noise):
-        dynamics.evaluate(window)
-        dynamics.evaluate_links()
+        list(dynamics.evaluate(window))
         found.append(dynamics.error_columns.link_errors.copy())
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):

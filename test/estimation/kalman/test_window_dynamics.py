@@ -44,15 +44,13 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbBalance:
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
-    dynamics.evaluate(window)
+    list(dynamics.evaluate(window))
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
     return balance(dynamics, leg)
 
 
 def balance(dynamics: WindowDynamics, leg: LimbFilter) -> LimbBalance:
     """Balance of momentum of a leg over the newest window."""
-    dynamics.evaluate_positions()
-    dynamics.evaluate_links()
     buffers = leg.buffers
     dynamics.balance_of_limb(buffers.limb, buffers.table, buffers.memory, buffers.balance)
     return leg.balance
@@ -104,8 +102,8 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     dynamics = WindowDynamics(config, robot, laws)
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end_motion._replace(position=still.end_motion.position + 0.01 * 0.05 * (np.arange(12) == 1))
-    dynamics.evaluate(still)
-    dynamics.evaluate(still._replace(end_motion=moved))
+    for one in (still, still._replace(end_motion=moved)):
+        list(dynamics.evaluate(one))
     found = balance(dynamics, leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.stick_friction_squared[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
