@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -19,7 +19,6 @@ from rclpy.qos import qos_policy_name_from_kind
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from friction_estimator.collision.detector import load_thresholds, torque_source
 from friction_estimator.errors import ConfigError, InputError, RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.node_parameters import ESTIMATOR_FIELDS
@@ -27,7 +26,6 @@ from friction_estimator.io.parameters import ParameterFile, load_parameters
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages import topics
 from friction_estimator.messages.sensors import InputReader, Sample
-from friction_estimator.robot.model import RobotModel
 from friction_estimator.ros.diagnostics import NodeDiagnostics
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import (
@@ -41,7 +39,7 @@ from friction_estimator.ros.middleware import (
     message_class,
     publish_diagnostics,
 )
-from friction_estimator.ros.output_publishers import CollisionPublisher, CompensationGuard, OutputPublishers
+from friction_estimator.ros.output_publishers import CompensationGuard, OutputPublishers
 from friction_estimator.ros.parameters import (
     ROBOT_DESCRIPTION,
     await_robot_description,
@@ -52,6 +50,9 @@ from friction_estimator.ros.parameters import (
 )
 from friction_estimator.ros.spin import ManagedNode, Running, compile_kernels, freeze
 from friction_estimator.types import FrictionEstimate
+
+if TYPE_CHECKING:
+    from friction_estimator.ros.collision_publisher import CollisionPublisher
 
 _WARNING_PERIOD = 5.0  # between two log lines of the same warning [s]
 _DIAGNOSTICS_PERIOD = 1.0  # [s]
@@ -256,13 +257,16 @@ class EstimatorNode(ManagedNode):
     def _detect_collisions(self, joint_names: Sequence[str], urdf_xml: str, undo: ExitStack) -> None:
         if not (path := self._settings["collision_thresholds"]):
             return
+        from friction_estimator.collision.detector import load_thresholds, torque_source
+        from friction_estimator.ros.collision_publisher import CollisionPublisher
+
         thresholds = load_thresholds(Path(path))
         thresholds.check(joint_names, torque_source(self._config, self._model, self._fused))
         self._collisions = CollisionPublisher(
             self,
-            RobotModel(self._config, urdf_xml),
+            self._config,
+            urdf_xml,
             thresholds,
-            [foot.frame for foot in self._config.feet],
             bool(self._model),
             self._settings["collision_reaction"],
             self._settings["collision_step_length"],

@@ -104,3 +104,11 @@ def test_an_unknown_node_is_refused_with_the_names_of_all() -> None:
     process = run("-m", "friction_estimator.ros.executables", "estimator")
     assert process.returncode == 2
     assert all(node in process.stderr for node in NODES)
+
+
+def test_a_node_with_default_parameters_imports_no_add_on() -> None:
+    code = "import friction_estimator.ros.estimator_node, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("friction_estimator.")}
+    assert "estimation" in rooms
+    assert not {"learning", "collision", "simulation", "reports", "fleet", "api", "cli"} & rooms
