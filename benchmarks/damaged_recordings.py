@@ -27,9 +27,9 @@ from friction_estimator.errors import InputError
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
+from friction_estimator.identification.recording.motion import to_motion
 from friction_estimator.identification.recording.sampling import usual_period
 from friction_estimator.identification.recording.torque_checks import torque_suspicions
-from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.io.bags.arrays import joint_log_from_bag
 from friction_estimator.io.table_files import joint_log_from_table
 from friction_estimator.types import FloatArray

@@ -31,8 +31,7 @@ from friction_estimator.identification.inverse_dynamics.method import (
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import Motion, to_motion
 from friction_estimator.io.table_files import joint_log_from_table
 from friction_estimator.types import GRAVITY, FloatArray
 

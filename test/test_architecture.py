@@ -51,6 +51,7 @@ OPTIONAL = {
     "evaluate",
     "collision",
     "collisions",
+    "collision_publisher",
     "fleet",
     "init",
     "new_robot",

@@ -103,6 +103,20 @@ def test_every_module_that_a_page_names_exists() -> None:
     assert {path for path in named - placeholders if not any((place / path).exists() for place in places)} == set()
 
 
+def test_the_files_of_the_identification_are_those_of_its_table() -> None:
+    """A row names files and folders of the room; the row of a folder also names the files in it."""
+    room = ROOT / "friction_estimator" / "identification"
+    page = (DOCS / "design" / "identification.md").read_text(encoding="utf-8")
+    table = page.split("| file or folder | holds |")[1].split("\n\n")[0]
+    named, rows = set[str](), re.findall(r"^\| ([^|]*) \| (.*) \|$", table, re.MULTILINE)
+    for places, content in rows:
+        named |= set(re.findall(r"`(\w+)`", places))
+        for folder in re.findall(r"`(\w+/)`", places):
+            named |= {folder + name for name in re.findall(r"`([a-z_]+)`", content)}
+    files = {path.relative_to(room).with_suffix("").as_posix() for path in room.rglob("*.py")}
+    assert {name for name in files if not name.endswith("__init__")} == named
+
+
 NEW_IN_A_RECIPE = {
     "NO_EFFORT", "QuasiStaticObserver", "TemperatureSample", "TwistStamped", "_check_silent_motors", "_temperature",
     "_twist", "add_temperature", "coulomb_positive", "export_csv", "stribeck_of_direction", "temperature_topic",

@@ -11,7 +11,7 @@ from benchmarks.egle.walks import LAW, TARGETS, column
 from benchmarks.shared.walks import LEG_JOINTS, PERIOD, SimulatedRun
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import FrictionCurveOptions, identify_friction_curve
-from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.result import Identification
 from friction_estimator.laws.identified import parameters_sigma
 from friction_estimator.types import BoolArray, FloatArray

@@ -41,9 +41,8 @@ from benchmarks.hamon.joint import (
 from benchmarks.hamon.models import CUTOFF_HZ, Compared, compare
 from benchmarks.shared.command import command, make_parser
 from benchmarks.shared.pages import table
-from friction_estimator.identification.joint_log import Treatment
+from friction_estimator.identification.recording.motion import Treatment, to_motion
 from friction_estimator.identification.recording.sampling import FLAT
-from friction_estimator.identification.recording.zero_phase import to_motion
 
 MODELS = ("usual", "new, products apart")
 _J, _MX = "Iyy joint_3 + Ia joint_3", "mx joint_3"

@@ -14,7 +14,6 @@ from friction_estimator.identification.inverse_dynamics.friction_columns import 
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.observation import Observation, stack
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.joint_log import Motion
 from friction_estimator.identification.linear_problem import (
     ORDINARY,
     LinearFit,
@@ -24,6 +23,7 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions, base_parameters
 from friction_estimator.identification.uncertainty import solve

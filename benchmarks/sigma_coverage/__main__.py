@@ -35,8 +35,8 @@ from benchmarks.sigma_coverage.arm import (
     sine,
 )
 from friction_estimator.identification.inverse_dynamics.method import estimate_inverse_dynamics
-from friction_estimator.identification.joint_log import JointLog, Motion
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.recording.motion import Motion, to_motion
 from friction_estimator.types import FloatArray
 
 NOMINAL = np.column_stack((COULOMB, VISCOUS))

@@ -6,28 +6,210 @@ frames ─► MotionSmoother ─► KalmanFriction, which identifies ───�
 
 The velocities are smoothed because the law at a noisy velocity near zero is the largest error of the live stage. The
 second stage only evaluates what the first one has identified up to a lag later, so no window counts twice.
+
+Every filter of the bank of motion filters is stationary, and so is its Rauch-Tung-Striebel smoother: one constant gain
+(Rauch, Tung & Striebel 1965, eq. 3.28). The filters are weighed by how well they have predicted the readings before and
+after.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 
-from friction_estimator.config import Config
+import numpy as np
+from scipy.linalg import solve_discrete_lyapunov
+
+from friction_estimator.config import Config, KalmanConfig, SensorNoise
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman.stage import KalmanFriction
-from friction_estimator.estimation.motion.joint_motion import JointMotion
-from friction_estimator.estimation.motion.smoother import MOTION_MEMORY, MotionSmoother, SmoothedMotions
+from friction_estimator.estimation.motion.joint_motion import (
+    JointMotion,
+    MotionBank,
+    combine_models,
+    empty_motion,
+    step_filters,
+)
+from friction_estimator.estimation.motion.stationary_filters import (
+    TRANSITION,
+    WHITE_JERK,
+    MotionModels,
+    reading_noise,
+    stationary_covariance,
+)
 from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, SensedFrame, has_effort
-from friction_estimator.types import FrictionEstimate, JointSample, SensorFrame
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.types import FloatArray, FrictionEstimate, JointSample, SensorFrame, Tensor
 
+MOTION_MEMORY = 0.1
+"""Time over which the motion models are compared, before and after each reading [s]: shorter than a step."""
 SMOOTHING_LAG = 2.0
 """Default lag: longer ones do not improve estimates of a walk [s]."""
 _LOOK_AHEAD = 5.0 * MOTION_MEMORY
 """Velocities are smoothed with later readings of this time [s], five time constants of the bank's memory."""
 _BLOCK_DURATION = 0.5
 """Work is done in blocks of this length, or of half a lag [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class StationarySmoothers:
+    """Stationary Rauch-Tung-Striebel smoothers of ``b`` jerk densities, for the state ``[q, dq dt, ddq dt^2]``."""
+
+    gain: FloatArray  # (b, 3, 3) from the correction of the next state to that of this one
+    velocity_variance: FloatArray  # (b,) of the smoothed `dq dt`
+
+
+def stationary_smoothers(
+    densities: FloatArray, position_std: float, velocity_std: float, dt: float
+) -> StationarySmoothers:
+    """Gains and covariances from the Riccati equation of every jerk density; parameters as of the filters."""
+    C, R = np.eye(2, 3), reading_noise(position_std, velocity_std, dt)
+    gains, variances = [], []
+    for density in densities:
+        P_predicted = stationary_covariance(TRANSITION, density * dt**5 / position_std**2 * WHITE_JERK, R)
+        S = C @ P_predicted @ C.T + np.diag(R)
+        P = P_predicted - P_predicted @ C.T @ np.linalg.solve(S, C @ P_predicted)
+        A = np.linalg.solve(P_predicted, TRANSITION @ P).T
+        smoothed = solve_discrete_lyapunov(A, P - A @ P_predicted @ A.T)
+        gains.append(A)
+        variances.append(max(float(smoothed[1, 1]), 0.0) * position_std**2)  # below zero by rounding: exact readings
+    return StationarySmoothers(np.array(gains), np.array(variances))
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """State of the bank after a reading: state (b, 3, n), faded log-likelihood (b, n) of the readings so far."""
+
+    dt: float
+    state: FloatArray
+    log_likelihood: FloatArray
+
+
+@entry_point
+def _smooth_one_step(state: Tensor, after: Tensor, gain: Tensor, dt: float) -> FloatArray:
+    """Smoothed states (m, 3, n) from the filtered ones of the same instant and the smoothed ones of the next.
+
+    ``x_s(t) = x(t) + A (x_s(t + dt) - F x(t))`` for the state ``[q, dq dt, ddq dt^2]`` of every model (Rauch, Tung &
+    Striebel 1965, eq. 3.28).
+    """
+    m, _, n = state.shape
+    smoothed = np.empty((m, 3, n))
+    for model in range(m):
+        A = gain[model]
+        for joint in range(n):
+            q, dq, ddq = state[model, 0, joint], state[model, 1, joint] * dt, state[model, 2, joint] * dt * dt
+            c0 = after[model, 0, joint] - (q + dq + 0.5 * ddq)
+            c1 = after[model, 1, joint] * dt - (dq + ddq)
+            c2 = after[model, 2, joint] * dt * dt - ddq
+            smoothed[model, 0, joint] = q + A[0, 0] * c0 + A[0, 1] * c1 + A[0, 2] * c2
+            smoothed[model, 1, joint] = (dq + A[1, 0] * c0 + A[1, 1] * c1 + A[1, 2] * c2) / dt
+            smoothed[model, 2, joint] = (ddq + A[2, 0] * c0 + A[2, 1] * c1 + A[2, 2] * c2) / (dt * dt)
+    return smoothed
+
+
+class MotionSmoother:
+    """The bank, forward and backward; the models do not interact, so that every filter has one smoother.
+
+    Readings go in with :meth:`step`; :meth:`smoothed` gives the motion of the oldest ones by all of them.
+
+    Parameters
+    ----------
+    config : ``jerk_densities``
+    noise : of the joint positions and velocities
+    """
+
+    def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
+        self._bank = MotionBank(MotionModels(np.array(config.jerk_densities), np.zeros(0)), noise)
+        self.retune(noise)
+        self.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use the gains of this noise from now on, backward too."""
+        self._bank.retune(noise)
+        self._smoothers: dict[int, StationarySmoothers] = {}
+
+    def reset(self) -> None:
+        """Forget all readings."""
+        self._state: FloatArray | None = None
+        self._filtered: list[_Filtered] = []
+
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> None:
+        """Use one reading."""
+        if self._state is None or dt == 0.0:
+            self._state = self._bank.begin(position, velocity)
+            self._log_likelihood = np.zeros((self._bank.count, position.size))
+        else:
+            (buffer, filters), state = self._bank.filters(dt), self._state.copy()
+            distance = np.empty_like(self._log_likelihood)
+            step_filters(state, position, velocity, dt, buffer, distance)
+            newest = -0.5 * (distance + filters.log_determinant[:, None])
+            self._state = state
+            self._log_likelihood = math.exp(-dt / MOTION_MEMORY) * self._log_likelihood + newest
+        self._filtered.append(_Filtered(dt, self._state, self._log_likelihood))
+
+    def smoothed(self, count: int) -> list[JointMotion]:
+        """Hand out the oldest ``count`` instants, smoothed with all readings there are."""
+        filtered = self._filtered
+        result: list[JointMotion] = []
+        state = filtered[-1].state
+        later = np.zeros_like(filtered[-1].log_likelihood)
+        for index in range(len(filtered) - 1, -1, -1):
+            now = filtered[index]
+            if index < len(filtered) - 1:
+                after = filtered[index + 1]
+                keep = math.exp(-after.dt / MOTION_MEMORY)
+                gain = self._smoothers_for(after.dt).gain
+                state = _smooth_one_step(now.state, state, gain, after.dt)
+                later = keep * (later + after.log_likelihood - keep * now.log_likelihood)
+            if index < count:
+                result.append(self._motion(now, state, now.log_likelihood + later))
+        del filtered[:count]
+        return result[::-1]
+
+    def _motion(self, now: _Filtered, state: FloatArray, log_likelihood: FloatArray) -> JointMotion:
+        if now.dt == 0.0:
+            return self._bank.first_motion(now.state)
+        variance = self._smoothers_for(now.dt).velocity_variance / now.dt**2
+        weight = np.exp(log_likelihood - log_likelihood.max(axis=0))
+        out, motion = empty_motion(state.shape[2])
+        combine_models(state, weight / weight.sum(axis=0), variance, out)
+        result: JointMotion = motion
+        return result
+
+    def _smoothers_for(self, dt: float) -> StationarySmoothers:
+        key, period = self._bank.nearby_period(dt)
+        if key not in self._smoothers:
+            self._smoothers[key] = stationary_smoothers(
+                self._bank.models.jerk_densities, self._bank.position_std, self._bank.velocity_std, period
+            )
+        return self._smoothers[key]
+
+
+class SmoothedMotions:
+    """Motion source of a stage: motions that have been smoothed already.
+
+    Parameters
+    ----------
+    smoother : of the motions
+    """
+
+    def __init__(self, smoother: MotionSmoother) -> None:
+        self._smoother = smoother
+        self.motion: JointMotion | None = None
+
+    def reset(self) -> None:
+        """The smoother restarts by itself."""
+
+    def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
+        """For the readings that are not smoothed yet; they count as white noise, rounded ones too."""
+        self._smoother.retune(noise)
+
+    def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
+        """The motion that was put in."""
+        assert self.motion is not None
+        return self.motion
 
 
 class SmoothedEstimator(Estimator):

@@ -1,11 +1,7 @@
-"""Signals of joints: recorded ones, planned ones, and the motion that identification makes of a recording.
-
-:class:`Motion` has velocities and accelerations without phase; the modules in ``recording/`` make it of a log.
-"""
+"""Signals of joints: recorded ones and planned ones; and what is known of the robot that was recorded."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -15,7 +11,6 @@ import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import InputError, choices
-from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray, ShortRepr
 
 _NONE: Mapping[str, FloatArray] = MappingProxyType({})
@@ -152,108 +147,3 @@ driven, and whether they slide."""
 COMMAND, KP, KD, COMMANDED = "command", "kp", "kd", "commanded"
 """Inputs of drives that get positions: commanded position [rad], gains [N m/rad, N m s/rad], and the part of the motor
 torque that the command makes [N m]; the rest is feedback."""
-_GAP = 1.5
-"""Periods between two samples that are not neighbours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Treatment:
-    """How the motion is made of a recording, and what of it is compared with the torque."""
-
-    # -3 dB frequency of the zero-phase filter of position, velocity and acceleration [Hz]; infinite: signals as
-    # recorded, without acceleration
-    cutoff_hz: float
-    band_hz: float  # both sides of the equation of motion are compared up to here [Hz]
-    measured: bool = False  # the measured velocity is used; False: the derivative of the position
-
-    def __str__(self) -> str:
-        band = f"cut-off {self.cutoff_hz:.3g} Hz" if math.isfinite(self.cutoff_hz) else "as recorded"
-        return f"{'measured' if self.measured else 'differentiated'} velocity, {band}"
-
-
-@dataclass(frozen=True, slots=True)
-class Motion:
-    """One experiment at a constant rate, edges cut, still with every sample."""
-
-    name: str  # of the experiment
-    joint_names: tuple[str, ...]  # (n)
-    period: float  # between two samples [s]
-    time: FloatArray  # (N,) [s]
-    # (N, n) band-limited [rad, rad/s, rad/s^2]; velocity and acceleration are zero for a joint that stands still
-    # throughout
-    position: FloatArray
-    velocity: FloatArray
-    acceleration: FloatArray
-    effort: FloatArray | None  # (N, n) motor torque, not filtered [N m]; None when not recorded
-    # other columns by kind, (N, n), not filtered (see `identification.joint_log.JointLog`)
-    inputs: Mapping[str, FloatArray]
-    # (N,) number of the stretch of time that a sample belongs to: folds of the validation never cut through one
-    segment: IntArray
-    payload: Payload | None  # what the robot carried
-    digest: str  # of the file
-    choices: tuple[str, ...]  # how it was filtered and why, in sentences
-    treatment: Treatment | None = None  # how it was made of a recording; None: by other means
-
-    @property
-    def cutoff_hz(self) -> float:
-        """Of the filter of the motion [Hz]; infinite: as recorded."""
-        return math.inf if self.treatment is None else self.treatment.cutoff_hz
-
-    @property
-    def parallel_hz(self) -> float:
-        """Up to where motion and torque are compared [Hz]; NaN when nothing is known of it."""
-        return math.nan if self.treatment is None else self.treatment.band_hz
-
-    @property
-    def stretches(self) -> tuple[tuple[int, int], ...]:
-        """First sample and end of every stretch without a gap."""
-        gaps = np.flatnonzero(np.diff(self.time) > _GAP * self.period) + 1
-        borders = [0, *gaps.tolist(), self.time.size]
-        return tuple(zip(borders[:-1], borders[1:], strict=True))
-
-    @property
-    def stretch(self) -> IntArray:
-        """(K,) number of the stretch of every sample."""
-        return np.repeat(np.arange(len(self.stretches)), [stop - start for start, stop in self.stretches])
-
-
-def at_motors(motion: Motion, motors: Transmission) -> Motion:
-    """The same motion, of the motors (Guedelha et al. 2017, eqs. 33-34).
-
-    Parameters
-    ----------
-    motion : of the joints (n)
-    motors : of these joints
-
-    Returns
-    -------
-    motion : ``T^-1`` of what moves, ``T^T`` of what pulls; a torque is missing where that of one joint of a motor is.
-        Standard deviations take the errors of the joints for independent. Temperatures are those of the motors already,
-        the column of a joint that of the motor at its place. Other inputs are left out
-    """
-    if not motors.couples:
-        return replace(motion, joint_names=motors.names)
-    at_motor = {
-        FRICTION_INPUT: lambda torque: _pulled(torque, motors.matrix),
-        SIGMA_INPUT: lambda sigma: np.sqrt(_pulled(sigma**2, motors.matrix**2)),
-        TEMPERATURE: lambda warmth: warmth,
-        COMMANDED: lambda torque: _pulled(torque, motors.matrix),
-        EXTERNAL: lambda torque: _pulled(torque, motors.matrix),
-    }
-    return replace(
-        motion,
-        joint_names=motors.names,
-        effort=None if motion.effort is None else _pulled(motion.effort, motors.matrix),
-        inputs=MappingProxyType(
-            {kind: at_motor[kind](values) for kind, values in motion.inputs.items() if kind in at_motor}
-        ),
-        position=motors.velocity(motion.position),
-        velocity=motors.velocity(motion.velocity),
-        acceleration=motors.velocity(motion.acceleration),
-    )
-
-
-def _pulled(values: FloatArray, matrix: FloatArray) -> FloatArray:
-    """``values @ matrix`` (N, n), NaN only where a value that counts is."""
-    missing = np.isnan(values)
-    return np.where(missing @ (matrix != 0.0), np.nan, np.nan_to_num(values) @ matrix)

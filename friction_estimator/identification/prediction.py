@@ -21,9 +21,9 @@ from friction_estimator.identification.inverse_dynamics.drive_gains import in_ne
 from friction_estimator.identification.inverse_dynamics.estimation import usable_rows
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import Body, Observation, observe
-from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import FOLDS
-from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions
 from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, Identification, JointLaw, JointScore
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows, samples_of

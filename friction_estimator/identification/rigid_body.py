@@ -11,8 +11,9 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.fixed_base_model import STANDARD_COUNT, FixedBaseModel, blocks
-from friction_estimator.identification.joint_log import Motion, Payload
+from friction_estimator.identification.joint_log import Payload
 from friction_estimator.identification.linear_problem import Prior
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.types import FloatArray, IntArray
 
 _LEAST_COEFFICIENT = 1e-4

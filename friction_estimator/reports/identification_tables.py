@@ -67,7 +67,7 @@ def rollout_table(scores: Sequence[Any]) -> Table:
 
 
 def check_table(checks: Sequence[Any]) -> Table:
-    """Parameters in simulated recordings of a motion, see `api.check_motion.ParameterCheck`."""
+    """Parameters in simulated recordings of a motion, see `api.validate.ParameterCheck`."""
     numbers = map(Column, ("simulated", "RMS error", "sigma", "within 2 sigma"))
     rows = (
         (one.name, one.unit, *map(number, (one.truth, one.error, one.sigma)), percent(one.inside), one.verdict)

@@ -10,7 +10,7 @@ import pytest
 
 import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import to_motion
 from test.arm import ARM, COULOMB, JOINTS, VISCOUS
 from test.identification.recordings import arm_recording
 

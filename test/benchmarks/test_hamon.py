@@ -18,7 +18,7 @@ from benchmarks.hamon.joint import (
     shared_factors,
 )
 from benchmarks.hamon.models import compare
-from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.types import GRAVITY
 
 EVERY, SLOW_CUTOFF_HZ = 150, 0.6

@@ -10,9 +10,8 @@ import pytest
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
-from friction_estimator.estimation.motion.smoother import MotionSmoother, stationary_smoothers
 from friction_estimator.estimation.motion.stationary_filters import TRANSITION, WHITE_JERK
-from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.estimation.smoothing import MotionSmoother, SmoothedEstimator, stationary_smoothers
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config
 from test.one_leg import one_leg

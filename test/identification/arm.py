@@ -14,7 +14,8 @@ from benchmarks.sigma_coverage.arm import (
     rigid_torque,
     sine,
 )
-from friction_estimator.identification.joint_log import Motion, Payload
+from friction_estimator.identification.joint_log import Payload
+from friction_estimator.identification.recording.motion import Motion
 
 __all__ = [
     "COULOMB", "DRIVE_INERTIA", "HANGING", "JOINTS", "OFFSET", "PAYLOAD", "URDF", "VISCOUS", "as_motion",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.identification.curves.problem import CurveSamples
-from friction_estimator.identification.joint_log import Motion
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 

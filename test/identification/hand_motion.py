@@ -9,7 +9,8 @@ import numpy as np
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.curves.drive import FREE_OFFSET, INERTIA
 from friction_estimator.identification.curves.problem import CurveSamples, ExtraColumn
-from friction_estimator.identification.joint_log import JointLog, Motion
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.laws import make_law
 from friction_estimator.types import FloatArray
 

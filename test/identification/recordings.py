@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
-from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.joint_log import JointLog
+from friction_estimator.identification.recording.motion import Motion, Treatment
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter
 from friction_estimator.types import FloatArray, IntArray
 from test import arm

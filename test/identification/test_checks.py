@@ -11,9 +11,9 @@ import pytest
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording.checks import data_warnings
+from friction_estimator.identification.recording.motion import to_motion
 from friction_estimator.identification.recording.sampling import repair
 from friction_estimator.identification.recording.torque_checks import torque_suspicions
-from friction_estimator.identification.recording.zero_phase import to_motion
 from friction_estimator.types import FloatArray
 from test.identification.recordings import GRAVITY, INERTIA, recording
 

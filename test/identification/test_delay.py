@@ -7,7 +7,7 @@ from friction_estimator.identification.inverse_dynamics.method import (
     identify_inverse_dynamics,
 )
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import to_motion
 
 from .arm import COULOMB, JOINTS, OFFSET, URDF, VISCOUS, move, rigid_torque, sine
 

@@ -14,7 +14,7 @@ from friction_estimator.identification.inverse_dynamics.method import (
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import SolverOptions
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import to_motion
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 
 from .arm import (

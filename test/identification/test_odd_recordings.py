@@ -13,7 +13,7 @@ import friction_estimator as fe
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import to_motion
 from friction_estimator.identification.rigid_body import RigidBodyOptions
 from test.arm import ARM, COULOMB, JOINTS, URDF, VISCOUS
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import Motion
-from friction_estimator.identification.recording.zero_phase import make_parallel_filter, to_motion
+from friction_estimator.identification.recording.motion import Motion, to_motion
+from friction_estimator.identification.recording.zero_phase import make_parallel_filter
 from test.identification.recordings import GRAVITY, INERTIA, cutoff, parallel_filter, recording, torque
 
 

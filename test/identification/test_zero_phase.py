@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.errors import InputError
-from friction_estimator.identification.joint_log import JointLog, Treatment
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.recording import zero_phase as filters
-from friction_estimator.identification.recording.zero_phase import to_motion
+from friction_estimator.identification.recording.motion import Treatment, to_motion
 from test.identification.recordings import cutoff, exact_motion, recording
 
 

@@ -19,9 +19,15 @@ from friction_estimator.identification.curves.problem import (
     curve_samples,
     time_rows,
 )
-from friction_estimator.identification.joint_log import JointLog, Motion, Treatment
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import FOLDS, Prior, folds_of
-from friction_estimator.identification.recording.zero_phase import tried_cutoffs, usual_treatment, velocity_is_complete
+from friction_estimator.identification.recording.motion import (
+    Motion,
+    Treatment,
+    tried_cutoffs,
+    usual_treatment,
+    velocity_is_complete,
+)
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.scoring import FoldedProblem, NumberedRows, Scores, choose, compared, scores_of
 from friction_estimator.laws import FrictionLaw, Role, law_names, make_law

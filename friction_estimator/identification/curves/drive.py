@@ -15,16 +15,8 @@ from scipy.ndimage import maximum_filter1d
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.identification.curves.problem import COLUMN, ExtraColumn
-from friction_estimator.identification.joint_log import (
-    DRIVEN,
-    FRICTION_INPUT,
-    SLIDES,
-    JointLog,
-    Motion,
-    Treatment,
-    at_motors,
-)
-from friction_estimator.identification.recording.zero_phase import to_motions
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION_INPUT, SLIDES, JointLog
+from friction_estimator.identification.recording.motion import Motion, Treatment, at_motors, to_motions
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 

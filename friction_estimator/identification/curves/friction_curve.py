@@ -28,9 +28,10 @@ from friction_estimator.identification.curves.fit import (
     refit,
 )
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, torque_of
-from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
+from friction_estimator.identification.recording.motion import Motion, Treatment
 from friction_estimator.identification.result import (
     Candidate,
     Finding,

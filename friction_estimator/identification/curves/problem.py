@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import DRIVEN, FRICTION_INPUT, SIGMA_INPUT, SLIDES, Motion
+from friction_estimator.identification.joint_log import DRIVEN, FRICTION_INPUT, SIGMA_INPUT, SLIDES
 from friction_estimator.identification.linear_problem import LinearProblem, Prior
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.laws.published import STRIBECK_VELOCITY

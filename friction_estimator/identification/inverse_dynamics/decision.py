@@ -43,7 +43,7 @@ from friction_estimator.identification.inverse_dynamics.options import (
     friction_of_options,
     observations_of,
 )
-from friction_estimator.identification.joint_log import JointLog, Treatment
+from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import (
     LinearProblem,
     NormalEquations,
@@ -51,14 +51,15 @@ from friction_estimator.identification.linear_problem import (
     folds_of,
     with_columns,
 )
-from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
-from friction_estimator.identification.recording.zero_phase import (
+from friction_estimator.identification.recording.motion import (
+    Treatment,
     highest_cutoff,
     to_motions,
     tried_cutoffs,
     usual_treatment,
     velocity_is_complete,
 )
+from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
 from friction_estimator.identification.result import Candidate
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (

@@ -22,7 +22,7 @@ from friction_estimator.identification.inverse_dynamics.estimation import (
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns
 from friction_estimator.identification.inverse_dynamics.observation import COARSE_RATE, Observation
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions, observations_of
-from friction_estimator.identification.joint_log import COMMANDED, JointLog, Motion
+from friction_estimator.identification.joint_log import COMMANDED, JointLog
 from friction_estimator.identification.linear_problem import (
     LinearFit,
     LinearProblem,
@@ -33,6 +33,7 @@ from friction_estimator.identification.linear_problem import (
     solve_values,
     with_columns,
 )
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve

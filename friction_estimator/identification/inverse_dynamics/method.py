@@ -43,12 +43,12 @@ from friction_estimator.identification.inverse_dynamics.options import (
     live_laws,
     observations_of,
 )
-from friction_estimator.identification.joint_log import JointLog, Motion, RobotDescription, Treatment
+from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import REJECTED, robust_std
 from friction_estimator.identification.prediction import TorquePrediction
+from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions, usual_treatment
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
-from friction_estimator.identification.recording.zero_phase import to_motions, usual_treatment
 from friction_estimator.identification.result import (
     DriveGain,
     Identification,

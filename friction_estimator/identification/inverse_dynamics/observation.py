@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from friction_estimator.errors import InputError, choices
-from friction_estimator.identification.joint_log import COMMANDED, EXTERNAL, Motion, at_motors
+from friction_estimator.identification.joint_log import COMMANDED, EXTERNAL
 from friction_estimator.identification.linear_problem import LinearProblem
+from friction_estimator.identification.recording.motion import Motion, at_motors
 from friction_estimator.identification.recording.sampling import BANDS, motion_band
 from friction_estimator.identification.recording.zero_phase import (
     FULL_BAND,

@@ -13,8 +13,9 @@ from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import reference_speeds
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionColumns, waves_of
 from friction_estimator.identification.inverse_dynamics.observation import WORKING_RATE, Observation, observe
-from friction_estimator.identification.joint_log import TEMPERATURE, Motion
+from friction_estimator.identification.joint_log import TEMPERATURE
 from friction_estimator.identification.linear_problem import FOLDS, SolverOptions
+from friction_estimator.identification.recording.motion import Motion
 from friction_estimator.identification.rigid_body import RigidBody, RigidBodyOptions
 from friction_estimator.laws import laws_of_joints
 from friction_estimator.laws.published import LOAD_VELOCITY

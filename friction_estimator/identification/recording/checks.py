@@ -11,7 +11,7 @@ from scipy.integrate import cumulative_trapezoid
 
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.joint_log import JointLog
-from friction_estimator.identification.recording import zero_phase as filters
+from friction_estimator.identification.recording.motion import velocity_is_complete
 from friction_estimator.identification.recording.sampling import (
     evenly,
     find_stretches,
@@ -22,6 +22,7 @@ from friction_estimator.identification.recording.sampling import (
     signal_to_noise,
     usual_period,
 )
+from friction_estimator.identification.recording.zero_phase import central_difference, low_pass
 from friction_estimator.types import FloatArray
 
 _MOST_JITTER = 0.1  # of the period
@@ -96,7 +97,7 @@ def _constant(log: JointLog) -> Iterator[str]:
         if names:
             value = float(signal[0, log.joint_names.index(names[0])])
             yield f"{kind} of {choices(names)} is constant ({value:g}): {meaning}"
-    velocity = log.velocity if filters.velocity_is_complete(log) else None
+    velocity = log.velocity if velocity_is_complete(log) else None
     names = [*compress(log.joint_names, (spans > 0.0) & ~moving_joints(log.time, log.position, velocity))]
     if names:
         yield (
@@ -236,8 +237,8 @@ def _degree_suspicions(log: JointLog, period: float, position_limits: FloatArray
             if position.size < _FEWEST_SAMPLES or signal_to_noise(position) < _MOVES:
                 continue
             band = _HARMONICS * motion_band(period * np.arange(position.size, dtype=float), position)
-            smooth = filters.low_pass(position, period, min(band, 0.2 / period))
-            speed = float(np.percentile(np.abs(filters.central_difference(smooth, period)), 99.0))
+            smooth = low_pass(position, period, min(band, 0.2 / period))
+            speed = float(np.percentile(np.abs(central_difference(smooth, period)), 99.0))
             if speed > _FASTEST_JOINT:
                 yield f"position/{name}: {speed:.3g} rad/s are faster than joints usually turn: is it in degrees?"
 

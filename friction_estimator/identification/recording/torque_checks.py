@@ -12,10 +12,11 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog, Motion
+from friction_estimator.identification.joint_log import COMMAND, COMMANDED, KD, KP, JointLog
 from friction_estimator.identification.linear_problem import LinearProblem, robust_std, solve_values
+from friction_estimator.identification.recording.motion import Motion, velocity_is_complete
 from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period, white_noise
-from friction_estimator.identification.recording.zero_phase import make_parallel_filter, velocity_is_complete
+from friction_estimator.identification.recording.zero_phase import make_parallel_filter
 from friction_estimator.types import FloatArray
 
 _FITTED_ROWS = 500
