@@ -1,3 +1,5 @@
+"""Installation of the package for ament_python and pip: what a wheel holds beside the modules."""
+
 import os
 import re
 from glob import glob

@@ -1,4 +1,4 @@
-"""Footsteps after a collision (Lim et al. 2024, section 7): away from the force, or back along one's own footprints.
+"""Footsteps after a collision (Lim et al. 2024, section 7): away from the force, or back along the last footprints.
 
     FrictionEstimate ─► contact, joint positions ─► footprints, duration of a swing ─┐
     Collision, unexpected wrench on the base (eq. 24) ───────────────────────────────┴─► Footsteps

@@ -109,8 +109,8 @@ class CompensationConfig(Validated):
     )
     fade_velocity: float = advanced(
         0.01,
-        "Below this speed the compensation torque shrinks with the speed, to zero at rest. Measured velocities: "
-        "3 sensors.velocity_std if that is larger.",
+        "Below this speed the compensation torque shrinks with the speed, to zero at rest. With measured velocities "
+        "it is at least 3 sensors.velocity_std.",
         "rad/s",
         0.0,
         100.0,

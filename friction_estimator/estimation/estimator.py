@@ -170,6 +170,9 @@ class Estimator:
                 if math.isnan(frame.velocity[0]):
                     frame = self._velocity_estimator.step(frame)
                 estimates += self.process(frame)
+                self._newest_frame = frame
+                self._update_health(frame)
+                self._diagnose_if_due(frame)
                 self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:
                 self._restart(error, frame)
@@ -189,23 +192,29 @@ class Estimator:
             estimate.compensation = compensation.step(estimate)
         return [estimate]
 
-    def _check_sensors(self, frame: SensorFrame) -> None:
-        """Check the sensors with the newest frame."""
-        self._newest_frame, checks, health = frame, self._sensor_checks, self._health
+    def _update_health(self, frame: SensorFrame) -> None:
+        """Write which sensors deliver nothing."""
+        health = self._health
         health.imu_stale = not frame.imu_fresh
         for name, fresh in zip(health.foot_stale, frame.wrench_fresh.tolist(), strict=True):
             health.foot_stale[name] = not fresh
-        if (
-            not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
-            or health.invalid_joints != self._wrong_sensors
-        ):
+
+    def _diagnose_if_due(self, frame: SensorFrame) -> None:
+        """Diagnose the joints twice a second, and when other joints depend on wrong sensors."""
+        is_due = not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
+        if is_due or self._health.invalid_joints != self._invalid_joints:
             self._diagnosed_ns = frame.stamp_ns
             self._update_diagnosis()
-        if (frame.stamp_ns >= checks.due_ns or not frame.dt) and (sensed := self.pipeline.sensed) is not None:
-            checks.add(frame, sensed.dynamics)
-            if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
-                self._readings_were_wrong = wrong
-                self.pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)
+
+    def _check_sensors(self, frame: SensorFrame) -> None:
+        """Give the frame to the checks of the sensors where they are due, and what they find to the friction stage."""
+        checks, sensed = self._sensor_checks, self.pipeline.sensed
+        if sensed is None or (frame.stamp_ns < checks.due_ns and frame.dt):
+            return
+        checks.add(frame, sensed.dynamics)
+        if (wrong := checks.readings_are_wrong) != self._readings_were_wrong:
+            self._readings_were_wrong = wrong
+            self.pipeline.friction.set_sensor_fault(wrong, checks.wrong_for)
 
     def reset(self) -> None:
         """Restart all filters and drop waiting samples; identified parameters stay."""
@@ -318,7 +327,7 @@ class Estimator:
         for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
             problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
             reasons.append(wrong.get(joint.joint, problem))
-        self._invalid_reasons, self._wrong_sensors = tuple(reasons), wrong
+        self._invalid_reasons, self._invalid_joints = tuple(reasons), wrong
         self.pipeline.valid = np.array([not reason for reason in reasons], dtype=bool)
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:

@@ -85,7 +85,8 @@ class Health:
     def add_error_restart(self, stage: str, stamp_ns: int, error: Exception) -> None:
         """Count that a stage restarts after an error, and keep an event unless the stage does so again and again."""
         self.error_restarts += 1
-        self.add_lasting_event("error_restart", stamp_ns, f"{stage} restarted: {error}", condition=stage)
+        text = f"{stage} restarted: {type(error).__name__}: {error}"
+        self.add_lasting_event("error_restart", stamp_ns, text, condition=stage)
 
     def add_lasting_event(self, code: str, stamp_ns: int, text: str, condition: str = "") -> None:
         """Keep an event when a condition begins; while it lasts, further calls add nothing.

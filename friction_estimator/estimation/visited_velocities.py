@@ -164,7 +164,9 @@ class VisitedVelocities:
             )
 
     def restore(self, identified: IdentifiedParameters, here: Sequence[int], there: Sequence[int]) -> None:
-        """Start from the ranges of speeds of an earlier run, without load, until motors move.
+        """Start from the ranges of speeds that motors had in an earlier run.
+
+        Until a motor moves, its Coulomb and viscous friction are those over its saved range without load.
 
         Parameters
         ----------

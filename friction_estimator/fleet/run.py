@@ -271,7 +271,9 @@ def _check_workers(client: distributed.Client) -> None:
     here = _version()
     others = sorted({version for version in versions.values() if version != here})
     if others:
-        raise FleetError(f"workers have friction_estimator {', '.join(others)}, this machine has {here}")
+        raise FleetError(
+            f"workers have friction_estimator {', '.join(others)}, this machine has {here}: install one version on all"
+        )
 
 
 def _version() -> str:

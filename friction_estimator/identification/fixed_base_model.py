@@ -285,10 +285,9 @@ def with_external_torque(log: JointLog, urdf_xml: str, places: Sequence[External
     model, total = FixedBaseModel(urdf_xml, log.joint_names), np.zeros_like(log.position)
     for place in places:
         if place.columns not in log.wrenches:
-            there = choices(log.wrenches) if log.wrenches else "none"
-            columns = f"{place.columns}/x, /y and /z"
             raise InputError(
-                f"{log.name}: there is no force {place.columns!r}, columns {columns}; its forces are {there}"
+                f"{log.name} has no columns {place.columns}/x, /y and /z for the force on {place.frame!r}; forces were "
+                f"recorded under {choices(log.wrenches)}: name one of these, or leave the recording out"
             )
         total += model.external_torque(log.position, log.wrenches[place.columns], place)
     return replace(log, inputs=MappingProxyType({**log.inputs, EXTERNAL: total + log.inputs.get(EXTERNAL, 0.0)}))

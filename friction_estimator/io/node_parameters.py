@@ -77,7 +77,8 @@ ESTIMATOR_FIELDS = (
     _text("collision_thresholds", "YAML that the verb collisions wrote: collisions are detected. Empty: they are not."),
     _text(
         "collision_reaction",
-        "Footsteps after a collision: none, back on the own footprints, or along the force, which needs MOB-Net.",
+        "Footsteps after a collision: none, rewind (the robot's last footprints in reverse order), or compliant "
+        "(along the force, needs MOB-Net).",
         "none",
         ("none", "rewind", "compliant"),
     ),

@@ -1,3 +1,5 @@
+"""The benchmark of Coulomb and viscous friction: sigma is right after ten seconds of walking."""
+
 from __future__ import annotations
 
 import numpy as np

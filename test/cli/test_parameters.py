@@ -32,7 +32,8 @@ def test_at_most_seventy_parameters_and_few_of_them_for_everybody():
 def test_a_description_is_a_short_sentence_that_stands_alone(item: ParameterField):
     text = item.range.description
     assert re.match(r"[A-Z/]", text) and text.endswith(".") and len(text) < 160, text
-    assert not UNCLEAR.search(text), text
+    unclear = UNCLEAR.search(text)
+    assert not unclear, f"{item.name}: write the noun or the value in place of {unclear[0]!r}"
 
 
 def test_no_two_descriptions_are_the_same():

@@ -40,3 +40,11 @@ def test_the_newest_events_are_kept_and_all_are_counted():
     assert health.event_count == 3 * EVENTS_KEPT and len(health.events) == EVENTS_KEPT
     assert [event.stamp_ns for event in health.events_since(3 * EVENTS_KEPT - 2)] == [58, 59]
     assert len(health.events_since(0)) == EVENTS_KEPT and health.events_since(health.event_count) == ()
+
+
+def test_a_restart_after_an_error_names_its_class_so_that_a_bug_is_not_taken_for_numbers_that_are_not_finite():
+    health = Health()
+    health.add_error_restart("attitude", 1 * SECOND, ValueError("operands could not be broadcast together"))
+    (event,) = health.events
+    assert event.text == "attitude restarted: ValueError: operands could not be broadcast together"
+    assert health.error_restarts == 1

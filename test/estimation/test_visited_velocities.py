@@ -1,3 +1,5 @@
+"""Claims about Coulomb and viscous friction as a line over the velocities that a motor has had."""
+
 from __future__ import annotations
 
 import numpy as np

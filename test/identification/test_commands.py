@@ -123,7 +123,7 @@ def test_the_fit_of_the_rollout_finds_the_truth_from_a_wrong_start():
     assert found.provenance.method == "inverse_dynamics, rollout"
     errors = [[one.identified for one in rollout_scores(result, [log], URDF)] for result in (wrong, found)]
     assert (np.array(errors[1]) < 0.2 * np.array(errors[0])).all()
-    with pytest.raises(ConfigError, match="joints that have one motor each"):
+    with pytest.raises(ConfigError, match="for all joints, each with one motor"):
         fit_rollouts(replace(linear, friction=replace(linear.friction, law_names=("asymmetric",) * 2)), [log], URDF)
 
 
@@ -140,7 +140,7 @@ def test_a_fit_of_the_rollout_that_cannot_be_made_is_refused_before_the_work(mon
         return nullcontext()
 
     gains = {"kp": 20.0, "kd": 0.5}
-    with pytest.raises(ConfigError, match="joints that have one motor each"):
+    with pytest.raises(ConfigError, match="for all joints, each with one motor"):
         identify(short(), "leg", law="asymmetric", fit="rollout", stage=stage, **gains)
     with pytest.raises(InputError, match="command/<joint>"):
         identify(replace(short(), effort=short().position), "leg", fit="rollout", stage=stage)

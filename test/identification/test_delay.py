@@ -1,3 +1,5 @@
+"""Claims about torques that are recorded late: the delay is a parameter, and no viscous friction."""
+
 import numpy as np
 import pytest
 

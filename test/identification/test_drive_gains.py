@@ -1,3 +1,5 @@
+"""Claims about currents as torques: a known mass or known links give the gains of the drives."""
+
 import re
 from dataclasses import replace
 

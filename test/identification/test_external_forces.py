@@ -71,7 +71,7 @@ def test_a_force_that_is_not_used_is_named_and_a_wrong_place_is_refused(pushed, 
     path, warnings = saved(tmp_path, pushed[0]), []
     assert identify(path, arm, warn=warnings.append).scores[0].relative_error > 0.1
     assert any("'sensor', 'turning' are not used" in text for text in warnings)
-    with pytest.raises(InputError, match="no force 'foot'.*'sensor', 'turning'"):
+    with pytest.raises(InputError, match="no columns foot/x.*'sensor', 'turning'"):
         identify(path, arm, wrenches=[ExternalWrench(FRAME, "foot")])
     with pytest.raises(InputError, match="acts on the frame 'toe'; the frames are .*'hand'"):
         identify(path, arm, wrenches=[ExternalWrench("toe", "sensor")])

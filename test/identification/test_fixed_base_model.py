@@ -1,3 +1,5 @@
+"""Claims about the model of a robot with a fixed base: torques of any tree, payloads, locked joints, limits."""
+
 import numpy as np
 import pinocchio as pin
 import pytest

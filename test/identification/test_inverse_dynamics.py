@@ -1,3 +1,5 @@
+"""Claims about inverse dynamics: exact data give exact parameters, noisy data a sigma that holds."""
+
 from dataclasses import replace
 
 import numpy as np

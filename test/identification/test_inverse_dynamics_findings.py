@@ -1,3 +1,5 @@
+"""Claims about the findings of inverse dynamics: a wrong unit, mass or shape of friction is named."""
+
 import re
 
 import numpy as np

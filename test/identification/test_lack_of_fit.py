@@ -1,3 +1,5 @@
+"""Claims about the measure of friction that a law does not describe, as a curve over the velocity."""
+
 import numpy as np
 import pytest
 

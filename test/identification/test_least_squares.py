@@ -1,3 +1,5 @@
+"""Claims about the linear problem: its solution, robust weights and standard deviations."""
+
 import numpy as np
 import pytest
 

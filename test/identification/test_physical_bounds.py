@@ -1,3 +1,5 @@
+"""Claims about inertias of real bodies: the nearest ones to identified base parameters."""
+
 import numpy as np
 import pinocchio as pin
 import pytest

@@ -1,3 +1,5 @@
+"""Claims about base parameters: which columns are identified, and the names of their groups."""
+
 import numpy as np
 import pytest
 

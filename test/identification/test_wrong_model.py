@@ -1,3 +1,5 @@
+"""Claims about sigma where the model lacks something that the data show."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Claims about files of identified parameters: bit by bit, never half written, refused in one message."""
+
 import copy
 import os
 import signal

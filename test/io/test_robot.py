@@ -1,3 +1,5 @@
+"""Claims about YAML files of robots: found by name and path, merged, and refused with the reason."""
+
 from pathlib import Path
 
 import numpy as np

@@ -80,7 +80,10 @@ def test_a_reaction_that_needs_mob_net_ends_the_node_without_it(robot, samples, 
     process = NodeProcess(workplace, f"collision_thresholds:={file}", "collision_reaction:=compliant")
     try:
         assert process.wait() == 1
-        assert "compliant steps along the wrench on the base, which only mob_net_model gives" in process.output
+        assert (
+            "collision_reaction = 'compliant' needs the wrench on the base, which only a MOB-Net gives"
+            in process.output
+        )
     finally:
         process.close()
 

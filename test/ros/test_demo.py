@@ -1,3 +1,5 @@
+"""Claims about the demo: a live run that loses no sample, its bag, its report, and its replay."""
+
 from __future__ import annotations
 
 import re

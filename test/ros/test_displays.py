@@ -1,3 +1,5 @@
+"""Claims about the files for RViz and PlotJuggler, and the URDF with effort limits for display."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""Claims about the estimator node over DDS: topics, services, diagnostics and bad messages."""
+
 from __future__ import annotations
 
 import math

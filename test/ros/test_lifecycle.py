@@ -1,3 +1,5 @@
+"""Claims about transitions, signals and saved parameters of the managed node."""
+
 from __future__ import annotations
 
 import random

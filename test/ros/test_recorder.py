@@ -1,3 +1,5 @@
+"""Claims about the recorder node: order and stamps of what it writes."""
+
 from __future__ import annotations
 
 import time

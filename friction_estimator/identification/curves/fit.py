@@ -98,7 +98,7 @@ class CurveFit:
 
     @property
     def friction(self) -> JointLaw:
-        """The law alone."""
+        """The friction law with its parameters and their covariance, without those of the other columns."""
         q = len(self.law.parameters)
         return JointLaw(self.law, self.values[:q], self.covariance[:q, :q])
 

@@ -256,7 +256,10 @@ def _usual_joints(reader: BagReader, topic: str, runs: Sequence[Run]) -> tuple[s
     for names, table in runs:
         sets[names] += table.size
     if not sets:
-        raise BagError(f"the topic {topic} of {reader.path} has no message{reader.damage and f' ({reader.damage})'}")
+        damage = reader.damage and f" ({reader.damage})"
+        raise BagError(
+            f"the topic {topic} of {reader.path} has no message{damage}: record it while the driver publishes"
+        )
     return max(sets, key=lambda names: (sets[names], len(names)))
 
 
