@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from friction_estimator.api.check_motion import check_motion
 from friction_estimator.api.identify import IdentificationResult, identify
 from friction_estimator.api.rollouts import FITS
-from friction_estimator.api.validate import check_motion
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
-from friction_estimator.api.validate import check_motion
+from friction_estimator.api.check_motion import check_motion
 from friction_estimator.cli.main import main
 from friction_estimator.errors import ConfigError
 from friction_estimator.identification.joint_log import JointLog
