@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.coupling import joint_torque, joint_velocity
 from benchmarks.shared.command import command, folder_with, make_parser
 from benchmarks.shared.pages import table
 from friction_estimator.config.robot import Coupling
@@ -49,8 +50,8 @@ def read(folder: Path) -> JointLog:
         np.loadtxt(folder / name, delimiter=",", skiprows=1) for name in ("pos_read_data.csv", "curr_data.csv")
     )
     coupling = wrist()
-    position = coupling.joint_velocity(angles / RATIOS) + ZERO
-    effort = coupling.joint_torque(torques * RATIOS)
+    position = joint_velocity(coupling, angles / RATIOS) + ZERO
+    effort = joint_torque(coupling, torques * RATIOS)
     return JointLog("tx40", JOINTS, np.arange(len(angles)) * PERIOD, position, None, effort)
 
 

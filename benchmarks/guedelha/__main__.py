@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.coupling import motor_torque
 from benchmarks.guedelha.limbs import DEGREE, Mechanism, leg, torso
 from benchmarks.guedelha.recordings import Study, make_study
 from benchmarks.shared import figures
@@ -248,7 +249,7 @@ def draw_coupling(motor_wise: Identification, joint_wise: Identification, path: 
 
 def draw_hysteresis(study: Study, found: Identification, path: Path) -> None:
     """Figure 11: joint torque, seen from the motor, over its PWM, and the line of the drive without friction."""
-    torque = study.mechanism.coupling.motor_torque(study.driven.inputs["joint_torque"])
+    torque = motor_torque(study.mechanism.coupling, study.driven.inputs["joint_torque"])
     values = dict(zip(found.parameters.names, found.parameters.values, strict=True))
     panels = []
     for k, motor in enumerate(study.mechanism.coupling.motor_names):

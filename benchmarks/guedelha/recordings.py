@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pinocchio as pin
 
+from benchmarks.coupling import joint_velocity
 from benchmarks.guedelha.limbs import Mechanism
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.laws.published import STRIBECK_VELOCITY
@@ -164,7 +165,7 @@ def _lead(mechanism: Mechanism, duration: float, rng: np.random.Generator) -> Ha
         pace = np.interp(time, np.linspace(0.0, 1.1 * duration, 12), 2.0 * np.pi * paces)
         amplitude = 0.30 + 0.05 * np.sin(0.11 * time + k)
         motors[:, k] = amplitude * np.sin(np.cumsum(pace) * STEP)
-    return Hand(mechanism.coupling.joint_velocity(motors), np.full(n, 150.0), np.full(n, 10.0))
+    return Hand(joint_velocity(mechanism.coupling, motors), np.full(n, 150.0), np.full(n, 10.0))
 
 
 def _resist(mechanism: Mechanism, samples: int) -> Hand:

@@ -26,6 +26,8 @@ _MAX_CONDITION = 1e8
 class Coupling:
     """``joint velocity = T motor velocity``, ``joint torque = T^-T motor torque`` (Guedelha et al. 2017, eqs. 33-34).
 
+    :class:`~friction_estimator.robot.transmission.Transmission` maps velocities and torques with it.
+
     Motor quantities are those at the output of the motor's own gearbox (point G of the paper), so that T holds only
     what the differential or the belts behind the gearboxes do. Power is the same on both sides.
 
@@ -111,22 +113,6 @@ class Coupling:
     def part_of(self, motor: str) -> Coupling | None:
         """The block of T that has this motor; None: the coupling does not name it."""
         return next((part for part in self.parts if motor in part.motor_names), None)
-
-    def motor_velocity(self, joint_velocity: FloatArray) -> FloatArray:
-        """``T^-1 dq`` (..., n) of velocities, accelerations or displacements of the joints (..., n), eq. 33."""
-        return np.asarray(joint_velocity @ np.linalg.inv(self.matrix).T)
-
-    def joint_velocity(self, motor_velocity: FloatArray) -> FloatArray:
-        """``T omega`` (..., n) of velocities, accelerations or displacements of the motors (..., n), eqs. 11, 33."""
-        return np.asarray(motor_velocity @ self.matrix.T)
-
-    def motor_torque(self, joint_torque: FloatArray) -> FloatArray:
-        """``T^T tau`` (..., n) [N m]: torques of the joints (..., n) at their motors, section 3.4.2."""
-        return np.asarray(joint_torque @ self.matrix)
-
-    def joint_torque(self, motor_torque: FloatArray) -> FloatArray:
-        """``T^-T tau`` (..., n) [N m]: torques of the motors (..., n) at the joints, eqs. 12, 34."""
-        return np.asarray(motor_torque @ np.linalg.inv(self.matrix))
 
 
 def uncoupled(joint_names: Sequence[str]) -> Coupling:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, joint_velocity
 from benchmarks.guedelha.__main__ import identify
 from benchmarks.guedelha.limbs import TABLE_1, Mechanism, leg, torso
 from benchmarks.guedelha.recordings import STEP, Hand, held, make_study, simulate
@@ -52,11 +53,11 @@ def test_steady_motion_meets_the_law_and_the_coupling(mechanism: Mechanism) -> N
     time = STEP * np.arange(1500)
     speed = np.array([0.1, -0.05, 0.08])
     pwm = np.zeros((time.size, 3))
-    led = Hand(mechanism.coupling.joint_velocity(np.outer(time, speed)), np.full(3, 2000.0), np.full(3, 200.0))
+    led = Hand(joint_velocity(mechanism.coupling, np.outer(time, speed)), np.full(3, 2000.0), np.full(3, 200.0))
     course = simulate(mechanism, led, pwm)
     np.testing.assert_allclose(course.motor_velocity[-1], speed, atol=2e-3)
     friction = make_law("asymmetric_stribeck").torque(mechanism.friction, course.motor_velocity[-1])
-    torque = mechanism.coupling.joint_torque(mechanism.offset - friction)
+    torque = joint_torque(mechanism.coupling, mechanism.offset - friction)
     np.testing.assert_allclose(course.joint_torque[-1], torque, atol=0.05)
 
 

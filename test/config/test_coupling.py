@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, joint_velocity, motor_torque, motor_velocity
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError
 
@@ -14,33 +15,33 @@ TORSO = Coupling(JOINTS, MOTORS, ICUB)
 
 
 def test_first_two_motors_turning_together_roll_the_torso_and_turn_it():
-    np.testing.assert_allclose(TORSO.joint_velocity(np.array([1.0, 1.0, 0.0])), [0.0, 1.0, 0.55])
+    np.testing.assert_allclose(joint_velocity(TORSO, np.array([1.0, 1.0, 0.0])), [0.0, 1.0, 0.55])
 
 
 def test_power_is_the_same_on_both_sides():
     rng = np.random.default_rng(0)
     velocity, torque = rng.normal(size=(2, 50, 3))
-    motor_power = (TORSO.motor_velocity(velocity) * TORSO.motor_torque(torque)).sum(axis=1)
+    motor_power = (motor_velocity(TORSO, velocity) * motor_torque(TORSO, torque)).sum(axis=1)
     np.testing.assert_allclose(motor_power, (velocity * torque).sum(axis=1))
 
 
 def test_there_and_back_is_where_it_started():
     signal = np.random.default_rng(1).normal(size=(7, 3))
-    np.testing.assert_allclose(TORSO.joint_velocity(TORSO.motor_velocity(signal)), signal, atol=1e-12)
-    np.testing.assert_allclose(TORSO.joint_torque(TORSO.motor_torque(signal)), signal, atol=1e-12)
+    np.testing.assert_allclose(joint_velocity(TORSO, motor_velocity(TORSO, signal)), signal, atol=1e-12)
+    np.testing.assert_allclose(joint_torque(TORSO, motor_torque(TORSO, signal)), signal, atol=1e-12)
 
 
 def test_order_of_joints_and_motors_does_not_matter():
     rows, columns = [2, 0, 1], [1, 2, 0]
     other = Coupling(tuple(JOINTS[k] for k in rows), tuple(MOTORS[k] for k in columns), ICUB[np.ix_(rows, columns)])
     velocity = np.array([0.3, -0.2, 0.7])
-    np.testing.assert_allclose(other.motor_velocity(velocity[rows]), TORSO.motor_velocity(velocity)[columns])
+    np.testing.assert_allclose(motor_velocity(other, velocity[rows]), motor_velocity(TORSO, velocity)[columns])
 
 
 def test_groups_are_the_joints_that_share_motors():
     robot = combined([uncoupled(["knee"]), TORSO, uncoupled(["ankle"])])
     assert robot.groups == ((("knee",), ("knee",)), (JOINTS, MOTORS), (("ankle",), ("ankle",)))
-    np.testing.assert_allclose(robot.motor_velocity(np.arange(5.0))[[0, 4]], [0.0, 4.0])
+    np.testing.assert_allclose(motor_velocity(robot, np.arange(5.0))[[0, 4]], [0.0, 4.0])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from benchmarks.coupling import joint_torque, joint_velocity
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.curves.drive import FREE_OFFSET, INERTIA
 from friction_estimator.identification.curves.problem import CurveSamples, ExtraColumn
@@ -86,11 +87,11 @@ def joint_log(
     friction = np.stack(
         [make_law("asymmetric_stribeck").torque(parameters[k : k + 1], moved[1][:, k]) for k in range(n)], axis=1
     )
-    torque = coupling.joint_torque(gain * drive + offset - friction - inertia * moved[2])
+    torque = joint_torque(coupling, gain * drive + offset - friction - inertia * moved[2])
     return JointLog(
         name,
         coupling.joint_names,
         time,
-        coupling.joint_velocity(moved[0]),
+        joint_velocity(coupling, moved[0]),
         inputs=MappingProxyType({"joint_torque": torque + noise * rng.normal(size=torque.shape), kind: drive}),
     )

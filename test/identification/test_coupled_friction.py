@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, motor_torque, motor_velocity
 from friction_estimator.config import config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
@@ -31,12 +32,12 @@ def motions(coupling=DIFFERENTIAL, noise=0.0, law=None, joint_friction=0.0, payl
     for seed, payload in enumerate(payloads):
         motion = move(40 + seed, 20.0)
         rigid = rigid_torque(motion, payload) - DRIVE_INERTIA * motion[2]
-        speed, acceleration = (coupling.motor_velocity(moved) for moved in motion[1:])
+        speed, acceleration = (motor_velocity(coupling, moved) for moved in motion[1:])
         effort = DRIVE_INERTIA * acceleration + VISCOUS * speed + OFFSET
         if law is None:
             effort = effort + COULOMB * np.sign(speed)
         else:
-            effort = effort + law(speed, coupling.motor_torque(rigid) + DRIVE_INERTIA * acceleration)
+            effort = effort + law(speed, motor_torque(coupling, rigid) + DRIVE_INERTIA * acceleration)
         effort = effort + noise * np.random.default_rng(seed).normal(size=speed.shape)
         at_joints = rigid + effort @ np.linalg.inv(coupling.matrix) + joint_friction * np.sign(motion[1])
         made.append(as_motion(motion, at_joints, payload, name=f"run {seed}"))
@@ -103,8 +104,8 @@ def test_temperature_is_that_of_the_motor_at_the_place_of_the_joint():
     made = []
     for warm, motion in zip((-10.0, 10.0), motions(payloads=(None, PAYLOAD)), strict=True):
         warmth = np.full(motion.position.shape, warm) * [1.0, 3.0]
-        speed = DIFFERENTIAL.motor_velocity(motion.velocity)
-        added = DIFFERENTIAL.joint_torque(warmth * [-0.05, -0.02] * np.sign(speed))
+        speed = motor_velocity(DIFFERENTIAL, motion.velocity)
+        added = joint_torque(DIFFERENTIAL, warmth * [-0.05, -0.02] * np.sign(speed))
         made.append(replace(motion, effort=motion.effort + added, inputs={"temperature": warmth}))
     found = identify(made=made, temperature=True)
     values = dict(zip(found.parameters.names, found.parameters.values, strict=True))

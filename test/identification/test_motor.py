@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, joint_velocity, motor_velocity
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor
@@ -183,8 +184,8 @@ def test_impossible_options_are_refused(logs, options, message):
 
 def test_damping_that_only_a_driven_motor_has_is_found_with_its_gain(logs):
     """A winding that is closed when it is driven, and open when not."""
-    speed = TORSO.motor_velocity(np.gradient(logs[1][0].position, logs[1][0].time, axis=0))
-    torque = logs[1][0].inputs["joint_torque"] - TORSO.joint_torque(30.0 * speed)
+    speed = motor_velocity(TORSO, np.gradient(logs[1][0].position, logs[1][0].time, axis=0))
+    torque = logs[1][0].inputs["joint_torque"] - joint_torque(TORSO, 30.0 * speed)
     table = identify_motor([*logs[0], changed(logs[1][0], "joint_torque", torque)], TORSO, KNOWN).parameters
     found = dict(zip(table.names, table.values, strict=True))
     assert [found[f"{motor}/drive_damping"] for motor in MOTORS] == pytest.approx([30.0] * 3, rel=0.05)
@@ -199,8 +200,8 @@ def test_a_drive_that_does_not_change_is_refused(logs):
 
 
 def test_a_motor_that_sticks_while_it_is_driven_is_refused(logs):
-    turned = TORSO.motor_velocity(logs[1][0].position) * [1.0, 1.0, 0.0]
-    still = replace(logs[1][0], position=TORSO.joint_velocity(turned))
+    turned = motor_velocity(TORSO, logs[1][0].position) * [1.0, 1.0, 0.0]
+    still = replace(logs[1][0], position=joint_velocity(TORSO, turned))
     with pytest.raises(InputError, match="'0B4M0' slides in 0 samples of the driven logs, 30 are needed"):
         identify_motor([*logs[0], still], TORSO, KNOWN)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
+from benchmarks.coupling import joint_torque, motor_torque, motor_velocity
 from friction_estimator.cli.main import main
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
@@ -75,14 +76,14 @@ def test_c_gives_the_friction_of_the_joints_that_motors_move_together(
     numbers = np.array(done.stdout.split(), dtype=float).reshape(-1, 3)
     roll_pitch = [2, 0]  # joints (roll, neck, pitch) stand where the motors (m1, neck, m0) do
     turn, pull = velocity.copy(), load.copy()
-    turn[:, roll_pitch] = COUPLING.motor_velocity(velocity[:, roll_pitch])
-    pull[:, roll_pitch] = COUPLING.motor_torque(load[:, roll_pitch])
+    turn[:, roll_pitch] = motor_velocity(COUPLING, velocity[:, roll_pitch])
+    pull[:, roll_pitch] = motor_torque(COUPLING, load[:, roll_pitch])
     columns = [
         make_law(one.law.name).torque(np.tile(one.values, (20, 1)), turn[:, k], pull[:, k])
         for k, one in enumerate(made.joints)
     ]
     expected = np.column_stack(columns)
-    expected[:, roll_pitch] = COUPLING.joint_torque(expected[:, roll_pitch])
+    expected[:, roll_pitch] = joint_torque(COUPLING, expected[:, roll_pitch])
     np.testing.assert_allclose(numbers[:-1], expected, rtol=1e-12, atol=1e-12)
     assert numbers[-1, :2].tolist() == [3.5, 0.25] and np.isnan(numbers[-1, 2])
     assert done.stderr == "roll"

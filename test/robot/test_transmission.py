@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, motor_torque, motor_velocity
 from friction_estimator.config import IdentifierConfig, config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
@@ -38,11 +39,11 @@ def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
     assert motors.names == ("m1", "neck", "m2", "elbow", "m0")
     x = rng.normal(size=(7, 5))
     for mine, theirs in (
-        (motors.velocity, TORSO.motor_velocity),
-        (motors.torque, TORSO.motor_torque),
-        (motors.at_joints, TORSO.joint_torque),
+        (motors.velocity, motor_velocity),
+        (motors.torque, motor_torque),
+        (motors.at_joints, joint_torque),
     ):
-        np.testing.assert_allclose(mine(x)[:, PLACES], theirs(x[:, PLACES]), atol=1e-14)
+        np.testing.assert_allclose(mine(x)[:, PLACES], theirs(TORSO, x[:, PLACES]), atol=1e-14)
         np.testing.assert_array_equal(mine(x)[:, [1, 3]], x[:, [1, 3]])
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.coupling import joint_torque, motor_velocity
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
@@ -86,9 +87,9 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     setting = FrictionSetting(leg=(), joints=((JOINTS[0], MOTOR), (JOINTS[1], MOTOR.scaled({"gamma_4": 3.0}))))
     friction = InjectedFriction([setting], names, (), Transmission.of(coupling, names))
     velocity = np.array([2.0, 0.3, -0.1])
-    motors = coupling.motor_velocity(velocity[1:])
+    motors = motor_velocity(coupling, velocity[1:])
     parameters = np.array([entry[1].parameters for entry in setting.joints])
-    expected = coupling.joint_torque(make_law("makkar").torque(parameters, motors))
+    expected = joint_torque(coupling, make_law("makkar").torque(parameters, motors))
     np.testing.assert_allclose(friction.torque(np.zeros(3), velocity, np.zeros(3), 1e-3), [0.0, *expected], rtol=1e-12)
     stuck = replace(setting, leg=(MOTOR, MOTOR), sticks=True)
     with pytest.raises(SimulationError, match="cannot be held by stiction"):
@@ -111,7 +112,7 @@ def test_coulomb_and_viscous_friction_of_a_joint_are_those_of_moving_it_alone(wa
     """Both motors turn with the joint's velocity, so that each joint has the lines of both motors."""
     coupling = Coupling(tuple(JOINTS[:2]), tuple(MOTORS[:2]), T)
     velocity = np.array([sample.joints.velocity for sample in walk])[:, ANKLES].reshape(-1, 2, 2)  # by leg
-    motors = np.stack([coupling.motor_velocity(leg) for leg in velocity.swapaxes(0, 1)], axis=1).reshape(-1, 4)
+    motors = np.stack([motor_velocity(coupling, leg) for leg in velocity.swapaxes(0, 1)], axis=1).reshape(-1, 4)
     coulomb, viscous = np.array([line_of(speeds) for speeds in motors.T]).reshape(2, 2, 2).sum(axis=1).T
     last = motor_wise[1][-1]
     for value, sigma, truth in (

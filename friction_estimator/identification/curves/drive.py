@@ -142,9 +142,8 @@ class DriveRecording:
     def _at_motors(self, motion: Motion, is_driven: bool) -> Motion:
         """Motion of the motors, with their friction while they slide and all columns."""
         coupling = self.coupling
-        position, velocity, acceleration = map(
-            coupling.motor_velocity, (motion.position, motion.velocity, motion.acceleration)
-        )
+        motors = Transmission.of(coupling, coupling.joint_names)
+        position, velocity, acceleration = map(motors.velocity, (motion.position, motion.velocity, motion.acceleration))
         drive = np.nan_to_num(recorded := self._drive_of(motion, is_driven))
         gains = np.array([self.gain.get(motor, 0.0) for motor in coupling.motor_names])
         known = np.array([self.inertia.get(motor, 0.0) for motor in coupling.motor_names])
@@ -223,7 +222,7 @@ def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
         raise InputError(
             f"{motion.name} has no {JOINT_TORQUE!r} of {choices(without)}: leave the joint out, or record it"
         )
-    torque = coupling.motor_torque(np.nan_to_num(of_joints))
+    torque = Transmission.of(coupling, coupling.joint_names).torque(np.nan_to_num(of_joints))
     torque[missing @ (coupling.matrix != 0.0)] = np.nan
     return torque
 
