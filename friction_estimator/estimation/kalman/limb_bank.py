@@ -176,7 +176,7 @@ class LimbBank:
     def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
         """Parts of the work on a window; after the last one the estimates are published."""
         self._begin_estimates(self.estimates_buffer.copy())
-        self._readings = self._unloaded_feet.step(window)
+        self._mean_wrenches = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in (limb_filter.limb for limb_filter in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
@@ -397,8 +397,8 @@ class LimbBank:
             for place, foot in enumerate(limb.feet):
                 if self._unloaded_feet.unloaded[foot]:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
-                    noise = self.dynamics.wrench_variance * (lasting / window.readings[1 + foot])
-                    limb_filter.correct_foot_bias(place, self._readings[foot], noise)
+                    noise = self.dynamics.wrench_variance * (lasting / window.reading_counts[1 + foot])
+                    limb_filter.correct_foot_bias(place, self._mean_wrenches[foot], noise)
         self._next.dry_friction[limb.joints] = limb_filter.balance.dry_friction
         self.unexplained[:, limb.joints] = limb_filter.fit.unexplained
         return True
@@ -410,14 +410,17 @@ class LimbBank:
         the log, else an empty one.
         """
         limb_filter = self.filters[index]
-        if write_limb_estimates(*limb_filter.buffers, measured_at, self.visited.rows, self._next_buffer):
+        own = limb_filter.buffers
+        if write_limb_estimates(
+            own.limb, own.memory, own.fit, own.table, own.balance, measured_at, self.visited.rows, self._next_buffer
+        ):
             return ""
         recovery = f"the filter of a limb was not finite, and {limb_filter.recover()}"
         self._update_estimates(index)
         return recovery
 
-    def inflate_law_covariance(self, limbs: int) -> None:
+    def inflate_after_long_push(self, limbs: int) -> None:
         """Inflate the covariance of limbs, given as bits, whose push has lasted too long to be one."""
         for index, limb_filter in enumerate(self.filters):
             if limbs >> index & 1:
-                limb_filter.inflate_law_covariance()
+                limb_filter.inflate_after_long_push()

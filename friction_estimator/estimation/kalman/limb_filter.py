@@ -233,8 +233,9 @@ class LimbFilter:
         all_known = learned.sum() == self.layout.size - self._restarted_states.stop
         inflation = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
         self.replace(here, other.state[there], np.outer(inflation, inflation) * other.covariance[np.ix_(there, there)])
-        for own, known in zip(self.memory[2:], other.memory[2:], strict=True):
-            own[:] = known
+        mine, theirs = self.memory, other.memory
+        mine.model_error_variance[:], mine.law_power[:] = theirs.model_error_variance, theirs.law_power
+        mine.stick_log_ratio[:] = theirs.stick_log_ratio
         self.windows = other.windows
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
@@ -282,7 +283,7 @@ class LimbFilter:
             innovation = self.fit.innovation
             self._impacts.add(innovation, self.fit.innovation_covariance, distance, balance.duration)
             if not contact_transition and self._impacts.is_change:
-                self._inflate_covariance(balance, self._impacts.force, frozen)
+                self._inflate_after_change(balance, self._impacts.force, frozen)
                 self._impacts.clear()
             else:
                 self._reset_momentum(innovation, distance)
@@ -306,11 +307,11 @@ class LimbFilter:
             S = np.ascontiguousarray(self.covariance[rows, rows])
             correct_states(self.state, self.covariance, rows.start, -self.state[rows], S, self.layout.size)
 
-    def inflate_law_covariance(self) -> None:
+    def inflate_after_long_push(self) -> None:
         """Inflate the covariance of law and calibration: a torque that was taken for a push has lasted too long."""
         law = self.layout["law"]
         self._diagonal(law)[:] += (LAW_INFLATION * self.layout.prior_std[law]) ** 2
-        self._reset_calibration_covariance()
+        self._inflate_calibration()
 
     def replace(self, columns: IntArray, values: FloatArray, covariance: FloatArray) -> None:
         """Set some states (c,) to values known from elsewhere, with their covariance (c, c)."""
@@ -324,7 +325,7 @@ class LimbFilter:
         unexplained = 1.0 - self._gate / distance
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
-    def _inflate_covariance(self, balance: LimbBalance, force: FloatArray, frozen: bool) -> None:
+    def _inflate_after_change(self, balance: LimbBalance, force: FloatArray, frozen: bool) -> None:
         """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
         more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]
@@ -338,9 +339,9 @@ class LimbFilter:
         P[rows, rows] += T * T * (G * more) @ G.T
         self._diagonal(slice(0, layout.size))[:] += more
         if not frozen and (np.abs(force) > balance.dry_friction).any():  # not friction alone
-            self._reset_calibration_covariance()
+            self._inflate_calibration()
 
-    def _reset_calibration_covariance(self) -> None:
+    def _inflate_calibration(self) -> None:
         """Reset the covariance of a settled calibration: sensors and links may have changed as well as friction."""
         if self.is_settled:
             rows = self.layout.calibration

@@ -128,14 +128,14 @@ class KalmanFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        largest_correction = self._evaluate(frame, attitude, phase, dynamics, motion)
+        correctable_variance = self._evaluate(frame, attitude, phase, dynamics, motion)
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         newest, estimates = self._frames.newest, self.bank.estimates
         friction, sigma = newest.friction, newest.sigma
-        if math.isnan(largest_correction):
+        if math.isnan(correctable_variance):
             raise FloatingPointError("the friction of the identified law was not finite")
-        if largest_correction >= CORRECTION_THRESHOLD**2:
+        if correctable_variance >= CORRECTION_THRESHOLD**2:
             friction, sigma = self._corrected_friction(frame, attitude, phase, dynamics, motion)
         return JointFriction(
             friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
@@ -164,12 +164,12 @@ class KalmanFriction:
         context = FrameContext(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
         sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
-        largest_correction, expired = self._frames.step(
+        correctable_variance, expired = self._frames.step(
             frame, dynamics, motion, self.terms.laws, self.bank.estimates_buffer, context, sample
         )
         if expired and not self.frozen:
-            self.bank.inflate_law_covariance(expired)
-        return largest_correction
+            self.bank.inflate_after_long_push(expired)
+        return correctable_variance
 
     def _corrected_friction(
         self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, motion: JointMotion

@@ -62,12 +62,12 @@ class UnloadedFeet:
             small = -self._small < lowest[foot] and highest[foot] < self._small and fresh
             small = small and float(np.abs(window.wrenches[foot, :2]).max()) < self._small
             self._small_windows[foot] = self._small_windows[foot] + 1 if small else 0
-            unloaded = self._small_windows[foot] >= _MIN_WINDOWS and self._steady(foot, window.readings[1 + foot])
+            unloaded = self._small_windows[foot] >= _MIN_WINDOWS and self._steady(foot, window.reading_counts[1 + foot])
             self.unloaded[foot] = unloaded
             self.contact_transition[foot] = not unloaded and lowest[foot] < self._firm_force
         return self._last[len(self._last) // 2]
 
-    def _steady(self, foot: int, readings: float) -> bool:
+    def _steady(self, foot: int, reading_count: float) -> bool:
         """Whether the mean normal forces of the last windows differ by their noise only."""
         means = [wrenches[foot, 2] for wrenches in self._last]
-        return bool(max(means) - min(means) <= _MAX_RANGE * self._force_std / math.sqrt(max(readings, 1.0)))
+        return bool(max(means) - min(means) <= _MAX_RANGE * self._force_std / math.sqrt(max(reading_count, 1.0)))

@@ -37,8 +37,8 @@ it then leaves as much uncertainty over many windows as such errors do. A walk r
 
 
 @record
-class EndedWindow(NamedTuple):
-    """What is kept of a window that has ended: dynamics at its end, rows of the joints, and means over it."""
+class WindowBoundary(NamedTuple):
+    """Where one window ends and the next one starts: dynamics, rows of the joints, and means over the first one."""
 
     momentum: Vector  # (n,) [kg m^2/s]
     joint_inertia: Matrix  # (n, n)
@@ -76,15 +76,15 @@ def correlated_error_factor(speed: float, duration: float) -> float:
 
 
 @entry_point
-def end_window(
-    dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: EndedWindow
+def write_boundary(
+    dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: WindowBoundary
 ) -> None:
     """Write what holds at the end of a window, and its means.
 
     Parameters
     ----------
     lever : (3, 3) of the cross product with the position of the IMU
-    speed, dry_regressor : of :class:`EndedWindow`
+    speed, dry_regressor : of :class:`WindowBoundary`
     """
     out.speed[:], out.dry_regressor[:] = speed, dry_regressor
     H, v, n, force = dynamics.mass_matrix, dynamics.velocity, out.momentum.size, window.specific_force
@@ -115,7 +115,7 @@ def end_window(
 
 
 @entry_point
-def _write_limb_momentum(limb: Limb, window: Window, end: EndedWindow, p: Vector, covariance: Matrix) -> None:
+def _write_limb_momentum(limb: Limb, window: Window, end: WindowBoundary, p: Vector, covariance: Matrix) -> None:
     """Write the momentum of a limb's joints (m,) at the end of the window, and the covariance (m, m) of its noise."""
     rows, motion, correlation_factor = limb.joints, window.end_motion, end.correlation_factor
     m = rows.size
@@ -148,8 +148,8 @@ def _joint_terms(
     limb: Limb,
     first_state: BlockStarts,
     window: Window,
-    start: EndedWindow,
-    end: EndedWindow,
+    start: WindowBoundary,
+    end: WindowBoundary,
     errors: RobotErrorColumns,
     effort_variance: float,
     out: LimbBalance,
@@ -181,8 +181,8 @@ def _imu_terms(
     limb: Limb,
     first_state: BlockStarts,
     window: Window,
-    start: EndedWindow,
-    end: EndedWindow,
+    start: WindowBoundary,
+    end: WindowBoundary,
     specific_force_variance: float,
     out: LimbBalance,
 ) -> None:
@@ -190,7 +190,7 @@ def _imu_terms(
     rows, m, lever = limb.joints, limb.joints.size, np.empty(limb.joints.size)
     for axis in range(3):
         roughness = window.specific_force_roughness[axis]
-        white = _variance_of_mean(specific_force_variance, roughness, window.readings[0])
+        white = _variance_of_mean(specific_force_variance, roughness, window.reading_counts[0])
         for a in range(m):
             lever[a] = 0.5 * (start.accelerometer_lever[rows[a], axis] + end.accelerometer_lever[rows[a], axis])
             out.force[a] -= lever[a] * window.specific_force[axis]
@@ -205,8 +205,8 @@ def _foot_terms(
     limb: Limb,
     first_state: BlockStarts,
     window: Window,
-    start: EndedWindow,
-    end: EndedWindow,
+    start: WindowBoundary,
+    end: WindowBoundary,
     state: FloatArray,
     sensors: SensorVariances,
     out: LimbBalance,
@@ -220,7 +220,7 @@ def _foot_terms(
             place = 6 * number + axis
             bias_state, gain_state = first_state.foot_bias + place, first_state.foot_gain + place
             rate = window.wrench_rate[foot, axis]
-            roughness, readings = window.wrench_roughness[foot, axis], window.readings[1 + foot]
+            roughness, readings = window.wrench_roughness[foot, axis], window.reading_counts[1 + foot]
             white = _variance_of_mean(sensors.force if axis < 3 else sensors.moment, roughness, readings)
             # Gains multiply the readings of the window before: their noise must not meet itself in this window's force
             calibrated = start.wrenches[foot, axis] - state[bias_state]
@@ -242,8 +242,8 @@ def limb_balance(
     limb: Limb,
     table: FilterTable,
     window: Window,
-    start: EndedWindow,
-    end: EndedWindow,
+    start: WindowBoundary,
+    end: WindowBoundary,
     errors: RobotErrorColumns,
     memory: LimbMemory,
     sensors: SensorVariances,
@@ -278,7 +278,7 @@ def limb_balance(
 
 
 @kernel
-def friction_at_rest(limb: Limb, law: int, end: EndedWindow, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
+def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
@@ -350,7 +350,9 @@ class WindowDynamics:
         self._lever, n = robot.imu_lever, len(robot.joint_names)
         self._error_buffer, self.error_columns = buffered_zeros(RobotErrorColumns, (n, n, 4), n, (n, n))
         k, p = len(robot.foot_names), laws.parameter_count
-        self._empty, _ = buffered_zeros(EndedWindow, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n)
+        self._empty, _ = buffered_zeros(
+            WindowBoundary, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n
+        )
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -372,7 +374,7 @@ class WindowDynamics:
         self._motion_at_start, self._power, self._window = other._motion_at_start, other._power, other._window
         if other._window is not None:
             dry = self._dry_regressor(other._window)
-            self._end_buffer = to_buffer(from_buffer(EndedWindow, other._end_buffer)._replace(dry_regressor=dry))
+            self._end_buffer = to_buffer(from_buffer(WindowBoundary, other._end_buffer)._replace(dry_regressor=dry))
 
     def _dry_regressor(self, window: Window) -> FloatArray:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
@@ -386,14 +388,14 @@ class WindowDynamics:
         robot, end = self._robot, window.end_motion
         dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
         acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
-        self._end_window(window, dynamics)
+        self._write_boundary(window, dynamics)
         yield
         errors = robot.position_error_columns(dynamics, acceleration, window.wrenches)
         self.error_columns.position_errors[:] = errors
         yield
         self._evaluate_links(window, dynamics, acceleration)
 
-    def _end_window(self, window: Window, dynamics: Dynamics) -> None:
+    def _write_boundary(self, window: Window, dynamics: Dynamics) -> None:
         """Write what holds at the end of a window, at which the next one starts."""
         before, buffer = self._window, self._empty.copy()
         self.speed = np.full(window.effort.size, np.inf)
@@ -402,10 +404,10 @@ class WindowDynamics:
             self.speed = self._robot.motors.velocity(moved / max(window.duration, _MIN_DURATION))
         dry = self._dry_regressor(window)
         self._window, self._window_buffer = window, window.buffer
-        end_window(dynamics.buffer, self._window_buffer, self._lever, self.speed, dry, buffer)
+        write_boundary(dynamics.buffer, self._window_buffer, self._lever, self.speed, dry, buffer)
         self._start_buffer = buffer.copy() if before is None else self._end_buffer
         if before is None:
-            first = from_buffer(EndedWindow, self._start_buffer)
+            first = from_buffer(WindowBoundary, self._start_buffer)
             first.effort[:], first.wrenches[:] = 0.0, 0.0
         self._end_buffer = buffer
 

@@ -47,7 +47,7 @@ class Window(NamedTuple):
     samples : how many
     complete : True where no samples are missing
     imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
-    readings : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
+    reading_counts : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
     end_motion : motion of the joints and of the base at its end
     angular_acceleration : (3,) of the base at the end, base axes
     acceleration : (n,) of the joints at the end
@@ -67,7 +67,7 @@ class Window(NamedTuple):
     samples: int
     complete: bool
     imu_fresh: bool
-    readings: Vector
+    reading_counts: Vector
     end_motion: LocalMotion
     angular_acceleration: Vector
     acceleration: Vector
@@ -90,7 +90,7 @@ class Window(NamedTuple):
     @property
     def buffer(self) -> FloatArray:
         """The buffer of a closed window; else a new one with these values."""
-        return to_buffer(self) if self.readings.base is None else self.readings.base
+        return to_buffer(self) if self.reading_counts.base is None else self.reading_counts.base
 
 
 @unbuffered_record
@@ -254,14 +254,14 @@ def _summarise_window(
 
 
 @entry_point
-def close_window(
-    rows: Matrix, span: _Span, readings: Vector, wrench_delay: Vector, stds: Vector, out: Window
+def summarise_window(
+    rows: Matrix, span: _Span, readings_per_sample: Vector, wrench_delay: Vector, stds: Vector, out: Window
 ) -> tuple[float, bool]:
     """Write the arrays of a window from the rows of the buffer.
 
     Parameters
     ----------
-    readings : (1 + k,) of IMU and feet per sample
+    readings_per_sample : (1 + k,) of IMU and feet
     wrench_delay : of :func:`_summarise_window`
     stds : of :func:`reading_stds`
 
@@ -294,7 +294,7 @@ def close_window(
     for joint in range(n):
         _read_columns(means[0], at.regressor + p * joint, out.regressor[joint])
     for sensor in range(1 + k):
-        out.readings[sensor] = (end - margin) * readings[sensor]
+        out.reading_counts[sensor] = (end - margin) * readings_per_sample[sensor]
     out.wrench_fresh[:], out.disturbed[:] = True, False
     longest, imu_fresh = 0.0, True
     for row in range(used):
@@ -365,12 +365,12 @@ class WindowBuffer:
         row[0] = time
         return row
 
-    def close(self, readings: FloatArray) -> Window | None:
+    def close(self, readings_per_sample: FloatArray) -> Window | None:
         """Count the newest row; the window that became complete, if any. The first one has no length and only an end.
 
         Parameters
         ----------
-        readings : (1 + k,) of :class:`~friction_estimator.types.SensorFrame`
+        readings_per_sample : (1 + k,) of :class:`~friction_estimator.types.SensorFrame`
         """
         time = float(self._rows[self._size, 0])
         self._size += 1
@@ -383,7 +383,7 @@ class WindowBuffer:
         end = margin if self._first else margin + self._count
         if self._size <= end + margin:
             return None
-        window = self._summarise(margin, end, readings)
+        window = self._summarise(margin, end, readings_per_sample)
         kept = self._size - (end - margin)
         self._rows[:kept] = self._rows[end - margin : self._size]
         self._size = kept
@@ -431,10 +431,10 @@ class WindowBuffer:
     def _newest_period(self) -> float:
         return float(np.median(np.diff(self._rows[: self._size, 0])))
 
-    def _summarise(self, margin: int, end: int, readings: FloatArray) -> Window:
+    def _summarise(self, margin: int, end: int, readings_per_sample: FloatArray) -> Window:
         rows, buffer = self._rows, self._empty.copy()
         time, span = float(rows[end, 0]), (margin, end, self._held, self._period)
-        longest, imu_fresh = close_window(rows, *span, readings, self.wrench_delay, self._stds, buffer)
+        longest, imu_fresh = summarise_window(rows, *span, readings_per_sample, self.wrench_delay, self._stds, buffer)
         complete, duration = longest <= _MIN_GAP * self._period, time - float(rows[margin, 0])
         set_scalars(Window, buffer, time, duration, end - margin, complete, imu_fresh)
         return from_buffer(Window, buffer)

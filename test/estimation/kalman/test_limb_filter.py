@@ -252,7 +252,7 @@ def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not()
     layout, before = limb_filter.layout, limb_filter.covariance.copy()
     for second in range(10):
         limb_filter.save_checkpoint(float(second))
-    limb_filter.inflate_law_covariance()
+    limb_filter.inflate_after_long_push()
     after, law, calibration = limb_filter.covariance, layout["law"], layout.calibration
     expected = (LAW_INFLATION * layout.prior_std[law]) ** 2
     np.testing.assert_allclose(np.diagonal(after - before)[law], expected)

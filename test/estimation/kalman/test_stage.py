@@ -13,12 +13,14 @@ from friction_estimator.config import config_from_parameters
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.kalman import stage
-from friction_estimator.estimation.kalman.limb_bank import first_fit_decreasing
+from friction_estimator.estimation.kalman.limb_bank import LimbBank, first_fit_decreasing
 from friction_estimator.io.parameters import load_parameters, save_parameters
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
+from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import JointSample
 from test.biped import suralp_config
+from test.estimation.kalman.test_window_dynamics import window
 from test.feeding import feed, stacked
 from test.pendulum import PENDULUM
 from test.sway import SwayInstant, friction_law, sway
@@ -293,3 +295,13 @@ def test_an_arm_on_a_fixed_base_needs_neither_imu_nor_feet():
 )
 def test_small_limbs_share_a_frame_that_costs_no_more_than_the_largest_limb(costs, groups):
     assert first_fit_decreasing(costs) == groups
+
+
+def test_the_work_of_a_window_is_done_when_the_next_one_is_complete(urdf_xml):
+    """Also where a window has fewer samples than its work has parts."""
+    config = suralp_config()
+    bank = LimbBank(config, RobotModel(config, urdf_xml), JointLaws(("six_slope_load",) * 12))
+    for samples in range(1, 13):
+        bank.begin_window(window(samples * 1e-3), usable=True)
+        assert any(bank.step(frozen=False) for _ in range(samples)), samples
+        assert not bank.step(frozen=False)

@@ -22,7 +22,7 @@ def window(force: float, rng: np.random.Generator, fresh: bool = True) -> Window
     readings[:, 2] += force
     normal = readings[:, 2]
     return Window(
-        time=0.0, duration=0.01, samples=10, readings=np.full(2, 10.0), end_motion=MOTION,
+        time=0.0, duration=0.01, samples=10, reading_counts=np.full(2, 10.0), end_motion=MOTION,
         angular_acceleration=np.zeros(3), acceleration=np.zeros(2),
         mean_acceleration=np.zeros(5), mean_acceleration_std=np.zeros(5),
         effort=np.zeros(2), specific_force=np.zeros(3), wrenches=readings.mean(axis=0)[None],

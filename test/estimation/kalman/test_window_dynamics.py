@@ -24,7 +24,7 @@ def window(duration: float, wrench_roughness: float = 0.0, law_variance: float =
     """A biped at rest, a reading each millisecond; roughness of its forces [N^2], variance of its friction."""
     resting = LocalMotion(np.full(12, 0.1), np.zeros(12), np.full(12, 1e-3), np.zeros(3), np.full(3, 1e-3))
     return Window(
-        time=duration, duration=duration, samples=round(duration / 1e-3), readings=np.full(3, duration / 1e-3),
+        time=duration, duration=duration, samples=round(duration / 1e-3), reading_counts=np.full(3, duration / 1e-3),
         end_motion=resting, angular_acceleration=np.zeros(3), acceleration=np.zeros(12), mean_acceleration=np.zeros(15),
         mean_acceleration_std=np.ones(15), effort=np.zeros(12),
         specific_force=np.array([0.0, 0.0, 9.81]),
