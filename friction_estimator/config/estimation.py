@@ -213,8 +213,8 @@ class ConstrainedConfig(Validated):
     )
     differences: str = advanced(
         "central",
-        "Instant of the joint accelerations. central: middle of the window (eqs. 6.2, 7.7). backward: newest sample "
-        "(eq. 6.3).",
+        "Instant of the joint accelerations (Egle 2021). central: middle of the window (eqs. 6.2, 7.7). backward: "
+        "newest sample (eq. 6.3).",
         choices=("central", "backward"),
     )
     window: int = advanced(
@@ -225,7 +225,7 @@ class ConstrainedConfig(Validated):
         2001,
     )
     order: int = advanced(
-        4, "Order of the differentiating polynomial (eq. 7.1). It must be below the window.", "", 1, 8
+        4, "Order of the differentiating polynomial (Egle 2021, eq. 7.1). It must be below the window.", "", 1, 8
     )
     trim_start: float = advanced(
         0.1, "Time after a foot has landed or left the ground during which friction is not measured.", "s", 0.0, 10.0

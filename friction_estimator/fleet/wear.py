@@ -141,7 +141,7 @@ def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrif
 
 
 def date_of(day: float) -> datetime:
-    """Time of a day since 1970."""
+    """Date and time, in UTC, of a day that is counted from 1970-01-01 [d], such as those of `DaySeries.day`."""
     return _EPOCH + timedelta(days=float(day))
 
 

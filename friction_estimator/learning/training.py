@@ -82,7 +82,7 @@ class Epoch:
     # epochs of all modules, finished modules counting in full
     done: int
     total: int
-    # eq. 22 of the scaled outputs, mean
+    # negative log-likelihood of the scaled outputs (Lim et al. 2024, eq. 22), mean
     training_loss: float
     validation_loss: float
     validation_rmse: float  # root mean square error over all outputs [N m]
@@ -105,7 +105,15 @@ def gru_linear(parameters: Parameters, h: jax.Array, x: jax.Array) -> tuple[jax.
 
 
 def negative_log_likelihood(mean: jax.Array, variance: jax.Array, target: jax.Array) -> jax.Array:
-    """Eq. 22, mean over all outputs and samples."""
+    """Negative log-likelihood of Gaussian errors (Lim et al. 2024, eq. 22), mean over all outputs and samples.
+
+    Without the factor 1/2 and the constant, which do not move the minimum.
+
+    Parameters
+    ----------
+    mean, variance : (..., o) outputs of the network, scaled
+    target : (..., o) values that they predict, scaled alike
+    """
     return jnp.mean(jnp.log(variance) + (mean - target) ** 2 / variance)
 
 
@@ -298,7 +306,7 @@ def train_segments(
 
 @partial(jax.jit, static_argnums=3)
 def _validate_segments(parameters: Parameters, x: jax.Array, y: jax.Array, skip: int) -> tuple[jax.Array, jax.Array]:
-    """Loss (eq. 22), and mean square error of each output (o,), of segments (b, t, i) without the first samples."""
+    """Loss, and mean square error of each output (o,), of segments (b, t, i) without the first samples."""
     x, y = jnp.moveaxis(x, 0, 1), jnp.moveaxis(y, 0, 1)
     h = jnp.zeros((x.shape[1], parameters["w_hidden"].shape[0]), x.dtype)
     _, mean, variance = gru_linear(parameters, h, x)

@@ -172,7 +172,10 @@ class SignalReader(Estimator):
             When there is none.
         """
         if not self._count:
-            raise LearningError("no sample has motor torques, a working IMU and the wrenches of all feet")
+            raise LearningError(
+                "no sample has motor torques, a working IMU and the wrenches of all feet: record joint states with "
+                "efforts, the IMU and all feet together"
+            )
         n = self._stage.input_count
         table = np.frombuffer(bytes(self._values), dtype=np.float32).reshape(self._count, -1)
         inputs, residual, external, true, observed = np.split(table, n + self._rows * np.arange(4), axis=1)

@@ -193,7 +193,10 @@ def _check_inertial(owner: str, inertial: Element) -> None:
     _check_elements(owner, inertial)
     for mass in inertial.findall("mass"):
         if float(mass.get("value", "0")) < 0.0:
-            raise RobotModelError(f"{owner} has the mass {mass.get('value')!r} kg; a mass is positive, or zero")
+            raise RobotModelError(
+                f"{owner} has the mass {mass.get('value')!r} kg; a mass is positive, or zero: write the mass of the "
+                "link, or leave out the <inertial> of a link without mass"
+            )
 
 
 def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> None:

@@ -76,9 +76,16 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """Choose the velocity of every joint, take coupled joints to their motors, and fit a law to the friction of each.
+    """Identify the friction law of every joint, or of the motors of coupled joints, from measured friction.
 
-    Parameters as of `methods.IdentifyFunction`; the logs have the input ``friction``, robot and warn are not used.
+    Each joint or motor is identified alone: first its velocity signal is chosen, then its law is fitted.
+
+    Parameters
+    ----------
+    logs : of the same joints, with the input ``friction/<joint>``: measured friction torque [N m]
+    robot, warn : not used; every method has them (`methods.IdentifyFunction`)
+    options : of this method
+    progress : called with the number of finished joints or motors, and of all
 
     Raises
     ------

@@ -156,7 +156,8 @@ class CurveShape:
         self.units = (*law.units, *(column.unit for column in samples.columns))
         if samples.friction.size <= len(self.names):
             raise InputError(
-                f"{samples.friction.size} usable samples cannot give the {len(self.names)} parameters of {law.name!r}"
+                f"{samples.friction.size} usable samples cannot give the {len(self.names)} parameters of {law.name!r}: "
+                "record more motion, or use a law with fewer parameters"
             )
         if samples.top_speed == 0.0 or samples.torque_rms == 0.0:
             raise InputError("velocity or friction is zero everywhere: there is no friction curve to fit")

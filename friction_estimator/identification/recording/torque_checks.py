@@ -51,7 +51,10 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     if motion.effort is None:
         return ()
     if rigid.shape != motion.effort.shape:
-        raise InputError(f"the torque of the model has the shape {rigid.shape}, the motion {motion.effort.shape}")
+        raise InputError(
+            f"the torque of the model has the shape {rigid.shape}, the motion {motion.effort.shape}: evaluate the "
+            "inverse dynamics of every sample of this motion, for its joints in their order"
+        )
     design, names, v = make_parallel_filter(motion), motion.joint_names, motion.velocity
     slow = np.maximum(_SIGN_WIDTH * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
     few = slice(None, None, -(-design.kept.size // _FITTED_ROWS))

@@ -189,7 +189,7 @@ def _whole(path: Path) -> _Storage:
                 missing -= 1
                 yield connection.topic, connection.msgtype, time_ns, raw
         if missing > 0:  # the reader skips over broken records in silence
-            raise BagError(f"{missing} messages are missing")
+            raise BagError(f"{missing} messages are missing, their records are broken: copy the bag again")
 
     with Reader(path) as reader:
         topics = {connection.topic: connection.msgtype for connection in reader.connections}

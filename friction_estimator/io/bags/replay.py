@@ -58,7 +58,11 @@ class Refused:
 
     def in_words(self) -> list[str]:
         """One sentence a topic."""
-        return [f"{count} messages of {topic} refused: {reason}" for topic, (count, reason) in self.by_topic.items()]
+        return [
+            f"{count} messages of {topic} refused: {reason} (the newest of them); correct what publishes this topic, "
+            "or the YAML of the robot"
+            for topic, (count, reason) in self.by_topic.items()
+        ]
 
 
 def recorded_inputs(reader: BagReader, config: Config) -> tuple[dict[str, str], tuple[str, ...]]:
