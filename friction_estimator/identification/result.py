@@ -227,11 +227,48 @@ GAIN_EXPLAINS = 0.5
 """Share of a squared error that a factor must explain to be named."""
 
 
+class Weight:
+    """Weights of all findings: the largest comes first in the result, equal ones in the order in which they are found.
+
+    From about 1.5 a result, or its joint, should not be used; from 1 it is used with care; below that it is good to
+    know. Nothing but the order depends on them. A finding that has a size adds it to its weight.
+    """
+
+    NO_DATA = 2.0  # friction of a joint is unknown: it does not move, or has no torque or too few samples
+    USELESS = 1.95  # predicting zero is as good
+    OTHER_UNIT = 1.91  # inertia that no wrong URDF explains
+    NO_BODIES = 1.9  # bodies that exist leave much of the torque
+    NO_FRICTION = 1.8  # the rigid body alone predicts better
+    NO_DRIVE_GAIN = 1.6  # not above zero
+    NOT_SEEN = 1.5  # a parameter that the motion does not show
+    OTHER_GAINS = 1.3  # efforts are no torques of the bodies
+    OVERFIT = 1.2  # unseen segments are predicted much worse than those of the fit
+    DRIVE_ERROR = 1.2  # the drive does not explain all of the torque
+    NOT_SEPARATE = 1.16  # friction that may be a delay, or that of another place
+    OTHER_SHAPE = 1.15  # of the friction than that of the law
+    OTHER_BODIES = 1.12  # single inertial parameters that no body has
+    DELAY = 1.12  # torques were late, and were moved back
+    OUTLIERS = 1.1  # plus their share
+    HELD_AT_ZERO = 1.1  # a parameter of friction would be negative
+    LIVE_LAW_ERROR = 1.06  # of laws at joints, for friction of motors
+    UNCERTAIN = 1.05  # a large standard deviation of a friction
+    POOR_SCORE = 1.0  # plus half the relative error
+    NOT_IDENTIFIABLE = 1.0  # why a parameter of a curve is not separate
+    ILL_CONDITION = 0.9  # of the whole problem
+    CURVE_OFFSET = 0.9  # a constant torque that no live node uses
+    DRIVE_GAINS = 0.8  # what they are
+    OFFSETS_DIFFER = 0.8  # constant torque of a free and of a driven motor
+    URDF_FACTOR = 0.7  # torques of the bodies are those of the URDF times a factor
+    CONSTANT_TORQUE = 0.5  # that is no part of the law
+    DRIVE_GAIN = 0.2  # what it is, and how well it explains the torque
+    GOOD_SCORE = 0.1  # plus the relative error
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence and how severe it is: 2 do not use the result, 1 use it with care, 0 good to know."""
+    """One sentence about a result, and how severe it is."""
 
-    weight: float
+    weight: float  # of :class:`Weight`
     text: str
 
 
@@ -246,34 +283,40 @@ def about_condition(condition: float) -> list[Finding]:
         f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL_CONDITION:.0f} is fair): "
         "single inertial parameters are uncertain, friction usually is not"
     )
-    return [Finding(0.9, text)] if condition > _ILL_CONDITION else []
+    return [Finding(Weight.ILL_CONDITION, text)] if condition > _ILL_CONDITION else []
 
 
 def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     """Findings about the held-out error of one joint; ``quantity`` is what is predicted."""
     joint, relative = score.joint, score.relative_error
     if not score.samples:
-        return [Finding(2.0, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion")]
+        return [
+            Finding(
+                Weight.NO_DATA, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion"
+            )
+        ]
     if not score.torque_rms > 0.0:
         text = f"its {quantity} is zero in all samples; use its friction only if it has no motor"
-        return [Finding(2.0, f"{joint}: {text}")]
+        return [Finding(Weight.NO_DATA, f"{joint}: {text}")]
     error = f"an error of {100 * relative:.1f} % on segments that the fit has not seen"
     quality = f"its {quantity} is predicted with {error}"
     if not relative < 1.0:
-        found = [Finding(1.95, f"{joint}: no better than predicting zero ({quality}); do not use it")]
+        found = [Finding(Weight.USELESS, f"{joint}: no better than predicting zero ({quality}); do not use it")]
     elif relative > _GOOD_ERROR:
-        found = [Finding(1.0 + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD_ERROR:.0f} % is good")]
+        found = [
+            Finding(Weight.POOR_SCORE + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD_ERROR:.0f} % is good")
+        ]
     else:
-        found = [Finding(0.1 + relative, f"{joint}: {quality}")]
+        found = [Finding(Weight.GOOD_SCORE + relative, f"{joint}: {quality}")]
     if score.held_out_error > _OVERFIT_RATIO * score.fit_error > 0.0:
         text = (
             f"{joint}: the error on unseen segments is {score.held_out_error / score.fit_error:.1f} times that of the "
             "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
         )
-        found.append(Finding(1.2, text))
+        found.append(Finding(Weight.OVERFIT, text))
     if score.held_out_error > score.rigid_body_error:
         text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
-        found.append(Finding(1.8, f"{joint}: {text}"))
+        found.append(Finding(Weight.NO_FRICTION, f"{joint}: {text}"))
     return found
 
 
@@ -299,7 +342,7 @@ def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
         if law == _FLEXIBLE_LAW
         else f" (try the law {_FLEXIBLE_LAW!r}; after slow reversals the regressor presliding)"
     )
-    return [Finding(1.15, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
+    return [Finding(Weight.OTHER_SHAPE, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
 
 
 Part = tuple[Identification, Sequence[Finding]]

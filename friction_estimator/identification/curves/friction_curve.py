@@ -39,6 +39,7 @@ from friction_estimator.identification.result import (
     ParameterTable,
     Part,
     Provenance,
+    Weight,
     about_score,
     about_shape,
     joined,
@@ -242,10 +243,14 @@ def _reported(
         predictions=(prediction,),
     )
     findings = about_score(score, "friction" if prediction.drive is None else "torque")
-    findings += [Finding(1.0, text) for text in reasons if score.relative_error < 1.0]
+    findings += [Finding(Weight.NOT_IDENTIFIABLE, text) for text in reasons if score.relative_error < 1.0]
     findings += about_shape(seen, law.name)
     if OFFSET_COLUMN.name in prediction.extra_parameters:
-        findings.append(Finding(0.9, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET_COLUMN.name])))
+        findings.append(
+            Finding(
+                Weight.CURVE_OFFSET, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET_COLUMN.name])
+            )
+        )
     return result, findings
 
 
@@ -267,6 +272,6 @@ def collected(curves: Sequence[JointCurve | str]) -> Identification:
     left_out = [one for one in curves if isinstance(one, str)]
     if not parts:
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(left_out)}")
-    found = merged(parts, [Finding(2.0, text) for text in left_out])
+    found = merged(parts, [Finding(Weight.NO_DATA, text) for text in left_out])
     choices = (*found.provenance.choices, *left_out)
     return replace(found, provenance=replace(found.provenance, choices=choices))

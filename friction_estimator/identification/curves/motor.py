@@ -30,7 +30,7 @@ from friction_estimator.identification.curves.friction_curve import JointCurve, 
 from friction_estimator.identification.curves.problem import torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification
+from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification, Weight
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
@@ -273,7 +273,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
     ):
         found.append(
             Finding(
-                0.8,
+                Weight.OFFSETS_DIFFER,
                 f"{motor}: the constant torque is {offsets[0]:.2g} N m free and {offsets[1]:.2g} N m driven: an offset "
                 "of the torque sensor that moves, or an offset current of the driver",
             )
@@ -283,13 +283,14 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
             f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
             f"column of the {kind}, or record a log in which it is larger"
         )
-        found.append(Finding(1.6, text))
+        found.append(Finding(Weight.NO_DRIVE_GAIN, text))
     else:
         driven = used.select(rows)
         left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
         value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
         text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
-        found.append(Finding(0.2 + (left > _REPORTED_SHARE), text))
+        weight = Weight.DRIVE_ERROR if left > _REPORTED_SHARE else Weight.DRIVE_GAIN
+        found.append(Finding(weight, text))
     return DriveGain(offsets[1], gain, unit), found
 
 

@@ -34,7 +34,7 @@ from friction_estimator.identification.linear_problem import (
     with_columns,
 )
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding
+from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
 from friction_estimator.laws.joint_laws import START_LAW
@@ -229,7 +229,7 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
         vague = (
             f"the known bodies do not show the drive gain of {choices(hidden)}: hold a payload so that they carry it"
         )
-        return [Finding(0.8, text), *[Finding(1.5, vague)] * bool(hidden)]
+        return [Finding(Weight.DRIVE_GAINS, text), *[Finding(Weight.NOT_SEEN, vague)] * bool(hidden)]
     if solution.of_drive or options.body.payload_scale:
         return []
     carries = any(one.motion.payload is not None and one.motion.payload.mass > 0.0 for one in solution.observations)
@@ -247,7 +247,7 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
         f"efforts are not the torques that move the known bodies but these times {factors}: currents, or other drive "
         "gains? drive_gains (--drive-gains) estimates them"
     )
-    return [Finding(1.3, text)]
+    return [Finding(Weight.OTHER_GAINS, text)]
 
 
 def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Finding]:
@@ -270,4 +270,4 @@ def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Fin
         f"the efforts are torques of one robot only when some are multiplied, relative to the others: {each}: are they "
         "in another unit, or currents?"
     )
-    return [Finding(1.3, text)] * bool(other.size)
+    return [Finding(Weight.OTHER_GAINS, text)] * bool(other.size)

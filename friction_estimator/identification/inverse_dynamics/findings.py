@@ -29,6 +29,7 @@ from friction_estimator.identification.result import (
     JointLaw,
     JointScore,
     ParameterTable,
+    Weight,
     about_shape,
 )
 from friction_estimator.identification.scoring import RARE, Rows, pushes
@@ -111,7 +112,7 @@ def findings_of(
     if left > _GOOD_BODIES:
         found.append(
             Finding(
-                1.9,
+                Weight.NO_BODIES,
                 f"no real bodies have these inertial parameters: the nearest ones leave {100.0 * left:.0f} in place of "
                 f"{100.0 * solution.fit.relative_error:.0f} % of the torque: check sign and unit of the torque, the "
                 "joints of the URDF, and that nobody else moved the robot",
@@ -124,21 +125,21 @@ def findings_of(
             f"no real bodies have {'; '.join(wrong[:_NAMED])}{more}: the motion hardly shows it, or something is "
             "not in the model; record faster motion of these joints before you use their inertia"
         )
-        found.append(Finding(1.12, text))
+        found.append(Finding(Weight.OTHER_BODIES, text))
     scale = parameters.urdf_scale
     if not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE:
         text = (
             f"the inertial parameters are {scale:.3g} times those of the URDF: check unit and sign of the torque, "
             "whether it is that of the motor before its gear, and the masses of the URDF"
         )
-        found.append(Finding(1.91, text))
+        found.append(Finding(Weight.OTHER_UNIT, text))
     elif factors := _urdf_factors(solution):
         each = ", ".join(f"{name} {factor:.2f}" for name, factor in factors.items())
         text = (
             f"the torques of the rigid bodies are those of the URDF times {each}: check the masses of the URDF, a "
             "payload, and the gain of the torque"
         )
-        found.append(Finding(0.7, text))
+        found.append(Finding(Weight.URDF_FACTOR, text))
     shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
     names = solution.observations[0].motion.joint_names
     rejected, joint = outliers(solution.fit, conditions(solution)[0]), solution.fit.problem.joint
@@ -147,7 +148,9 @@ def findings_of(
         if share > _MANY_OUTLIERS:
             scored = "not used" if share > RARE else "neither used nor scored"
             found.append(
-                Finding(1.1 + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)")
+                Finding(
+                    Weight.OUTLIERS + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)"
+                )
             )
     lacking = {name for name, law in zip(names, laws, strict=True) if not make_law(law).has_offset}
     constants = [
@@ -158,7 +161,7 @@ def findings_of(
     found += [*_about_delay(solution), *shapes]
     if constants:
         text = "a constant torque that is no part of the law was found; check the zero of the torque and gravity"
-        found.append(Finding(0.5, f"{text}: {', '.join(constants)}"))
+        found.append(Finding(Weight.CONSTANT_TORQUE, f"{text}: {', '.join(constants)}"))
     if motors.couples:
         found += _about_joints_of_motors(samples, motors, joint_names)
     return [*found, *_about_projection(samples, solution.model.friction.added, live), *_about_friction(solution)]
@@ -211,7 +214,7 @@ def _about_delay(solution: Estimate) -> list[Finding]:
                 f"the torque of {', '.join(solution.observations[0].motion.joint_names)} was {late} compared with the "
                 "positions (early where negative) and was moved back, because the delay would count as viscous friction"
             )
-        found.append(Finding(1.12, text))
+        found.append(Finding(Weight.DELAY, text))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, shift, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
@@ -225,7 +228,7 @@ def _about_delay(solution: Estimate) -> list[Finding]:
             f"{1e3 * solution.delay_sigma:.1f} ms late: record motion with several frequencies or constant speeds "
             "(friction_estimator plan)"
         )
-        found.append(Finding(1.16, text))
+        found.append(Finding(Weight.NOT_SEPARATE, text))
     return found
 
 
@@ -256,7 +259,7 @@ def _about_joints_of_motors(
                 f"too: identify again with --coupled-friction {JOINTS_AND_MOTORS} (coupled_friction in Python); or the "
                 "coupling matrix of joints and motors is wrong"
             )
-            found.append(Finding(1.16, text))
+            found.append(Finding(Weight.NOT_SEPARATE, text))
     return found
 
 
@@ -277,7 +280,7 @@ def _about_projection(
         f"a robot without robot.coupling, with an error of {' and '.join(lost)}: the whole friction is in the table of "
         "parameters only"
     )
-    return [Finding(1.06, text)]
+    return [Finding(Weight.LIVE_LAW_ERROR, text)]
 
 
 def _about_friction(solution: Estimate) -> list[Finding]:
@@ -301,7 +304,7 @@ def _about_friction(solution: Estimate) -> list[Finding]:
             f"it by kp times their age, in all joints of such drives ({choices(friction.joint_names)}): compare "
             "recordings with other gains, or state commands and gains (--kp, --kd)"
         )
-        found.append(Finding(1.1, text))
+        found.append(Finding(Weight.HELD_AT_ZERO, text))
     return found
 
 
@@ -320,10 +323,10 @@ def _about_law(
             text = (
                 f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]}): move faster"
             )
-            found.append(Finding(1.5, text))
+            found.append(Finding(Weight.NOT_SEEN, text))
         elif values[k] <= 0.0 and not optional:
             text = "would be negative and was held at zero: check the torque and the model"
-            found.append(Finding(1.1, f"{name}: {parameter} {text}"))
+            found.append(Finding(Weight.HELD_AT_ZERO, f"{name}: {parameter} {text}"))
     basis = np.eye(values.size)
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
     for what, unit, weights in sides:
@@ -334,5 +337,5 @@ def _about_law(
                 if spread < value
                 else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
             )
-            found.append(Finding(1.05, f"{name}: {what} friction {how}"))
+            found.append(Finding(Weight.UNCERTAIN, f"{name}: {what} friction {how}"))
     return found
