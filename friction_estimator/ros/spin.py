@@ -316,7 +316,7 @@ def compile_kernels(node: Node, running: Running) -> None:
 
     def note(done: int, total: int) -> None:
         nonlocal logged
-        if not logged and time.monotonic() - started > _LONG_COMPILATION:
+        if compiler.is_new() and not logged and time.monotonic() - started > _LONG_COMPILATION:
             logged = True
             log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
         if not running():
