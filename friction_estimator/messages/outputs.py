@@ -249,7 +249,9 @@ class OutputMessages:
             return self._markers.build(estimate)
         if topic is topics.BASE_TRANSFORM:
             return self._transform.serialize(estimate.stamp_ns, *_pose(estimate.base))
-        return self._odometry.serialize(estimate.stamp_ns, *odometry_numbers(estimate.base))
+        if topic is topics.BASE_STATE:
+            return self._odometry.serialize(estimate.stamp_ns, *odometry_numbers(estimate.base))
+        raise ValueError(f"nothing writes messages of the topic {topic.name!r}: add it to OutputMessages._serialize")
 
 
 class OutputSchedule:

@@ -77,9 +77,9 @@ class FrameContext(NamedTuple):
 
     contact: Flags  # (k,) feet in stance
     ripples: Vector  # (n,) periods of the motors' friction in a turn; (0,) without ripple
-    unmodelled: Vector  # (n,) variance of the torque that no term represents [(N m)^2]
+    unmodelled_variance: Vector  # (n,) of the torque that no term represents [(N m)^2]
     angular_acceleration: Vector  # (3,) of the base, base axes [rad/s^2]
-    oldest: float  # time before which a window is too old for its model error to be used [s]
+    oldest_window_time: float  # windows that end before are too old for their model error to be used [s]
 
 
 @record
@@ -96,8 +96,8 @@ class FrameOutput(NamedTuple):
     measured: Flags  # (n,) True where measurements are behind the friction
     disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
     model_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
-    variance: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
-    correctable: Vector  # (n,) variance that the friction of the instant may correct, else zero [(N m)^2]
+    variance_without_velocity: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
+    correctable_variance: Vector  # (n,) that the friction of the instant may correct, else zero [(N m)^2]
     law: LawAtMotion
     external: ExternalTorque
     wrenches: Matrix  # (k, 6) of the ground on the feet, calibrated [N, N m]
@@ -132,7 +132,7 @@ def _possible_friction(external: float, velocity: float, std: float, law: float,
 
 
 @kernel
-def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, out: FrameOutput) -> float:
+def combine_law_and_model_error(velocity: FloatArray, unmodelled_variance: FloatArray, out: FrameOutput) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
     A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
@@ -145,22 +145,22 @@ def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, ou
     Parameters
     ----------
     velocity : (n,) of the joints [rad/s]
-    unmodelled : (n,) variance of the torque that neither law nor calibration represents [(N m)^2]
+    unmodelled_variance : (n,) of the torque that neither law nor calibration represents [(N m)^2]
     out : with ``measured``, ``disturbed``, ``law`` and ``external``
 
     Returns
     -------
     Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
     """
-    largest, law, residual, measured = 0.0, out.law, out.external, out.measured
-    for i in range(unmodelled.size):
+    largest, law, observed, measured = 0.0, out.law, out.external, out.measured
+    for i in range(velocity.size):
         torque = law.torque[i] + law.asymmetric_friction[i]
-        extra_variance = unmodelled[i] + law.asymmetric_friction_variance[i]
+        extra_variance = unmodelled_variance[i] + law.asymmetric_friction_variance[i]
         model_error = law.model_error[i] if measured[i] else 0.0
         law_only_variance = law.variance[i] + law.model_error_variance[i] + extra_variance
         variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
-        external = residual.slow[i] + model_error
-        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * residual.sigma[i]
+        external = observed.slow[i] + model_error
+        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * observed.sigma[i]
         if noise < abs(external) <= DIVERGENCE_LIMIT:
             possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
@@ -168,20 +168,20 @@ def combine_law_and_model_error(velocity: FloatArray, unmodelled: FloatArray, ou
         out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
         out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
         absorbed_variance = model_error * model_error - law.model_error_variance[i]
-        lag_variance = (residual.fast[i] - residual.slow[i]) ** 2 - residual.fast_noise[i]
-        external_variance = residual.sigma[i] ** 2
+        lag_variance = (observed.fast[i] - observed.slow[i]) ** 2 - observed.fast_noise[i]
+        external_variance = observed.sigma[i] ** 2
         if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
             external_variance += absorbed_variance
         if lag_variance > 0.0:
             external_variance += lag_variance
         out.external_torque[i], out.external_torque_sigma[i] = external, math.sqrt(external_variance)
-        out.correctable[i] = 0.0
+        out.correctable_variance[i] = 0.0
         if measured[i]:
             stick_variance = min(law.stick_variance[i], law.friction_variance[i])
             variance -= stick_variance
-            out.correctable[i] = law.velocity_variance[i] + stick_variance
-            largest = max(largest, out.correctable[i])
-        out.variance[i] = variance
+            out.correctable_variance[i] = law.velocity_variance[i] + stick_variance
+            largest = max(largest, out.correctable_variance[i])
+        out.variance_without_velocity[i] = variance
     return largest if is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma) else math.nan
 
 
@@ -200,6 +200,14 @@ def evaluate_frame(
 ) -> tuple[float, int]:
     """Friction, external torque and pushes of one frame, and its row of the buffer of windows.
 
+    Parameters
+    ----------
+    robot, laws : constants
+    estimates : of the newest window that all limbs have used
+    dynamics, motion, inputs, context : of the frame
+    memory : what the frame before has left, changed in place
+    out, sample : output; all fields of ``out`` are zero before
+
     Returns
     -------
     Largest variance that the friction of the instant may correct [(N m)^2], NaN where a result is not finite; and the
@@ -215,8 +223,8 @@ def evaluate_frame(
     )
     expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
-        out.measured[joint] = estimates.measured_at[joint] > context.oldest and not out.disturbed[joint]
-    largest = combine_law_and_model_error(velocity, context.unmodelled, out)
+        out.measured[joint] = estimates.measured_at[joint] > context.oldest_window_time and not out.disturbed[joint]
+    largest = combine_law_and_model_error(velocity, context.unmodelled_variance, out)
     write_sample(
         sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.motor_friction_variance,
         law.regressor,

@@ -55,7 +55,9 @@ def _correct_by_fbse(
     if not abs(torque) < max_friction + _GATE_SIGMAS * math.sqrt(variance):
         return friction, prior_variance
     square, slow = (torque - friction) ** 2, 1.0 / (1.0 + (velocity / _REVERSING_SPEED) ** 4)
-    if prior_variance > 0.0 and square > _GATE_SIGMAS**2 * (prior_variance + result.variance[joint] + variance):
+    if prior_variance > 0.0 and square > _GATE_SIGMAS**2 * (
+        prior_variance + result.variance_without_velocity[joint] + variance
+    ):
         prior_variance = max(prior_variance, slow * square)
     gain = prior_variance / (prior_variance + variance)
     return friction + gain * (torque - friction), prior_variance * (1.0 - gain)
@@ -63,17 +65,17 @@ def _correct_by_fbse(
 
 @kernel
 def _correct_by_momentum(
-    result: FrameOutput, joint: int, prior_variance: float, unmodelled: float, max_friction: float
+    result: FrameOutput, joint: int, prior_variance: float, unmodelled_variance: float, max_friction: float
 ) -> tuple[float, float]:
     """Friction of a joint and its variance from the velocity, after the residual of the momentum observer.
 
     The residual is the torque that the estimate does not explain. Of its two low-passes that with the smaller variance
     counts: noise of the readings, and lag.
     """
-    friction, residual = result.friction[joint], result.external
-    slow = residual.slow_noise[joint] + unmodelled + _LAG_SHARES[0] * prior_variance
-    fast = residual.fast_noise[joint] + unmodelled + _LAG_SHARES[1] * prior_variance
-    variance, unexplained = (fast, residual.fast[joint]) if fast < slow else (slow, residual.slow[joint])
+    friction, external = result.friction[joint], result.external
+    slow = external.slow_noise[joint] + unmodelled_variance + _LAG_SHARES[0] * prior_variance
+    fast = external.fast_noise[joint] + unmodelled_variance + _LAG_SHARES[1] * prior_variance
+    variance, unexplained = (fast, external.fast[joint]) if fast < slow else (slow, external.slow[joint])
     unexplained += result.model_error[joint]
     is_friction = abs(friction - unexplained) < max_friction + _GATE_SIGMAS * math.sqrt(variance)
     if not (math.isfinite(variance * unexplained) and is_friction):
@@ -89,7 +91,7 @@ def correct_by_measurements(
     dry_friction: Vector,
     measured: MeasuredFriction,
     transition: Flags,
-    unmodelled: Vector,
+    unmodelled_variance: Vector,
     velocity: Vector,
     corrected: Vector,
     sigma: Vector,
@@ -104,12 +106,12 @@ def correct_by_measurements(
     dry_friction : (n,) largest friction that may hold the joints [N m]
     measured : by foot-base sensor estimation
     transition : (n,) joints whose foot lands or lifts off
-    unmodelled : (n,) variance of the torque that no term represents [(N m)^2]
+    unmodelled_variance : (n,) of the torque that no term represents [(N m)^2]
     velocity : (n,) of the joints by the filter [rad/s]
     corrected, sigma : (n,) output: friction and its standard deviation [N m]
     """
     for joint in range(velocity.size):
-        friction, prior_variance = result.friction[joint], result.correctable[joint]
+        friction, prior_variance = result.friction[joint], result.correctable_variance[joint]
         posterior_variance = prior_variance
         max_friction = _MAX_FRICTION_RATIO * max(abs(friction), dry_friction[joint])
         if measured.available[joint] and not transition[joint]:
@@ -123,7 +125,7 @@ def correct_by_measurements(
                 )
         elif prior_variance > CORRECTION_THRESHOLD**2:
             friction, posterior_variance = _correct_by_momentum(
-                result, joint, prior_variance, unmodelled[joint], max_friction
+                result, joint, prior_variance, unmodelled_variance[joint], max_friction
             )
         by_velocity = posterior_variance if prior_variance > 0.0 else result.law.velocity_variance[joint]
-        corrected[joint], sigma[joint] = friction, math.sqrt(result.variance[joint] + by_velocity)
+        corrected[joint], sigma[joint] = friction, math.sqrt(result.variance_without_velocity[joint] + by_velocity)

@@ -187,12 +187,12 @@ class LimbBank:
         for group in self._groups:
             yield
             for limb_index in group:
-                self._step_limb(limb_index, window, usable, self._frozen)
+                self._use_window(limb_index, window, usable, self._frozen)
         yield
         self._finish_window(window.time)
         yield  # what the estimates change, and their publication, are the work of another frame
 
-    def _step_limb(self, index: int, window: Window, usable: bool, frozen: bool) -> None:
+    def _use_window(self, index: int, window: Window, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it."""
         limb_filter = self.filters[index]
         limb = limb_filter.limb
@@ -203,7 +203,7 @@ class LimbBank:
             if disturbed and window.duration > 0.0:  # the torque of the calibration is still published
                 self._evaluate_limb(index)
         elif limb_filter.running and window.duration > 0.0:
-            if not self._step_filter(index, window, frozen):
+            if not self._filter_window(index, window, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
             limb_filter.begin(*self.dynamics.momentum(limb_filter.buffers.limb, limb.joints.size))
@@ -380,7 +380,7 @@ class LimbBank:
         self._used.add(index)
         return buffers.balance
 
-    def _step_filter(self, index: int, window: Window, frozen: bool) -> bool:
+    def _filter_window(self, index: int, window: Window, frozen: bool) -> bool:
         """Use a window in the filter of a limb, and the bias of its unloaded feet; False where it was not finite."""
         limb_filter = self.filters[index]
         limb, balance = limb_filter.limb, self._evaluate_limb(index)

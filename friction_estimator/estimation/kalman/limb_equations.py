@@ -71,7 +71,7 @@ class LimbMemory(NamedTuple):
     state: Vector
     covariance: Matrix
     model_error_variance: Vector  # (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
-    law_power: Vector  # (m,) mean square of the law's torque [(N m)^2]
+    law_mean_square: Vector  # (m,) mean square of the law's torque [(N m)^2]
     stick_log_ratio: Vector  # (m,) log-likelihood ratio of friction that is free at rest
 
 
@@ -327,12 +327,13 @@ def adapt_model_error_variance(
                 for k in range(p):
                     presliding_variance += P[first + j, first + k] * table.presliding[i, k]
         if own_column != 0.0:
-            memory.law_power[i] += adaptation_gain * ((torque / own_column) ** 2 - memory.law_power[i])
+            memory.law_mean_square[i] += adaptation_gain * ((torque / own_column) ** 2 - memory.law_mean_square[i])
         observed = variance[i] - P[m + i, m + i]
         if observed > _MIN_OBSERVED_SHARE * variance[i] and fit.stick_variance[i] < variance[i]:
             variance[i] *= 1.0 + max(adaptation_gain * (x[m + i] ** 2 / observed - 1.0), -_MAX_DECREASE)
         min_variance = max(
-            _MIN_STD_OVER_PRIOR**2 * initial_variance, min(_MIN_STD_OVER_LAW**2 * memory.law_power[i], initial_variance)
+            _MIN_STD_OVER_PRIOR**2 * initial_variance,
+            min(_MIN_STD_OVER_LAW**2 * memory.law_mean_square[i], initial_variance),
         )
         presliding_torque = max(
             presliding_torque - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(presliding_variance, 0.0)), 0.0

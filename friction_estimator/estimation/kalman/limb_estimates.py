@@ -199,7 +199,7 @@ def write_limb_estimates(
     table: FilterTable,
     balance: LimbBalance,
     measured_at: float,
-    rows: Tensor,
+    coulomb_viscous_rows: Tensor,
     out: LimbEstimates,
 ) -> bool:
     """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
@@ -207,7 +207,7 @@ def write_limb_estimates(
     Parameters
     ----------
     balance, measured_at : of the newest window that was used, and its end [s]; NaN where it is known already
-    rows : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
+    coulomb_viscous_rows : (2, n, p) F_c and F_v of every motor by its parameters, of :class:`VisitedVelocities`
 
     Returns
     -------
@@ -220,7 +220,8 @@ def write_limb_estimates(
     if not (is_valid and is_bounded(fit.stick_variance)):
         return False
     _gather_motors(limb, memory, fit, table, out)
-    limb_coulomb, limb_viscous, line = rows[0][limb.joints], rows[1][limb.joints], out.coulomb_viscous
+    limb_coulomb, limb_viscous = coulomb_viscous_rows[0][limb.joints], coulomb_viscous_rows[1][limb.joints]
+    line = out.coulomb_viscous
     along_coulomb, along_viscous = np.empty(g * (p + 1)), np.empty(g * (p + 1))
     for a in range(m):
         joint = limb.joints[a]

@@ -234,7 +234,7 @@ class LimbFilter:
         inflation = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
         self.replace(here, other.state[there], np.outer(inflation, inflation) * other.covariance[np.ix_(there, there)])
         mine, theirs = self.memory, other.memory
-        mine.model_error_variance[:], mine.law_power[:] = theirs.model_error_variance, theirs.law_power
+        mine.model_error_variance[:], mine.law_mean_square[:] = theirs.model_error_variance, theirs.law_mean_square
         mine.stick_log_ratio[:] = theirs.stick_log_ratio
         self.windows = other.windows
 

@@ -119,7 +119,7 @@ class KalmanFriction:
             When a result is not finite. Limbs whose law was not finite have their newest valid law again, or the prior;
             call :meth:`reset` then.
         """
-        if self.bank.step(self.frozen):
+        if self.bank.step(self.frozen):  # a part of the work on the newest complete window
             self._use_estimates(frame.stamp_ns)
         dt = self._clock.interval(frame.dt, frame.position)
         if dt != frame.dt:
@@ -129,6 +129,7 @@ class KalmanFriction:
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
         correctable_variance = self._evaluate(frame, attitude, phase, dynamics, motion)
+        # this frame may complete the next window
         if (window := self._buffer.close(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         newest, estimates = self._frames.newest, self.bank.estimates

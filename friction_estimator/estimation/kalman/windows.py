@@ -157,7 +157,15 @@ def write_sample(
     motor_friction_variance: FloatArray,
     regressor: FloatArray,
 ) -> None:
-    """Write one sample into a row of the buffer, all but its time, see :class:`SampleColumns`."""
+    """Write one sample into a row of the buffer, all but its time, see :class:`SampleColumns`.
+
+    Parameters
+    ----------
+    angular_acceleration : (3,) of the base, base axes [rad/s^2]
+    disturbed : (n,) True for joints of limbs that something pushes
+    motor_friction_variance : (n,) of the motors' friction from their uncertain velocity [(N m)^2]
+    regressor : (n, p) of the laws, motor by motor
+    """
     (n, p), k, v = regressor.shape, inputs.wrench_fresh.size, dynamics.velocity
     base, at = v.size - n, _sample_columns(n, k)
     _write_columns(row, at.position, dynamics.position)
@@ -215,7 +223,7 @@ def _summarise_columns(
 
 
 @kernel
-def _summarise_window(
+def _write_statistics(
     rows: FloatArray,
     span: _Span,
     columns: SampleColumns,
@@ -262,7 +270,7 @@ def summarise_window(
     Parameters
     ----------
     readings_per_sample : (1 + k,) of IMU and feet
-    wrench_delay : of :func:`_summarise_window`
+    wrench_delay : of :func:`_write_statistics`
     stds : of :func:`reading_stds`
 
     Returns
@@ -272,7 +280,7 @@ def summarise_window(
     margin, end, n, k = span.margin, span.end, out.effort.size, out.wrench_shift.size
     at, p = _sample_columns(n, k), out.regressor.shape[1]
     means, used = np.empty((3, rows.shape[1])), end + margin + 1
-    _summarise_window(rows, span, at, wrench_delay, out.wrench_shift, means)
+    _write_statistics(rows, span, at, wrench_delay, out.wrench_shift, means)
     fit_middle(rows[end - margin : used], stds, out.end_motion)
     fit_acceleration(rows[margin : end + 1], stds, out.mean_acceleration, out.mean_acceleration_std)
     _read_columns(rows[end], at.angular_acceleration, out.angular_acceleration)
@@ -383,7 +391,7 @@ class WindowBuffer:
         end = margin if self._first else margin + self._count
         if self._size <= end + margin:
             return None
-        window = self._summarise(margin, end, readings_per_sample)
+        window = self._close(margin, end, readings_per_sample)
         kept = self._size - (end - margin)
         self._rows[:kept] = self._rows[end - margin : self._size]
         self._size = kept
@@ -431,7 +439,7 @@ class WindowBuffer:
     def _newest_period(self) -> float:
         return float(np.median(np.diff(self._rows[: self._size, 0])))
 
-    def _summarise(self, margin: int, end: int, readings_per_sample: FloatArray) -> Window:
+    def _close(self, margin: int, end: int, readings_per_sample: FloatArray) -> Window:
         rows, buffer = self._rows, self._empty.copy()
         time, span = float(rows[end, 0]), (margin, end, self._held, self._period)
         longest, imu_fresh = summarise_window(rows, *span, readings_per_sample, self.wrench_delay, self._stds, buffer)

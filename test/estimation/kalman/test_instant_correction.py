@@ -45,7 +45,7 @@ def correct(
     n = residual[0].shape[1]
     unknown, nowhere, corrected, sigma = np.full(n, np.nan), np.zeros(n, dtype=bool), np.empty(n), np.empty(n)
     (of_frame, now), (buffer, estimates) = buffered(FrameOutput.zeros(n, 0, 1)), buffered(empty_estimates(n, 1, 0, 1))
-    now.friction[:], now.correctable[:] = friction, variance
+    now.friction[:], now.correctable_variance[:] = friction, variance
     now.external.slow[:], now.external.fast[:] = residual[0]
     now.external.slow_noise[:], now.external.fast_noise[:] = residual[1]
     errors = estimates.calibration
