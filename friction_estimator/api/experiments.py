@@ -136,6 +136,13 @@ def read_experiments(
 ) -> Experiments:
     """Read all recordings, and keep the joints that all of them and the robot have.
 
+    Parameters
+    ----------
+    recordings : files or logs
+    robot : name, YAML or loaded robot; None for none
+    stage, warn : get the progress, and warnings
+    joints, coupling, payloads, namespace, kp, kd, wrenches : see :func:`friction_estimator.identify`
+
     Raises
     ------
     FrictionEstimatorError

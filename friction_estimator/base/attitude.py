@@ -102,6 +102,10 @@ def predict_gravity(x: FloatArray, P: FloatArray, tuning: AttitudeTuning, gyro: 
     The gyroscope less its bias turns g and a by T, and a decays: ``P = F P F^T + Q`` with the Jacobian
 
         F = [T, 0, 0, -dt [g]x; 0, exp(-dt/tau) T, 0, 0; 0, 0, 1, 0; 0, 0, 0, 1]
+
+    Parameters
+    ----------
+    gyro : (3,) reading of the gyroscope, base axes [rad/s]
     """
     T = matrix_from_quaternion(
         quaternion_exp((-dt * (gyro[0] - x[9]), -dt * (gyro[1] - x[10]), -dt * (gyro[2] - x[11])))
@@ -215,7 +219,14 @@ def _initialize_attitude(state: AttitudeState, tuning: AttitudeTuning, specific_
 def predict_quaternion_covariance(
     P: FloatArray, yaw_with_bias: FloatArray, gyro_std: float, bias_variance: float, dt: float
 ) -> None:
-    """Grow the covariance (3, 3) of the quaternion's error by ``dt`` [s], in place."""
+    """Grow the covariance (3, 3) of the quaternion's error by ``dt`` [s], in place.
+
+    Parameters
+    ----------
+    yaw_with_bias : (1,) covariance of the yaw with the gyroscope's bias about the vertical, in place [rad^2/s]
+    gyro_std : noise of a reading of the gyroscope [rad/s]
+    bias_variance : of its bias, each axis [rad^2/s^2]
+    """
     for axis in range(3):
         P[axis, axis] += (gyro_std * dt) ** 2 + bias_variance * dt * dt
     P[2, 2] += 2.0 * dt * yaw_with_bias[0]

@@ -147,7 +147,17 @@ def step_heading(
     dt: float,
     fresh: bool,
 ) -> None:
-    """Advance the heading by one sample, in place."""
+    """Advance the heading by one sample, in place.
+
+    Parameters
+    ----------
+    foot_to_world : (k, 3, 3) attitude of the soles by joints and attitude filter
+    standing : (k,) True for feet that stand and may not turn
+    load : (k,) of the soles, as a part of the mean load
+    distance : that the robot has travelled since the last sample [m]
+    dt : [s]
+    fresh : False without a reading of the IMU
+    """
     x, P, was_standing, size = heading.mean, heading.covariance, heading.was_standing, heading.mean.size
     x[0] -= dt * x[1]
     for j in range(size):
@@ -225,7 +235,16 @@ def step_heights(
     moved: float,
     variance_growth: float,
 ) -> None:
-    """Advance the heights by one sample, in place; ``soles`` (k,) are below the base by the joints [m]."""
+    """Advance the heights by one sample, in place.
+
+    Parameters
+    ----------
+    soles : (k,) height of the soles over the base by the joints, negative below it [m]
+    standing : (k,) True for feet that stand
+    load : (k,) of the soles, as a part of the mean load
+    distance : that the robot has travelled since the last sample [m]
+    moved, variance_growth : height of the base by its velocity since then, and the variance of that [m], [m^2]
+    """
     x, P, was_standing = heights.mean, heights.covariance, heights.was_standing
     if not heights.running[0]:
         heights.running[0] = True
@@ -268,7 +287,15 @@ def new_places(feet: int) -> Places:
 def step_places(
     places: Places, soles: FloatArray, standing: BoolArray, load: FloatArray, moved: Triple, variance_growth: Triple
 ) -> None:
-    """Advance position and places by one sample, in place."""
+    """Advance position and places by one sample, in place.
+
+    Parameters
+    ----------
+    soles : (k, 3) from the base to the soles, world axes [m]
+    standing : (k,) True for feet that stand
+    load : (k,) of the soles, as a part of the mean load
+    moved, variance_growth : (3,) of the base by its velocity since the last sample, world axes [m], [m^2]
+    """
     was_standing = places.was_standing
     held, carried, landed = 0.0, 0.0, False
     for foot in range(standing.size):

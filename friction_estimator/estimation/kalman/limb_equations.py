@@ -193,6 +193,11 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table
     """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
 
     A window that is not finite changes nothing, and its distance is NaN.
+
+    Parameters
+    ----------
+    memory, fit : in place
+    frozen : True keeps the covariance of law and calibration as it is
     """
     x, P = memory.state, memory.covariance
     m, T, gains = balance.force.size, balance.duration, table.first_state.effort_gain
@@ -234,6 +239,10 @@ def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matr
 
     With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from ``considered``
     on do not learn from it (Schmidt's consider filter): neither they nor their own covariance change.
+
+    Parameters
+    ----------
+    x, P : (size,) state and (size, size) its covariance
     """
     m, size = innovation.size, x.size
     L, augmented = cholesky(S)[0], np.empty((m, size + 1))

@@ -283,6 +283,12 @@ def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
     not moved yet may be anything.
+
+    Parameters
+    ----------
+    law : first state of the laws
+    end : of the window
+    x, P : (size,) state of the limb's filter and (size, size) its covariance
     """
     p = end.dry_regressor.shape[1]
     for a in range(limb.joints.size):

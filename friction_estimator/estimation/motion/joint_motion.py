@@ -76,7 +76,15 @@ def step_filters(
     filters: StationaryFilters,
     distance: Matrix,
 ) -> None:
-    """Use a reading (n,), in place: states (m, 3, n), and squared Mahalanobis distances (m, n) of the reading."""
+    """Use a reading in all filters of the bank, in place.
+
+    Parameters
+    ----------
+    state : (m, 3, n) position, velocity and acceleration of the joints, filter by filter [rad], [rad/s], [rad/s^2]
+    position, velocity : (n,) readings [rad], [rad/s]
+    dt : since the reading before [s]
+    distance : (m, n) output: squared Mahalanobis distance of the reading
+    """
     m, _, n = state.shape
     per_dt, per_square = 1.0 / dt, 1.0 / (dt * dt)
     for model in range(m):
