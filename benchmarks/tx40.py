@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.coupling import joint_torque, joint_velocity
 from benchmarks.shared.command import command, folder_with, make_parser
+from benchmarks.shared.coupling import joint_torque, joint_velocity
 from benchmarks.shared.pages import table
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.inverse_dynamics.method import run

@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.coupling import motor_torque
 from benchmarks.guedelha.limbs import DEGREE, Mechanism, leg, torso
 from benchmarks.guedelha.recordings import Study, make_study
 from benchmarks.shared import figures
 from benchmarks.shared.command import command, command_line, longer_than, make_parser
+from benchmarks.shared.coupling import motor_torque
 from benchmarks.shared.pages import DOCS, add_page, number, row_of, table
 from friction_estimator.config.robot import uncoupled
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor

@@ -8,8 +8,8 @@ from types import MappingProxyType
 import numpy as np
 import pinocchio as pin
 
-from benchmarks.coupling import joint_velocity
 from benchmarks.guedelha.limbs import Mechanism
+from benchmarks.shared.coupling import joint_velocity
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.laws.published import STRIBECK_VELOCITY
 from friction_estimator.types import FloatArray

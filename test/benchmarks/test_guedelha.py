@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.coupling import joint_torque, joint_velocity
 from benchmarks.guedelha.__main__ import identify
 from benchmarks.guedelha.limbs import TABLE_1, Mechanism, leg, torso
 from benchmarks.guedelha.recordings import STEP, Hand, held, make_study, simulate
+from benchmarks.shared.coupling import joint_torque, joint_velocity
 from friction_estimator.laws import make_law
 
 

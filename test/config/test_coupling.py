@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.coupling import joint_torque, joint_velocity, motor_torque, motor_velocity
+from benchmarks.shared.coupling import joint_torque, joint_velocity, motor_torque, motor_velocity
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError
 

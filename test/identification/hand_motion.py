@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from benchmarks.coupling import joint_torque, joint_velocity
+from benchmarks.shared.coupling import joint_torque, joint_velocity
 from friction_estimator.config.robot import Coupling
 from friction_estimator.identification.curves.drive import FREE_OFFSET, INERTIA
 from friction_estimator.identification.curves.problem import CurveSamples, ExtraColumn

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from benchmarks.coupling import joint_torque, joint_velocity, motor_velocity
+from benchmarks.shared.coupling import joint_torque, joint_velocity, motor_velocity
 from friction_estimator.config.robot import Coupling, combined, uncoupled
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.curves.motor import MotorOptions, identify_motor

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from benchmarks.coupling import joint_torque, motor_torque, motor_velocity
+from benchmarks.shared.coupling import joint_torque, motor_torque, motor_velocity
 from friction_estimator.cli.main import main
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.coupling import joint_torque, motor_torque, motor_velocity
+from benchmarks.shared.coupling import joint_torque, motor_torque, motor_velocity
 from friction_estimator.config import IdentifierConfig, config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError

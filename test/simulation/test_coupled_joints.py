@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.coupling import joint_torque, motor_velocity
+from benchmarks.shared.coupling import joint_torque, motor_velocity
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
