@@ -1,4 +1,4 @@
-"""Installation of the package for ament_python and pip: what a wheel holds beside the modules."""
+"""Installation by ament_python and pip: modules, entry points, and the data files of a wheel."""
 
 import os
 import re

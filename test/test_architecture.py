@@ -16,7 +16,7 @@ import friction_estimator
 PACKAGE = Path(friction_estimator.__file__).parent
 
 TOP_LEVEL = {"types", "errors", "kernels", "linear_algebra"}
-"""What every room may import: the modules beside the rooms, and the room ``kernels``."""
+"""Modules, and the room ``kernels``, that every room may import."""
 ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
 HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
@@ -51,7 +51,6 @@ OPTIONAL = {
     "evaluate",
     "collision",
     "collisions",
-    "collision_publisher",
     "fleet",
     "init",
     "new_robot",

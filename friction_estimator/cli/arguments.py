@@ -221,7 +221,9 @@ look_ahead = _number_type(lambda value: value > 0.0, "a positive number of secon
 def whole_number(least: int, what: str = "") -> Callable[[str], int]:
     """Type of an option that is a whole number from ``least`` on.
 
-    For other texts the type raises ``argparse.ArgumentTypeError``, in which ``what`` says what the number is.
+    Parameters
+    ----------
+    what : the number in words, for the text of the ``argparse.ArgumentTypeError`` about any other value
     """
 
     def number(text: str) -> int:

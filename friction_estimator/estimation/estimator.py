@@ -170,8 +170,8 @@ class Estimator:
                 if math.isnan(frame.velocity[0]):
                     frame = self._velocity_estimator.step(frame)
                 estimates += self.process(frame)
-                self._newest_frame = frame
                 self._update_health(frame)
+                self._newest_frame = frame
                 self._diagnose_if_due(frame)
                 self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:
@@ -193,8 +193,10 @@ class Estimator:
         return [estimate]
 
     def _update_health(self, frame: SensorFrame) -> None:
-        """Write which sensors deliver nothing."""
-        health = self._health
+        """Write which sensors deliver nothing; frames share ``readings_per_sample`` until that changes."""
+        before, health = self._newest_frame, self._health
+        if before is not None and frame.readings_per_sample is before.readings_per_sample:
+            return
         health.imu_stale = not frame.imu_fresh
         for name, fresh in zip(health.foot_stale, frame.wrench_fresh.tolist(), strict=True):
             health.foot_stale[name] = not fresh

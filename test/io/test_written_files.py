@@ -11,7 +11,7 @@ import pytest
 
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.io.documents import write_atomically
-from friction_estimator.kernels.cache import _private_folder
+from friction_estimator.kernels.compiler import _private_folder
 
 
 def mode(path: Path) -> int:

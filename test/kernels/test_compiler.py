@@ -16,7 +16,7 @@ import pytest
 
 from friction_estimator.estimation.pipeline import Pipeline
 from friction_estimator.estimation.smoothing import SmoothedEstimator
-from friction_estimator.kernels import cache, compiler
+from friction_estimator.kernels import compiler
 from friction_estimator.types import FrictionEstimate, Vector
 from test.feeding import feed
 
@@ -111,8 +111,8 @@ def multiplied(x: float) -> float:
 
 @pytest.mark.skipif(not compiler.COMPILED, reason=compiler.NOT_COMPILED)
 def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(cache, "_new", set())
+    monkeypatch.setattr(compiler, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(compiler, "_new", set())
     monkeypatch.setattr(compiler, "ENTRY_POINTS", [])
     monkeypatch.setattr(compiler, "_prepared", 0)
     compiler.entry_point(doubled)

@@ -103,5 +103,5 @@ def project_onto_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> Non
         for i in range(p):
             x[i] += shift[row, i] * force[row]
     for i in range(p):  # a torque that rounding has left is none: presliding of the load is a quotient of torques
-        if bounds[i, i] > 0.0 and x[i] < _BOUND_TOLERANCE * math.sqrt(P[i, i]):
+        if bounds[i, i] > 0.0 and x[i] < _BOUND_TOLERANCE * math.sqrt(max(P[i, i], 0.0)):
             x[i] = 0.0

@@ -34,7 +34,7 @@ class ModelErrorEstimate(NamedTuple):
     """Model error of the laws, motor by motor; every field (n,)."""
 
     value: Vector  # at the end of the window [N m]
-    variance: Vector  # of it when nothing is measured, as fast as the motor moved in the window [(N m)^2]
+    variance: Vector  # of it before a measurement, at the speed of the motor in the window [(N m)^2]
     sliding_variance: Vector  # ... and of a motor that moves [(N m)^2]
     stick_variance_ratio: Vector  # what a motor at rest has more, over the square of its `dry_friction`
 

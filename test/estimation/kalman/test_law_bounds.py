@@ -98,3 +98,12 @@ def test_parameters_at_their_bound_are_exactly_zero(seed):
         (y,) = within_bounds(x[None], P[None], bounds[None])
         single, std = np.diagonal(bounds) > 0.0, np.sqrt(np.diagonal(P))
         assert np.all((y == 0.0) | (y > 1e-9 * std), where=single)
+
+
+def test_a_variance_that_rounding_has_made_negative_leaves_a_parameter_exactly_at_its_bound():
+    """In compiled code, which has NaN for its square root, and in plain Python, which has an error."""
+    for project in (project_onto_bounds, getattr(project_onto_bounds, "py_func", project_onto_bounds)):
+        x = np.zeros(LAWS.parameter_count)
+        x[:2] = -1e-12, 1.0
+        project(x, np.diag([-1e-20, *np.zeros(x.size - 1)]), BOUNDS[0])
+        assert x[0] == 0.0 and x[1] == 1.0
