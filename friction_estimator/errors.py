@@ -42,7 +42,7 @@ class LearningError(FrictionEstimatorError):
 
 @contextmanager
 def located(place: object) -> Iterator[None]:
-    """Put the place, such as a file, in front of the message of an error of this package."""
+    """Put ``place``, such as a file name, in front of the messages of errors of this package in a ``with`` block."""
     try:
         yield
     except FrictionEstimatorError as error:
@@ -51,7 +51,7 @@ def located(place: object) -> Iterator[None]:
 
 @contextmanager
 def file_errors(action: str, kind: type[FrictionEstimatorError] = ConfigError) -> Iterator[None]:
-    """Turn errors of a file into one of this package, e.g. ``cannot write the report x.html: No space left on device``.
+    """Turn an ``OSError`` in a ``with`` block into an error such as ``cannot write the report x.html: No space left``.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def choices(names: Iterable[str]) -> str:
 def lookup(
     table: Mapping[str, _Entry], name: str, what: str, kind: type[FrictionEstimatorError] = ConfigError
 ) -> _Entry:
-    """Entry of a table; where it has none of this name, an error that lists the names.
+    """Entry ``name`` of a table; where there is none, an error that lists the names of all entries is raised.
 
     Parameters
     ----------
-    what : one entry in words, e.g. ``friction law``
+    what : kind of the entries in words, e.g. ``friction law``
     kind : class of the error
     """
     if name not in table:

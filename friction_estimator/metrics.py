@@ -84,7 +84,7 @@ def _normalised_squared_error(error: FloatArray, sigma: FloatArray | None) -> Fl
 
 
 def phase_mask(time: FloatArray, intervals: list[tuple[float, float]]) -> BoolArray:
-    """Samples (m,) inside any of the intervals ``start <= t < end`` [s]; the time (m,) must increase."""
+    """True (m,) for samples inside any of the intervals ``start <= t < end`` [s]; the time (m,) must increase."""
     mask = np.zeros(time.size, dtype=bool)
     for start, end in intervals:
         mask[slice(*np.searchsorted(time, (start, end)))] = True

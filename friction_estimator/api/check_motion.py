@@ -32,7 +32,7 @@ from friction_estimator.types import AnyPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterCheck:
-    """One parameter in simulated recordings of a motion, in which it is known."""
+    """Errors of one identified parameter in simulated recordings of a motion, in which its true value is known."""
 
     name: str  # as in ParameterTable
     unit: str  # as in ParameterTable
@@ -43,7 +43,7 @@ class ParameterCheck:
 
     @property
     def verdict(self) -> str:
-        """Whether the motion shows the parameter."""
+        """Whether the motion shows the parameter, in words."""
         if self.inside < _LEAST_COVERAGE:
             return "wrong: sigma is too small"
         return "shown" if self.sigma < VAGUE * abs(self.truth) else "not shown"

@@ -29,7 +29,7 @@ Stage = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def silent(title: str) -> AbstractContextManager[Progress | None]:
-    """Work whose progress nobody watches."""
+    """A :data:`Stage` that shows no progress: a context manager that returns None."""
     return nullcontext()
 
 
@@ -54,7 +54,7 @@ def load_recording(
     coupling : YAML with ``robot.coupling``, motors that move several joints together: names of columns such as
         ``current/<motor>``
     namespace : of the topics in a bag
-    progress : called now and then
+    progress : called with the amount of finished work, and with the whole
     warn : called when a part of a bag cannot be read
 
     Returns
@@ -140,7 +140,7 @@ def read_experiments(
     ----------
     recordings : files or logs
     robot : name, YAML or loaded robot; None for none
-    stage, warn : get the progress, and warnings
+    stage, warn : called with the title of each long piece of work; with each warning
     joints, coupling, payloads, namespace, kp, kd, wrenches : see :func:`friction_estimator.identify`
 
     Raises

@@ -54,7 +54,7 @@ class ScoredIdentification(Identification):
 
     @classmethod
     def of(cls, found: Identification, **more: Any) -> Self:
-        """An identification with the attributes of this class."""
+        """Copy an identification into this class; ``more`` are values of the attributes that this class adds."""
         return cls(**{item.name: getattr(found, item.name) for item in fields(Identification)}, **more)
 
     def report(self, path: AnyPath, title: str = "identification") -> None:
@@ -192,7 +192,7 @@ def identify(
     command : command line, for the record
     fit : ``torque``: errors of the torque are made small, or ``rollout``: after that those of the positions that MuJoCo
         simulates under the recorded commands; takes minutes a limb
-    stage : reports long pieces of work
+    stage : called with the title of each long piece of work; returns a context manager of its progress
     warn : called with every warning about the data as it is found
     options : of the method, see :class:`~friction_estimator.identification.methods.IdentifyOptions`
 
@@ -280,7 +280,7 @@ def load_identification(path: AnyPath) -> IdentificationResult:
 
 
 def noting(warnings: list[str], warn: Warn | None) -> Warn:
-    """Function that keeps warnings in a list, and passes them on as they come."""
+    """Function that appends a warning to the list ``warnings``, and passes it to ``warn`` if that is not None."""
 
     def note(text: str) -> None:
         warnings.append(text)

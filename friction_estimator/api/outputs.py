@@ -41,7 +41,8 @@ def export(
         :func:`~friction_estimator.identify`
     to : name of a format, such as ``urdf``; an unknown one raises an error that lists them
     path : file to write
-    model : that is changed, where the format changes one, see ``friction_estimator export --help``
+    model : file of the robot model into which the friction is written, for formats that need one, see
+        ``friction_estimator export --help``
     speed : speed up to which Coulomb and viscous friction agree with the law [rad/s]; None: the velocities of the
         identification
     coupling : YAML with ``robot.coupling``, motors that move several joints together

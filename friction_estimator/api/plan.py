@@ -35,7 +35,7 @@ def plan_excitation(
     robot : path of a URDF, name or YAML of a robot with a fixed base, or a loaded robot
     joints : joints that move; None: all that carry a noticeable mass. The others stand still at zero
     max_velocity, max_acceleration : for all joints, below the limits of the URDF [rad/s, rad/s^2]
-    progress : called now and then
+    progress : called with the amount of finished work, and with the whole
     options : fields of :class:`~friction_estimator.identification.excitation.ExcitationOptions`, e.g.
         ``duration=20.0``
 
@@ -70,12 +70,12 @@ def plan_excitation(
 
 
 def write_plan(path: AnyPath, plan: ExcitationPlan, *, topic: str = TRAJECTORY_TOPIC, overwrite: bool = False) -> Path:
-    """Write a plan as ``<path>.csv`` and as the rosbag2 ``<path>`` with a trajectory_msgs/JointTrajectory.
+    """Write a plan as ``<path>.csv`` and as rosbag2 ``<path>`` with a JointTrajectory; return the path of the .csv.
 
     Raises
     ------
     ConfigError
-        When one of them exists already.
+        When bag or table exists already.
     """
     bag, table = plan_files(path, overwrite)
     write_trajectory_csv(table, plan)
@@ -84,12 +84,12 @@ def write_plan(path: AnyPath, plan: ExcitationPlan, *, topic: str = TRAJECTORY_T
 
 
 def plan_files(path: AnyPath, overwrite: bool) -> tuple[Path, Path]:
-    """Bag (a folder) and table (.csv) of a plan, by the path of either.
+    """Paths of the bag (a folder) and the table (.csv) of a plan, from the path of either of the two.
 
     Raises
     ------
     ConfigError
-        When one of them exists already and is not to be replaced.
+        When bag or table exists already, and ``overwrite`` is False.
     """
     given = Path(path)
     bag = given.with_suffix("") if given.suffix == ".csv" else given

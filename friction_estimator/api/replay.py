@@ -217,7 +217,7 @@ def replay(
     output : rosbag2 to write with the topics of the live node; only for a bag
     overwrite : replace an older output
     namespace : of the topics in the bag
-    progress : called now and then with the amount of work that is done, and with the whole
+    progress : called with the amount of finished work, and with the whole
 
     Raises
     ------
@@ -268,12 +268,12 @@ def replay(
 
 
 def chosen_joints(joints: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Joints of a figure: those that were asked for, or all of them.
+    """Joints of a figure: ``joints``, or all ``known`` joints where that is None.
 
     Raises
     ------
     ConfigError
-        When the result has not all of them, or none was asked for.
+        When ``joints`` is empty, or a name in it is not known.
     """
     names = known if joints is None else tuple(joints)
     unknown = set(names) - set(known)

@@ -46,7 +46,7 @@ class RolloutScore:
 
 
 def rollout_urdf(logs: Sequence[JointLog], urdf_xml: str | None) -> str:
-    """The URDF of rollouts of these recordings.
+    """Text of the URDF, after a check that it can be simulated under the commands of these recordings.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def rollout_urdf(logs: Sequence[JointLog], urdf_xml: str | None) -> str:
 
 
 def rollout_scores(found: Identification, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[RolloutScore, ...]:
-    """The robot of the identification, and the URDF alone, under the commands of all recordings.
+    """Position errors of the identified robot, and of the URDF alone, simulated under the commands of the recordings.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def fit_rollouts(
     """Refine friction, armature, offsets and delay by the position error of the rollout, limb by limb.
 
     Starts from the linear result, whose links it keeps. Standard deviations are at least those of the linear result:
-    neither fit finds of the timing of the drives what the recording does not show.
+    neither fit can find more about the timing of the drives than the recording shows.
 
     Parameters
     ----------

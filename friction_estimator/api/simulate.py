@@ -116,7 +116,7 @@ def simulate(
     duration : [s]
     noise : sensor noise level, one of :func:`~friction_estimator.simulation.noise_names`
     seed : random seed of the sensor noise; the same seed gives the same samples
-    progress : called now and then
+    progress : called with the number of finished samples, and of all
 
     Raises
     ------
@@ -137,7 +137,16 @@ def simulate(
 
 
 def make_simulator(robot: Robot, scenario: str, duration: float, noise: str, seed: int) -> tuple[Simulator, str]:
-    """Simulator of a robot in a scenario, and what it simulates in words."""
+    """Simulator of a robot in a scenario, and a text that describes the simulation.
+
+    Parameters
+    ----------
+    robot : loaded robot with a URDF
+    scenario : name of the scenario, one of :func:`~friction_estimator.simulation.scenario_names`
+    duration : length of the scenario [s]
+    noise : name of the sensor noise level, one of :func:`~friction_estimator.simulation.noise_names`
+    seed : random seed of the sensor noise
+    """
     from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
     chosen, level = make_scenario(scenario, duration=duration), make_noise(noise)
@@ -147,7 +156,7 @@ def make_simulator(robot: Robot, scenario: str, duration: float, noise: str, see
 
 
 def simulated(simulator: Simulator, duration: float, progress: Progress | None = None) -> Iterator[SimulationSample]:
-    """Samples of a simulation, one a control period."""
+    """Advance a simulation by ``duration`` [s]; yield one sample each control period of 1 ms."""
     from friction_estimator.simulation import PERIOD_NS
 
     steps = round(duration * 1e9 / PERIOD_NS)
@@ -169,7 +178,16 @@ def write_simulation(
 ) -> tuple[int, int]:
     """Write sensors and ground truth as a rosbag2; return the numbers of joint samples and of messages.
 
-    ``more`` is called with the open bag, to write what else it holds.
+    Parameters
+    ----------
+    path : folder of the bag
+    samples : of the simulation, one each millisecond
+    robot : configuration and URDF of the simulated robot
+    joint_names : (n) order of the joint arrays in the samples
+    source : what was simulated, in words
+    storage : ``mcap`` or ``sqlite3``
+    overwrite : replace an older bag of that name
+    more : called with the open bag before the samples, to write further messages
 
     Raises
     ------

@@ -32,7 +32,7 @@ from friction_estimator.types import AnyPath
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult(ScoredIdentification):
-    """Errors of an identification on recordings that took no part in it: scores, samples and verdicts are theirs.
+    """Errors of an identification on recordings that took no part in it; scores and samples are of these recordings.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def validate(
     recordings, robot, coupling, payloads, joints, namespace, kp, kd, wrenches : as for
         :func:`~friction_estimator.identify`
     rollout : simulate the robot under the recorded commands of its drives, too; needs MuJoCo
-    stage : reports long pieces of work
+    stage : called with the title of each long piece of work; returns a context manager of its progress
     warn : called with every warning as it is found
 
     Raises

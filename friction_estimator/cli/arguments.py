@@ -31,7 +31,7 @@ def add_robot_arguments(
     default: str | None = "suralp",
     what: str = "name of a robot in config/robots, or the path of its YAML",
 ) -> None:
-    """``--robot`` and ``--set``."""
+    """Add the options ``--robot`` and ``--set``."""
     parser.add_argument("--robot", default=default, help=what)
     parser.add_argument(
         "--set",
@@ -54,7 +54,7 @@ The kind is the type, a list with the type of an option that may be repeated, th
 
 
 def add_options(group: argparse._ActionsContainer, table: OptionTable) -> None:
-    """Add the options of a table."""
+    """Add options to a parser: flags as keys of the table, with type, help text and default."""
     for words, (kind, text, *default) in table.items():
         flags = [word for word in words.split() if word.startswith("-")]
         settings: dict[str, Any] = {"default": default[0] if default else None}
@@ -96,20 +96,20 @@ _SHARED: dict[str, OptionTable] = {
 
 
 def add_shared_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add some of :data:`_SHARED`."""
+    """Add options that several verbs share, by their names in :data:`_SHARED`."""
     for name in names:
         add_options(parser, _SHARED[name])
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Options of verbs that write a bag."""
+    """Add the options of verbs that write a bag."""
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the bag to write")
     parser.add_argument("--storage", choices=STORAGES, default=STORAGES[0], help="file format of the bag")
     add_shared_options(parser, "overwrite")
 
 
 def add_smooth_option(parser: argparse.ArgumentParser) -> None:
-    """``--smooth [SECONDS]``."""
+    """Add the option ``--smooth [SECONDS]``."""
     parser.add_argument(
         "--smooth",
         type=look_ahead,
@@ -122,7 +122,7 @@ def add_smooth_option(parser: argparse.ArgumentParser) -> None:
 
 
 def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """These arguments as keywords of a function."""
+    """Values of the command-line arguments ``names``, as keywords of a function."""
     return {name: getattr(arguments, name) for name in names}
 
 
@@ -145,7 +145,7 @@ def mob_net_estimator(arguments: argparse.Namespace, robot: Robot) -> MobNetEsti
 
 
 def add_simulation_arguments(parser: argparse.ArgumentParser, duration: float) -> None:
-    """``--scenario``, ``--noise``, ``--duration`` with its default [s], and ``--seed``."""
+    """Add ``--scenario``, ``--noise``, ``--duration`` with its default [s], and ``--seed``."""
     from friction_estimator.simulation import noise_names, scenario_names  # MuJoCo is needed here only
 
     options: OptionTable = {
@@ -190,7 +190,7 @@ def print_table(table: Table) -> None:
 
 
 def warn(text: str) -> None:
-    """One line on stderr."""
+    """Print a warning as one line on stderr."""
     print(f"friction_estimator: warning: {text}", file=sys.stderr)
 
 

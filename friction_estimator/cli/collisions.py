@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Replay the bags; learn, or detect and print."""
+    """Replay bags; learn collision thresholds from them, or detect and print collisions."""
     robot = robot_of(arguments)
     source = torque_source(robot.config, arguments.mob_net, arguments.mob_net_fused)
     start = load_parameters(arguments.params) if arguments.params else None
@@ -185,8 +185,8 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
     Parameters
     ----------
     robot : that can walk with the built-in gait
-    noise, seed : of the sensors
-    folder : for the two files
+    noise, seed : sensor noise level, and random seed of the noise
+    folder : where ``collision_thresholds.yaml`` and ``friction.yaml`` are written
 
     Returns
     -------
@@ -212,7 +212,7 @@ def learn_thresholds(robot: Robot, noise: str, seed: int, folder: Path) -> dict[
 
 
 def push_table(recording: Recording, scenario: Scenario) -> Table:
-    """What was detected of each push, and what else was detected."""
+    """Table of the pushes of a scenario with the collision detected for each, and of collisions without a push."""
     columns = (Column("time", "s"), "link", Column("force", "N"), Column("delay", "ms"))
     rows, others = list[tuple[str, ...]](), list(recording.collisions)
     for push in scenario.pushes:

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Walk, estimate, record, report."""
+    """Simulate a walk, estimate its friction live over ROS 2, record a bag, and write a report."""
     robot = robot_of(arguments, observer=arguments.observer)
     if not robot.config.has_friction:
         raise ConfigError("the demo shows friction, and stages is base_state: set it to all")

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, estimate and print."""
+    """Read recordings, estimate their external torque with MOB-Net, and print the errors."""
     robot = robot_of(arguments)
     model = load_model(arguments.model, robot)
     compiler.prepare()

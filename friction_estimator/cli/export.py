@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Export and print."""
+    """Write the exported file; print its warnings and its path."""
     names = {option for one in FORMATS.values() for option in one.options}
     options = {name: value for name, value in vars(arguments).items() if name in names}
     options |= given(arguments, "model", "speed", "coupling")

@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of the actions; the exit code."""
+    """Run the action ``replay``, ``identify`` or ``drift``; return the exit code."""
     return _drift(arguments) if arguments.action == "drift" else _run_bags(arguments)
 
 

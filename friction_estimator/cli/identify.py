@@ -221,14 +221,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_recording_options(parser: argparse.ArgumentParser, *shared: str) -> None:
-    """Which recordings of which robot: all but the files themselves."""
+    """Add the options about recordings and their robot; the files are arguments, not options."""
     add_robot_arguments(parser, None, "URDF of something with a fixed base, or name or YAML of any robot")
     add_shared_options(parser, "namespace", "report", *shared)
     add_options(parser, _RECORDINGS)
 
 
 def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keywords of ``identify`` and ``validate``.
+    """Command-line arguments about recordings, as keywords of the functions ``identify`` and ``validate``.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def recording_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Identify, write, print."""
+    """Identify from the recordings, write the parameter file, and print the result."""
     if arguments.check:
         _check(arguments)
         return

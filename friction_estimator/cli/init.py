@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Guess, ask, write, check."""
+    """Guess the YAML of a robot, ask before it is written, write it, and check that it can be used."""
     urdf: Path = arguments.urdf.expanduser().resolve()
     output: Path = arguments.output or Path(f"{urdf.stem}.yaml")
     if output.exists() and not arguments.overwrite:

@@ -63,7 +63,7 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def add_command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """Add a verb, or an action of a verb, with what it does."""
+    """Add the parser of a verb, or of an action of a verb, with its help text."""
     description = f"{text[0].upper()}{text[1:]}."
     made: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=description, formatter_class=_HelpFormatter

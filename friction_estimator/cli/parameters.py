@@ -13,7 +13,7 @@ _EXAMPLE_FOOT = "FOOT"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print the tables."""
+    """Print the tables of all parameters."""
     print(_parameter_tables())
 
 

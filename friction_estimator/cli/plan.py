@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plan, write, print."""
+    """Plan a motion, write it as a bag and a table, and print its quality."""
     bag, table = plan_files(arguments.output, arguments.overwrite)
     with progress_bar("planning") as progress:
         keywords = given(arguments, *_PLANNING)

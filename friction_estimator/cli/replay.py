@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Replay and write."""
+    """Replay the bag, and write the estimates as a bag."""
     robot = robot_of(arguments, observer=arguments.observer)
     start = load_parameters(arguments.params) if arguments.params else None
     if arguments.mob_net is not None and arguments.smooth is not None:

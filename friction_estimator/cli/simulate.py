@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Simulate and write."""
+    """Simulate a walk, and write it as a bag."""
     from friction_estimator.api.simulate import make_simulator, simulated, write_simulation
     from friction_estimator.simulation import PERIOD_NS
 

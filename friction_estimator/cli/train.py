@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Which recordings of which robot."""
+    """Add the options about recordings and their robot."""
     parser.add_argument(
         "data",
         type=Path,
@@ -80,7 +80,7 @@ def read_recordings(arguments: argparse.Namespace, robot: Robot, with_observer: 
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, train and write."""
+    """Read recordings, train MOB-Net, and write the model."""
     from friction_estimator.learning.training import PAPER, Epoch, TrainingSettings, train
 
     if arguments.onnx:  # a missing library is named before the work

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Validate and print; the exit code."""
+    """Apply the identification to the recordings, print the errors, and return the exit code."""
     result = validate(arguments.params, arguments.data, rollout=arguments.rollout, **recording_keywords(arguments))
     print_table(score_table(result.scores))
     if result.rollouts:

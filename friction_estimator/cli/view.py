@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show until the process is ended."""
+    """Show the topics of the estimator until the process is ended."""
     from friction_estimator.ros.live_run import ViewNode
     from friction_estimator.ros.spin import run as run_node
 

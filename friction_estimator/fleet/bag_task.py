@@ -50,7 +50,7 @@ class FleetRobot:
     namespace: str = ""  # of the topics in its bags
 
     def owns(self, url: str, custom_data: Mapping[str, str]) -> bool:
-        """Whether a bag is one of this robot's."""
+        """Whether the URL or the custom data of a bag match what the YAML of the fleet has for this robot."""
         named = any(fnmatchcase(url, pattern) for pattern in self.bags)
         return named or bool(self.metadata) and self.metadata.items() <= custom_data.items()
 
@@ -230,7 +230,7 @@ class ReplayTask:
     reports: bool = False  # also write an HTML report of every bag
 
     def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, name: str) -> dict[str, Any]:
-        """Columns of the table: a value a joint, or one for all; ``name`` is that of the rows and of the report."""
+        """Columns of a bag's rows: a value a joint, or one for all; ``name`` is that of row file and report."""
         tally, robot = _Tally(), owner.robot
         page = f"reports/{name}.html" if self.reports else None
         with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
@@ -282,7 +282,7 @@ class IdentifyTask:
     law: str | None = None  # friction law of all joints; None: that of the robot's live node
 
     def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, _name: str) -> dict[str, Any]:
-        """Columns of the table; rows are those of motors, where motors move several joints."""
+        """Columns of a bag's rows: a value a joint, or a motor where motors move several joints."""
         found = identify(reader.path, owner.robot, method=self.method, law=self.law, namespace=owner.namespace)
         for message in reader.messages(thermometer.topics):
             thermometer.add(message)
@@ -327,7 +327,7 @@ def _line(law: Any, values: FloatArray, covariance: FloatArray, slow: float, fas
 
 
 def process_bag(url: str, robots: Sequence[FleetRobot], task: BagTask, scratch: str | None = None) -> BagResult:
-    """Estimate the friction in one bag and write its rows; a bag that cannot be used is a result, too.
+    """Estimate the friction in one bag and write its rows; for a bag that cannot be used, the result has the reason.
 
     Parameters
     ----------

@@ -55,12 +55,12 @@ class Difference:
 
     @property
     def mean(self) -> float:
-        """Of all models."""
+        """Mean difference over all models, weighted by their probability."""
         return float(self.weight @ self.size)
 
     @property
     def sigma(self) -> float:
-        """Standard deviation, the uncertain model included."""
+        """Standard deviation of the difference, with the uncertainty of which model is right."""
         return float(np.sqrt(self.weight @ (self.spread**2 + (self.size - self.mean) ** 2)))
 
     def above(self, limit: float) -> float:
@@ -71,7 +71,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ChangeModel:
-    """What is known about one series of ``n`` days."""
+    """Friction of one joint on ``n`` days: its steps and ramps, its level, growth and drop."""
 
     # of the most probable model with the most probable number of changes, in the order of time
     changes: tuple[Change, ...]
@@ -144,7 +144,7 @@ class _Forms:
 
 
 def find_changes(days: DaySeries) -> ChangeModel:
-    """What is known about the friction of one joint."""
+    """Find the steps and ramps in the friction of one joint, and its growth and drop."""
     forms = _Forms(days)
     models, weight = forms.likely()
     sizes, covariance = forms.sizes(models)

@@ -94,7 +94,17 @@ def run_bags(
     progress: BagProgress | None,
     announce: Callable[[str], None] | None,
 ) -> FleetRun:
-    """Process all bags, the largest first; parameters and errors as of :func:`friction_estimator.fleet.replay`."""
+    """Process all bags, the largest first; errors as of :func:`friction_estimator.fleet.replay`.
+
+    Parameters
+    ----------
+    sources : paths, globs or URLs of bags, or of folders below which bags are
+    robots_file : YAML of the fleet, or one robot by name or YAML; None: ``fleet.yaml`` near the bags
+    task : what is done with every bag
+    scheduler, workers : address of a Dask scheduler; or number of processes of a cluster on this machine
+    progress : called after every bag with its result, the bytes that are done, and all bytes
+    announce : called with the address of Dask's dashboard
+    """
     if workers is not None and (workers < 1 or scheduler is not None):
         raise ConfigError("'workers' is the number of processes on this machine: at least 1, and without 'scheduler'")
     places = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
@@ -176,7 +186,7 @@ def _submit(
 
 
 def process_on_worker(url: str, robots: Sequence[FleetRobot], task: BagTask, version: str) -> BagResult:
-    """Task of a bag. Workers that come after the others were checked may have another version than the client."""
+    """Process one bag on a Dask worker; a worker with another version than ``version`` gives a failed result."""
     if version != friction_estimator.__version__:
         reason = f"its worker has friction_estimator {friction_estimator.__version__}, the client has {version}"
         return BagResult(url, FAILED, reason)

@@ -54,7 +54,7 @@ class JointSeries:
     report: str = ""  # path of the newest report, empty when there is none
 
     def where(self, kept: BoolArray) -> JointSeries:
-        """Some of the bags."""
+        """The series with those bags alone for which ``kept`` (m,) is True."""
         columns = ("time", "value", "sigma", "temperature", "coulomb", "viscous")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 

@@ -179,7 +179,7 @@ SCHEMA = pa.schema([pa.field(name, kind, metadata={"description": text}) for nam
 
 
 def row_file(kind: str, start: datetime, name: str) -> str:
-    """File of the rows of one bag in the output folder."""
+    """Path, relative to the output folder, of the Parquet file with the rows of one bag."""
     return f"{kind}/month={start:%Y-%m}/{name}.parquet"
 
 

@@ -26,7 +26,7 @@ from friction_estimator.types import FloatArray, Progress
 
 @dataclass(frozen=True, slots=True)
 class ExcitationOptions:
-    """What to plan."""
+    """Options of a planned motion."""
 
     duration: float = 10.0  # of the Fourier series [s]
     bandwidth: float = 1.0  # its highest frequency [Hz]
@@ -126,7 +126,7 @@ def optimize_excitation(
     model : of the robot
     limits : of the same joints
     options : what to plan
-    progress : called now and then with how much is done and how much there is
+    progress : called with the amount of finished work, and with the whole
 
     Raises
     ------

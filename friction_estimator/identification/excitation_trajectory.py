@@ -58,7 +58,7 @@ class MotionLimits:
 def limits_of_urdf(
     model: FixedBaseModel, velocity: float | None = None, acceleration: float | None = None
 ) -> MotionLimits:
-    """Limits as the URDF gives them, and what stands in where it does not.
+    """Limits by the URDF, and defaults where it gives none.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def choose_harmonics(duration: float, bandwidth: float, count: int) -> IntArray:
 def slow_sweeps(
     start: FloatArray, velocities: FloatArray, dwell: float, ramp: float, time: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Away from ``start`` and back again at each velocity in turn, at rest at both ends, jerk finite.
+    """Motion away from ``start`` and back again at each velocity in turn, at rest at both ends, jerk finite.
 
     Between plateaus of constant velocity lie ramps: polynomials of fifth degree, so that position, velocity and
     acceleration have no jumps.

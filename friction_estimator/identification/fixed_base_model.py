@@ -71,7 +71,7 @@ _BLOCK_SAMPLES = 2048
 
 
 def blocks(samples: int) -> list[slice]:
-    """Rows of a motion that are computed at once."""
+    """Slices of ``samples`` rows of a motion, each computed at once."""
     return [slice(first, first + _BLOCK_SAMPLES) for first in range(0, max(samples, 1), _BLOCK_SAMPLES)]
 
 
@@ -208,10 +208,10 @@ class FixedBaseModel:
         return parameters
 
     def unknown_of_payload(self, payload: Payload) -> dict[str, tuple[str, FloatArray]]:
-        """What is not known of a payload: unit, and standard parameters (s,) per unit, by name. All but its mass.
+        """Unknown parameters of a payload by name: unit, and the standard parameters (s,) per unit.
 
-        First moments, and the inertia about the origin, in the axes of the frame. None where the centre of mass is
-        given, or the payload does not move.
+        They are the first moments, and the inertia about the origin, in the axes of the frame. Empty where the centre
+        of mass is given, or the payload does not move.
 
         Raises
         ------
@@ -278,7 +278,7 @@ def with_external_torque(log: JointLog, urdf_xml: str, places: Sequence[External
     Raises
     ------
     InputError
-        When the log has no such columns, they are not complete, or the URDF has no such frame.
+        When the log lacks a column of a force, or the URDF the frame of one.
     """
     if not places:
         return log

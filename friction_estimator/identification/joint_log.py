@@ -110,7 +110,7 @@ class JointLog(ShortRepr):
         return self.changed(lambda _, signal: signal[rows], time=self.time[rows], wrenches=wrenches)
 
     def changed(self, change: Callable[[str, FloatArray], FloatArray], **fields: Any) -> JointLog:
-        """The same log with other fields, and every recorded signal as a function makes it of its kind and itself."""
+        """The same log with other ``fields``, and each recorded signal replaced by ``change(kind, signal)``."""
 
         def of(kind: str) -> FloatArray | None:
             signal: FloatArray | None = getattr(self, kind)

@@ -31,7 +31,7 @@ class LinearProblem:
 
     @property
     def instants(self) -> IntArray:
-        """(r,) as ``instant``."""
+        """(r,) number of the instant of each row, also where ``instant`` is None."""
         return np.arange(self.y.size) if self.instant is None else self.instant
 
 
@@ -115,7 +115,7 @@ class Prior:
         return A, A @ self.mean
 
     def select(self, columns: IntArray) -> Prior:
-        """Knowledge of these parameters (q,), whatever the others are."""
+        """Prior of these parameters (q,), whatever the others are."""
         kept = np.isin(np.arange(self.mean.size), columns)
         cross = self.precision[np.ix_(kept, ~kept)]
         inner = np.linalg.pinv(self.precision[np.ix_(~kept, ~kept)], hermitian=True)
@@ -124,7 +124,7 @@ class Prior:
         return Prior(self.mean[columns], marginal[np.ix_(order, order)])
 
     def joined(self, other: Prior) -> Prior:
-        """Knowledge of the parameters of both, which are independent."""
+        """Prior of the parameters of both, independent of each other."""
         return Prior(np.append(self.mean, other.mean), block_diag(self.precision, other.precision))
 
 
@@ -160,11 +160,11 @@ def fold_numbers(segment: IntArray, folds: int = FOLDS) -> IntArray:
 
 
 def folds_of(problem: LinearProblem, folds: int = FOLDS) -> IntArray:
-    """Fold (r,) of every row: whole recordings where each shows what the others need, else a block of time of each.
+    """Fold (r,) of every row: recordings where the others determine all parameters, else blocks of time of each.
 
     Blocks of one recording are alike: errors on another recording are what a user meets. Of two recordings, one alone
     would separate less than both. Blocks are those of the time in which a joint moves: where joints move one after
-    another, no block holds all that is known of one.
+    another, no block holds all data of one joint.
     """
     recording = np.zeros_like(problem.joint) if problem.recording is None else problem.recording
     rows = [recording == number for number in np.unique(recording)]
@@ -323,13 +323,13 @@ class NormalEquations:
 
     @classmethod
     def of(cls, problem: LinearProblem, weights: FloatArray) -> NormalEquations:
-        """Of rows with these weights (r,)."""
+        """Normal equations of rows with these weights (r,)."""
         root = np.sqrt(weights)
         W = problem.W * root[:, None]
         return cls(W.T @ W, W.T @ (problem.y * root))
 
     def select(self, columns: IntArray) -> NormalEquations:
-        """Of these parameters (q,), all others being zero."""
+        """Normal equations of these parameters (q,), all others being zero."""
         return NormalEquations(self.gram[np.ix_(columns, columns)], self.moment[columns])
 
     def values(self, nonnegative: BoolArray, prior: Prior | None = None) -> FloatArray:

@@ -96,8 +96,8 @@ class IdentifyOptions(TypedDict, total=False):
     drive_gains : `inverse_dynamics`: the torque per unit of effort is estimated, of every joint
     harmonics : `inverse_dynamics`: dry friction changes with these multiples of the position
     hold : `inverse_dynamics`: drives that get positions hold a command until the next one comes
-    known_inertia : `inverse_dynamics`: the links are those of the URDF
-    late : `inverse_dynamics`: ``torque`` or ``command`` of drives that get positions
+    known_inertia : `inverse_dynamics`: inertia of the links by the URDF, not estimated
+    late : `inverse_dynamics`: part of the torque of drives that get positions which is late: ``torque`` or ``command``
     parallel_cutoff : `inverse_dynamics`: of the filter of both sides of the equation [Hz]; else chosen
     payload_scale : `inverse_dynamics`: the mass of the payloads is estimated
     presliding : `inverse_dynamics`: dry friction builds up over a distance after a reversal

@@ -156,7 +156,15 @@ def rows_of_live_law(
     model: FixedBaseModel,
     coupling: Coupling | None,
 ) -> Rows:
-    """Torques and what the laws of a live node predict of them, which take the motor torque for the load.
+    """Measured torques, and those that the live node would predict, which takes the motor torque as the load.
+
+    Parameters
+    ----------
+    friction : identified laws of the joints, or motors
+    inertia : identified standard inertial parameters by name, e.g. ``Izz knee``; others are those of the URDF
+    motions : of the joints of the model, with efforts [N m]
+    model : of the joints (n)
+    coupling : of motors that move several joints together; None: one motor for each joint
 
     Raises
     ------
@@ -267,7 +275,7 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
 
     Parameters
     ----------
-    rows : of every limb
+    rows : measured and predicted torques, one entry a limb
     motions : of the recordings
     """
     scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())

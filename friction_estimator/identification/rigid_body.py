@@ -27,7 +27,7 @@ _OF_A_LINK = re.compile(r"(\S+) (\S+)")
 
 
 def in_words(names: Sequence[str], row: FloatArray, behind: Mapping[str, frozenset[str]] = MappingProxyType({})) -> str:
-    """Name of a sum, led by its first parameter, e.g. ``Izz shoulder + 0.05 m from elbow on``.
+    """Name of a sum of parameters, led by the first one, e.g. ``Izz shoulder + 0.05 m from elbow on``.
 
     Parameters of one kind with one factor are one term; ``m from elbow on`` is that of the elbow's link and of all
     links that it carries.
@@ -156,7 +156,7 @@ _DRIVE_UNIT = "kg m^2"
 
 @dataclass(frozen=True, slots=True)
 class RigidBodyOptions:
-    """What of the rigid body is unknown."""
+    """Which parameters of the rigid body are unknown."""
 
     known_inertia: bool = False  # the URDF's inertial parameters are trusted; nothing of the links is estimated
     drive_inertia: bool = True  # the inertia of every drive is estimated
@@ -245,7 +245,7 @@ class RigidBody:
     def standard_inertia(self, values: FloatArray) -> dict[str, float]:
         """Standard parameters by name that give the same torque as these values (b,) of the columns.
 
-        What belongs to the payloads of the recordings is not among them.
+        Parameters of the payloads are not among them.
         """
         known = self._model.urdf_parameters if self._options.known_inertia else np.zeros(0)
         inertia = {name: float(value) for name, value in zip(self._model.standard_names, known, strict=False) if value}
@@ -256,7 +256,7 @@ class RigidBody:
         return inertia
 
     def payload_values(self, values: FloatArray) -> dict[str, float]:
-        """What was not known of the payloads, by name, from these values (b,) of the columns."""
+        """Identified parameters of the payloads by name, from these values (b,) of the columns."""
         beyond = slice(len(self.base.names), len(self.names) - self._options.payload_scale)
         return dict(zip(self.names[beyond], values[beyond].tolist(), strict=True))
 

@@ -36,7 +36,7 @@ rows are beyond the limit, fewer are left out, and none at twice this share: the
 
 
 def pushes(error: FloatArray, limit: FloatArray | float) -> BoolArray:
-    """Which errors (r,) of one joint are beyond a limit, (r,) or one of all, and among the few that may be left out."""
+    """True (r,) for errors of one joint that count as pushes: beyond the limit, and few enough to be left out."""
     size = np.abs(error)
     if not size.size:
         return np.zeros(0, dtype=bool)
@@ -69,7 +69,7 @@ class Rows:
 
     @classmethod
     def stacked(cls, rows: Sequence[Rows]) -> Rows:
-        """All of these motions, one after another."""
+        """Rows of several motions, one after another."""
         signals = ("velocity", "load", "torque", "rigid", "friction", "usable")
         joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in rows]) for name in signals}
         return replace(rows[0], **joined)
@@ -101,7 +101,7 @@ class Rows:
 
 
 def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> FrictionSamples:
-    """Friction of a joint over velocity, thinned out for figures."""
+    """Friction of the joint with this index over velocity, measured and predicted, thinned out for figures."""
     name, velocity, load = rows.names[joint], rows.velocity[:, joint], rows.load[:, joint]
     sigma, measured = np.zeros_like(velocity), rows.torque[:, joint] - np.nan_to_num(rows.rigid[:, joint])
     seen = FrictionSamples(name, velocity, measured, load, rows.friction[:, joint], sigma, rows.usable[:, joint])
@@ -158,8 +158,8 @@ def choose(decision: str, settings: Sequence[str], scores: Sequence[Scores], sla
 
     Parameters
     ----------
-    decision, settings : words for the table
-    slack : by how much the logarithm of the error must fall at least
+    decision, settings : what is decided, and every candidate, in words for the table
+    slack : a candidate whose logarithm of the error is larger by less than this predicts as well as the best one
     """
     whole = np.array([one.log_error(one.seen) for one in scores])
     without, best = np.array([one.jackknife for one in scores]), int(np.argmin(whole))
@@ -213,7 +213,15 @@ class FoldedProblem:
         fold: IntArray,
         whole: FloatArray | None = None,
     ) -> FoldedProblem:
-        """Of a problem with these folds (r,), whose weights of all rows (r,) may be known."""
+        """Compute the weights of the fits without each fold, and of the fit of all rows.
+
+        Parameters
+        ----------
+        problem : with the columns of all candidates
+        solver, prior : how weights are found, and the prior of all columns (p)
+        fold : (r,) of `linear_problem.folds_of`
+        whole : (r,) weights of the fit of all rows where they are known; None: they are computed
+        """
         weights = np.zeros((int(fold.max()) + 2, fold.size))
         for number, own in enumerate(weights[:-1]):
             seen = fold != number
@@ -222,7 +230,7 @@ class FoldedProblem:
         return cls(problem, fold, weights)
 
     def like(self, problem: LinearProblem, rows: IntArray | slice = slice(None)) -> FoldedProblem:
-        """Another problem, with the folds and weights of these rows of this one."""
+        """Folded problem of other columns or values, with the folds and weights of these rows of this one."""
         return FoldedProblem(problem, self.fold[rows], self._weights[:, rows])
 
     @cached_property
@@ -230,7 +238,7 @@ class FoldedProblem:
         return [NormalEquations.of(self.problem, one) for one in self._weights]
 
     def values(self, columns: IntArray, prior: Prior, without: int = -1) -> FloatArray:
-        """Parameters (q,) of these of the columns (p) from all data, or from all folds but one.
+        """Parameters (q,) of a choice of the columns, from all rows (-1), or from all folds but ``without``.
 
         Parameters
         ----------
@@ -242,7 +250,7 @@ class FoldedProblem:
     def held_out_error(
         self, columns: IntArray, prior: Prior, rows: LinearProblem | None = None, fold: IntArray | None = None
     ) -> FloatArray:
-        """Measurement minus prediction (r,) of every row by the other folds.
+        """Measurement minus prediction (r,) of every row, predicted by the fit of the other folds.
 
         Parameters
         ----------
@@ -280,7 +288,7 @@ class FoldedProblem:
     def choose_columns(
         self, columns: IntArray, prior: Prior, optional: Mapping[int, str]
     ) -> tuple[list[int], tuple[Candidate, ...]]:
-        """Which optional ones of some columns do not predict their own rows better than none, and all candidates.
+        """Optional columns that do not improve the prediction of the rows on which they act, and all candidates.
 
         Parameters
         ----------
@@ -298,7 +306,7 @@ class FoldedProblem:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """The problem of one candidate of how recordings are treated."""
+    """Linear problem of recordings under one candidate treatment, with the sample number of each row."""
 
     problem: LinearProblem  # its rows in the order of `number`
     prior: Prior  # what is known of its parameters
@@ -346,6 +354,6 @@ def compared(
 
 
 def choice_covariance(values: Sequence[FloatArray], chosen: int, rivals: Sequence[int]) -> FloatArray:
-    """Covariance (p, p) of what changes among parameters (p,) of candidates that predict as well as the chosen one."""
+    """Covariance (p, p) of the parameters from their differences among candidates that predict equally well."""
     apart = np.array([values[k] - values[chosen] for k in rivals if k != chosen]).reshape(-1, values[chosen].size)
     return np.asarray(apart.T @ apart / max(len(apart), 1))

@@ -47,7 +47,7 @@ def _residual_blocks(problem: LinearProblem, residual: FloatArray) -> IntArray:
 
 
 def correlation_time(problem: LinearProblem, residual: FloatArray) -> float:
-    """How many samples residuals remember: the sum of their autocorrelation until it first vanishes, longest joint."""
+    """Correlation time of residuals (r,) [samples], longest joint: sum of the autocorrelation up to its first zero."""
     instant = problem.instants
     longest = 1.0
     for joint in np.unique(problem.joint):
@@ -195,7 +195,7 @@ _RECURRING_SHARE = 0.1
 
 
 def allowing_for_wrong_model(fit: LinearFit, conditions: Sequence[FloatArray], prior: Prior | None = None) -> LinearFit:
-    """The fit with standard deviations raised to what leaving out one range of a condition changes.
+    """The fit with standard deviations raised to the changes that leaving out one range of a condition makes.
 
     Where a model lacks something that depends on the speed, the position, the load, its residuals are a function of
     that: all blocks of time have the same ones, and agree. Ranges of the condition itself do not. Rows that the robust
@@ -236,7 +236,7 @@ def _range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) ->
 
 
 def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
-    """Rejected rows (r,), without those of a few ranges of a condition in which it happens again and again."""
+    """True (r,) for rejected rows, except in the few ranges of a condition where rows are rejected again and again."""
     rejected, (blocks, again) = fit.weights == 0.0, _recurring(fit, condition)
     for joint in np.unique(fit.problem.joint):
         rows = fit.problem.joint == joint

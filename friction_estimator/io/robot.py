@@ -115,7 +115,7 @@ _PACKAGE_SCHEME = "package://"
 
 
 def find_urdf(urdf: str, folders: tuple[Path, ...] = ()) -> Path:
-    """File that ``robot.urdf`` means.
+    """File that the parameter ``robot.urdf`` names.
 
     Parameters
     ----------
@@ -312,12 +312,12 @@ def load_coupling(name_or_path: AnyPath) -> Coupling:
 
 
 def coupling_of_joints(coupling: Coupling, joint_names: Sequence[str]) -> Coupling:
-    """Those groups of which there are joints, and the other joints (n) with a motor each.
+    """The coupled groups that these joints (n) belong to; every other joint gets a motor of its own.
 
     Raises
     ------
     ConfigError
-        When only a part of a coupled group is there.
+        When only some joints of a coupled group are given.
     """
     kept = [part for part in coupling.parts if set(part.joint_names) & set(joint_names)]
     missing = [name for part in kept for name in part.joint_names if name not in joint_names]

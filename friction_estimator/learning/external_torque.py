@@ -102,7 +102,7 @@ class Guard:
         self._squares, self._filtered = np.ones(rows), np.full(rows, np.nan)
 
     def is_known(self, inputs: FloatArray, stamp_ns: int, dt: float) -> bool:
-        """Whether inputs and rate are those of the training data."""
+        """Whether inputs (x,) and period [s] are within those of the training data; else ``health`` gets an event."""
         outside = (inputs < self._low) | (inputs > self._high)
         if outside.any():
             worst = int(np.flatnonzero(outside)[0])
@@ -128,7 +128,14 @@ class Guard:
     def external_torque(
         self, residual: FloatArray, uncertainty: FloatArray, sigma: FloatArray, stamp_ns: int, dt: float
     ) -> FloatArray:
-        """Residual without uncertainty torque (nv,); NaN in the rows of modules where it does not agree with sigma."""
+        """External torque (nv,) [N, N m]: residual minus uncertainty torque; NaN in limbs that do not agree with sigma.
+
+        Parameters
+        ----------
+        residual : (nv,) of the momentum observer without the torque of the foot wrenches [N, N m]
+        uncertainty, sigma : (nv,) output of the networks: uncertainty torque and its standard deviation [N, N m]
+        stamp_ns, dt : stamp of the sample [ns]; time since the sample before [s]
+        """
         external, part = residual - uncertainty, min(dt / _ERROR_TIME, 1.0)
         ratio = (external / sigma) ** 2
         self._squares += np.where(np.isnan(ratio), 0.0, part * (np.minimum(ratio, _MAX_SQUARED_RATIO) - self._squares))
@@ -225,7 +232,7 @@ def base_wrench(torque: WholeBodyTorque) -> FloatArray | None:
 
 
 def wrench_at_foot(wrench: FloatArray, dynamics: Dynamics, foot: int) -> FloatArray:
-    """The same wrench (6,) in and about the sole frame of a foot [N, N m].
+    """Wrench (6,) of :func:`base_wrench`, in and about the sole frame of a foot [N, N m].
 
     The wrench on the base is that on the limb: it is exact wherever the limb is hit, if nothing else is hit meanwhile.
     The joint torques of the limb alone would show it less well, because the leg is almost singular.

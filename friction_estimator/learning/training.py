@@ -118,7 +118,7 @@ def negative_log_likelihood(mean: jax.Array, variance: jax.Array, target: jax.Ar
 
 
 def initial_parameters(inputs: int, hidden: int, outputs: int, rng: np.random.Generator) -> Parameters:
-    """Uniform weights within ``1 / sqrt(hidden)``."""
+    """Random parameters of a module, uniform within plus and minus ``1 / sqrt(hidden)``."""
     bound, shapes = 1.0 / math.sqrt(hidden), weight_shapes(inputs, hidden, outputs)
     return {name: jnp.asarray(rng.uniform(-bound, bound, shape), jnp.float32) for name, shape in shapes.items()}
 
@@ -287,7 +287,20 @@ def train_segments(
     x: jax.Array,
     y: jax.Array,
 ) -> tuple[Parameters, Any, jax.Array, jax.Array]:
-    """Truncated BPTT over segments x (b, t, i), y (b, t, o) from h (b, s): one step of the optimizer a horizon."""
+    """Train on one segment of each stream by truncated backpropagation through time: one step a horizon.
+
+    Parameters
+    ----------
+    optimizer : of optax
+    horizon : samples between two steps of the optimizer; it divides t
+    parameters, optimizer_state : before the first step
+    h : (b, s) hidden states of b streams at the start of the segments
+    x, y : (b, t, i), (b, t, o) scaled inputs and targets of t samples
+
+    Returns
+    -------
+    Parameters, state of the optimizer and hidden states (b, s) at the end, and the mean of the losses.
+    """
 
     def loss_of(parameters: Parameters, h: jax.Array, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         h, mean, variance = gru_linear(parameters, h, x)

@@ -69,7 +69,7 @@ class SignalRecording:
 
     @property
     def truth(self) -> Float32Array:
-        """External torque (m, nv) to compare with: of the true foot wrenches where these are known."""
+        """External torque (m, nv) to compare with: of the true foot wrenches, else of the measured ones."""
         return self.external if self.true_external is None else self.true_external
 
     def save(self, path: Path, identity: RobotIdentity) -> None:
@@ -80,7 +80,7 @@ class SignalRecording:
         write_atomically(path, content.getvalue())
 
     def pieces(self) -> list[slice]:
-        """Stretches without a gap."""
+        """Slices of the samples, each without a gap in time."""
         ends = [*self.starts[1:].tolist(), len(self)]
         return [slice(start, end) for start, end in zip(self.starts.tolist(), ends, strict=True)]
 
@@ -91,7 +91,7 @@ def load_signals(path: Path, identity: RobotIdentity) -> SignalRecording:
     Raises
     ------
     LearningError
-        When the file is none, is damaged, or is of another robot.
+        When the file cannot be read, is damaged, or is of another robot.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -225,9 +225,15 @@ def read_bag(
     progress: Progress | None = None,
     with_observer: bool = False,
 ) -> tuple[SignalRecording, tuple[str, ...]]:
-    """Signals of a bag, and findings about its sensors, one sentence each.
+    """Read the signals of MOB-Net from a bag; return findings about its sensors, too, one sentence each.
 
-    ``with_observer`` : as of :class:`SignalReader`.
+    Parameters
+    ----------
+    bag : path of the rosbag2
+    robot : that the bag is of, with its URDF
+    namespace : of the topics in the bag
+    progress : called with the number of messages done and of all
+    with_observer : True: the external torque of the friction stage is recorded, too
 
     Raises
     ------

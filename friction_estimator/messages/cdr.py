@@ -133,7 +133,7 @@ class CdrWriter:
             self.string(text)
 
     def zeros(self, count: int) -> None:
-        """Append ``float64`` numbers without their count."""
+        """Append ``count`` zeros of type ``float64``, without a length in front of them."""
         self.slots.append((self._align(8) if count else len(self.buffer), count))
         self.buffer += bytes(8 * count)
 

@@ -89,7 +89,7 @@ def _unique_inverse(response: FloatArray) -> FloatArray | None:
 
 
 def regularised_inverse(response: FloatArray, weight: float) -> FloatArray:
-    """What multiplies the acceleration difference in the solution of eq. 6.1, (m, m).
+    """Matrix (m, m) from the acceleration difference to the friction in the solution of eq. 6.1 of Egle 2021.
 
     With ``W = I`` and ``Lambda = weight * I`` the minimum is ``(K^2 + weight I)^{-1} K``, K being ``response``; by
     eigenvalues, so that it stays exact to rounding where K is singular (feet that stand together). ``weight`` towards
@@ -123,7 +123,7 @@ class ConstrainedSolution:
 
 
 class ConstrainedFriction:
-    """Eqs. 5.3-5.13 and 6.1 for one robot.
+    """Friction of one robot from its accelerations under constraints (Egle 2021, eqs. 5.3-5.13 and 6.1).
 
     Parameters
     ----------

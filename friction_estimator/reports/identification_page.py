@@ -47,7 +47,7 @@ from friction_estimator.types import FloatArray
 
 
 def identification_page(identification: Identification, title: str) -> Page:
-    """The page; its title is usually the name of the parameter file, or of the robot."""
+    """Page of an identification; its title is usually the name of the parameter file, or of the robot."""
     return Page(
         "Joint friction identification",
         title,
@@ -179,7 +179,7 @@ def friction_over_velocity(identification: Identification) -> go.Figure:
 
 
 def residuals(identification: Identification) -> go.Figure:
-    """What the law leaves over, over velocity, with twice its RMS."""
+    """Measured friction minus law, over velocity, in a band of twice its RMS."""
     grid = _joint_grid([one.joint for one in identification.samples], _VELOCITY, _RESIDUAL)
     for panel, samples in enumerate(identification.samples):
         rest = samples.friction - samples.fitted
@@ -217,7 +217,7 @@ def friction_over_load(identification: Identification) -> go.Figure | None:
 
 
 def parameters_of_unit(identification: Identification, unit: str) -> go.Figure:
-    """Estimated parameters of one unit with two standard deviations, and what was known of them before."""
+    """Estimated parameters of one unit with two standard deviations, and the values that were known before."""
     table = identification.parameters
     rows = [row for row, one in enumerate(table.units) if one == unit]
     names, values, spread = [escape(table.names[row]) for row in rows], table.values[rows], 2.0 * table.sigma[rows]

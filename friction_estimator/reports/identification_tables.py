@@ -124,7 +124,7 @@ def _ends(friction: IdentifiedParameters, row: int) -> tuple[str, ...]:
 
 
 def parameter_table(table: ParameterTable) -> Table:
-    """Every parameter with two standard deviations, and its value that was known before."""
+    """Every parameter with two standard deviations, and the value that was known before, e.g. from the URDF."""
     columns = (
         "parameter",
         Column("value ± 2 sigma"),
@@ -144,7 +144,7 @@ def is_significant(table: ParameterTable, row: int) -> bool:
 
 
 def quadrant_table(identification: Identification) -> Table | None:
-    """Samples and residuals in each quadrant; None when no law depends on the load."""
+    """Samples and residuals in each quadrant of velocity and load; None when no law depends on the load."""
     rows = [
         (
             f"{fit.joint}, {QUADRANT_NAMES[fit.quadrant]}",

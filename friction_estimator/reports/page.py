@@ -148,7 +148,15 @@ def _axis(name: str) -> str:
 def line(
     x: FloatArray, y: FloatArray, name: str, color: str, dash: str = "solid", width: float | None = None
 ) -> go.Scatter:
-    """A line through points ``x``, ``y`` (N,), in the units of the axes; NaN breaks it."""
+    """Plotly trace of a line through points.
+
+    Parameters
+    ----------
+    x, y : (N,) points, in the units of the axes; NaN breaks the line
+    name : text of the legend
+    color, dash : of CSS, e.g. ``#123456``; of plotly, e.g. ``solid`` or ``dash``
+    width : of the line [pixels]; None: 1.1 solid, else 1.6
+    """
     width = width or (1.1 if dash == "solid" else 1.6)
     return go.Scatter(
         x=x,
@@ -161,7 +169,14 @@ def line(
 
 
 def dots(x: FloatArray, y: FloatArray, name: str, color: str, size: float = 3.5) -> go.Scatter:
-    """Points at ``x``, ``y`` (N,), in the units of the axes, with a diameter of ``size`` pixels."""
+    """Plotly trace of points.
+
+    Parameters
+    ----------
+    x, y : (N,) points, in the units of the axes
+    name, color : text of the legend; colour of CSS
+    size : diameter of the points [pixels]
+    """
     marker = {"color": color, "size": size, "opacity": 0.55}
     return go.Scatter(x=x, y=y, name=name, mode="markers", marker=marker)
 

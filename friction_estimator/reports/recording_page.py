@@ -252,7 +252,7 @@ def _parts(x: FloatArray, y: FloatArray, where: BoolArray) -> tuple[FloatArray, 
 
 
 def recording_page(recording: Recording, title: str, after: float = 0.0) -> Page:
-    """The page; its title is usually the name of the bag, and its tables leave out samples before ``after`` [s]."""
+    """Page of a recording, without samples before ``after`` [s] in its tables; ``title`` is usually the bag's name."""
     sections = tuple(_sections(recording, after))
     return Page("Joint friction report", title, _facts(recording), _tiles(recording, after), sections)
 

@@ -265,7 +265,7 @@ class RobotModel:
     def foot_acceleration_derivatives(
         self, dynamics: Dynamics, acceleration: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Derivatives of the soles' classical acceleration, sole axes, w.r.t. joint positions and velocities.
+        """Derivatives of the soles' classical acceleration, sole axes, by joint positions and velocities.
 
         Returns
         -------

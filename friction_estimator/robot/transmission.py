@@ -94,27 +94,27 @@ class Transmission:
         )
 
     def velocity(self, velocity: FloatArray) -> FloatArray:
-        """Of the motors (..., n), when the joints (..., n) have these [rad/s]."""
+        """Velocities of the motors (..., n) from those of the joints (..., n) [rad/s]."""
         return velocity @ self.to_joints if self.couples else velocity
 
     def velocity_std(self, std: FloatArray) -> FloatArray:
-        """Standard deviations (..., n) of the motors' velocities, when those of the joints (..., n) err apart."""
+        """Standard deviations (..., n) of motor velocities, from independent ones of the joints (..., n)."""
         return np.sqrt(std**2 @ self.to_joints**2) if self.couples else std
 
     def torque(self, torque: FloatArray) -> FloatArray:
-        """Of the joints (..., n), at their motors (..., n) [N m]."""
+        """Torques at the motors (..., n) from those at the joints (..., n) [N m]."""
         return np.asarray(torque @ self.matrix) if self.couples else torque
 
     def torque_std(self, std: FloatArray) -> FloatArray:
-        """Standard deviations (..., n) of the motors' torques, when torques of the joints (..., n) err apart."""
+        """Standard deviations (..., n) of torques at the motors, from independent ones at the joints (..., n)."""
         return np.asarray(np.sqrt(std**2 @ self.matrix**2)) if self.couples else std
 
     def at_joints(self, torque: FloatArray) -> FloatArray:
-        """Torques of the motors (..., n), as they act on the joints (..., n) [N m]."""
+        """Torques at the joints (..., n) from those of the motors (..., n) [N m]."""
         return np.asarray(torque @ self.to_joints.T) if self.couples else torque
 
     def variance_at_joints(self, variance: FloatArray) -> FloatArray:
-        """Variances (..., n) of torques of the joints, when those of the motors (..., n) err apart [(N m)^2].
+        """Variances (..., n) of torques at the joints, from independent ones of the motors (..., n) [(N m)^2].
 
         F_v of each joint that moves alone follows from that of the motors in the same way [N m s/rad].
         """

@@ -111,7 +111,7 @@ class InputTopic:
         return bool(estimates)
 
     def note_mismatch(self, event: Any) -> None:
-        """Note that the messages of a publisher cannot arrive."""
+        """Warn that messages of a publisher cannot arrive, because its quality of service does not fit."""
         policy = qos_policy_name_from_kind(event.last_policy_kind)
         self._counters.mismatch = (
             f"a publisher offers another QoS ({policy}); set inputs_reliable to false, or publish it reliably"
@@ -206,8 +206,8 @@ class EstimatorNode(ManagedNode):
     def activate(self, undo: ExitStack) -> None:
         """Subscribe to the sensors, and so publish.
 
-        It is undone by zero torque where friction is compensated, and by saving what was identified, which also stays
-        in the estimator.
+        Deactivation publishes zero torque where friction is compensated, and saves the identified parameters, which
+        also stay in the estimator.
         """
         config, estimator = self._config, self._estimator
         if estimator is None:
@@ -335,7 +335,7 @@ class EstimatorNode(ManagedNode):
                 undo.callback(self.queue.add_source(source.fetch, one.receive, topic.name))
 
     def publish(self, estimate: FrictionEstimate) -> None:
-        """Publish an estimate, and what follows from it."""
+        """Publish an estimate and its collisions, and note it in guard and diagnostics."""
         self._outputs.publish(estimate)
         if self._collisions is not None:
             self._collisions.step(estimate)

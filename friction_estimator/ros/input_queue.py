@@ -136,7 +136,7 @@ class InputQueue:
 
         Returns
         -------
-        Function that ends this.
+        Function that ends the fetching.
         """
         source = _Source(fetch, receive, topic)
         self._sources.append(source)

@@ -186,7 +186,7 @@ class JointController:
 
         Parameters
         ----------
-        block, k : references of this period
+        block, k : references, and the index of this period in them
         position, velocity : (m,) joints, pinocchio order
         base_quaternion : (4,) attitude, w x y z
         base_rate : (3,) angular velocity in base axes [rad/s]

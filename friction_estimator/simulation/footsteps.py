@@ -51,7 +51,7 @@ class FootPose:
     yaw: float
 
     def place(self, pose: FootPose) -> FootPose:
-        """A pose that is given in the frame of this one, in the frame in which this one is given."""
+        """Transform a pose from the frame of this foot to the frame in which the pose of this foot is given."""
         c, s = math.cos(self.yaw), math.sin(self.yaw)
         return FootPose(self.x + c * pose.x - s * pose.y, self.y + s * pose.x + c * pose.y, self.yaw + pose.yaw)
 

@@ -367,7 +367,7 @@ def _rollout_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, IntAr
 
 
 def fixed_base_spec(urdf_xml: str, joints: Sequence[str]) -> mujoco.MjSpec:
-    """The robot without contacts and limits, its base fixed and other joints locked, before it is compiled."""
+    """MuJoCo specification of the robot without contacts and limits, base and all joints but ``joints`` fixed."""
     spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
     drop_meshes(spec)
     for joint in list(spec.joints):
@@ -379,7 +379,7 @@ def fixed_base_spec(urdf_xml: str, joints: Sequence[str]) -> mujoco.MjSpec:
 
 
 def compile_joints(spec: mujoco.MjSpec, joints: Sequence[str]) -> tuple[mujoco.MjModel, IntArray]:
-    """The model, whose dry friction hardly creeps, and where its joints are among positions and velocities."""
+    """Compiled model whose dry friction hardly creeps, and the indices (n,) of these joints in its velocities."""
     model = spec.compile()
     places = np.array([model.joint(name).dofadr[0] for name in joints])
     model.dof_solref[places] = [float(value) for value in STICTION_REFERENCE.split()]

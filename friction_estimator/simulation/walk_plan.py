@@ -251,9 +251,9 @@ class WalkPlan:
     def revised(self, time: float, poses: Sequence[FootPose]) -> WalkPlan:
         """The same walk up to a time [s], then the footsteps to these poses in turn, then a stand.
 
-        The foot that swings then, or swings next, goes to the first of them. The timing of the footsteps stays. The new
-        trajectories take over from the old ones gradually: the feet until the footstep ends, the base until the load is
-        on both feet.
+        The foot that swings then, or swings next, goes to the first of the poses. The timing of the footsteps stays.
+        The new trajectories take over from the old ones gradually: the feet until the footstep ends, the base until the
+        load is on both feet.
         """
         first, gait = self.next_step(time), self.gait
         coming = self.footsteps[first : first + len(poses)]

@@ -115,10 +115,16 @@ class Skeleton:
         phase: str,
         events: tuple[str, ...] = (),
     ) -> ViewFrame:
-        """Frame at joint positions (n,) and position and orientation of the base.
+        """Frame of the robot and its friction at one instant.
 
-        ``signals`` are friction, its standard deviation and the truth, (n,) each; the others are as in
-        :class:`ViewFrame`.
+        Parameters
+        ----------
+        time : since the first joint state [s]
+        position : (n,) joint positions [rad or m]
+        pose : position (3,) of the base in the world [m], and its orientation (4,) as quaternion x, y, z, w
+        signals : friction, its standard deviation and the true friction, (n,) each [N m]; NaN while unknown
+        phase : name of the contact phase
+        events : new since the last frame, one sentence each
         """
         segments = self.segments(position, *pose)
         return ViewFrame(time, self.joint_names, *signals, phase, *pose, segments, self.segment_joints, events)
@@ -137,7 +143,7 @@ class Display(Protocol):
         ...
 
     def close(self) -> None:
-        """End what was opened."""
+        """Close the server or file of the display."""
         ...
 
 
@@ -189,7 +195,7 @@ class LiveView:
 
     Attributes
     ----------
-    dropped : number of frames
+    dropped : number of dropped frames
     """
 
     def __init__(self, display: Display) -> None:
@@ -238,7 +244,7 @@ class EstimateView:
         self._started = 0.0
 
     def show(self, estimate: FrictionEstimate) -> None:
-        """Draw the estimate when it is time."""
+        """Draw the estimate if the last one drawn is 50 ms old."""
         if estimate.stamp_ns < self._next_ns:
             return
         if not self._first_ns:

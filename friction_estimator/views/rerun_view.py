@@ -59,7 +59,7 @@ class RerunDisplay:
             log("events", rr.TextLog(text))
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the frames that are still buffered."""
         self._recording.flush()
 
     def _arrange(self, frame: ViewFrame) -> None:

@@ -49,7 +49,7 @@ _COMPARED_ROWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FrictionCurveOptions:
-    """Choices of the method."""
+    """Options of the method ``friction_curve``."""
 
     law: str = "coulomb_viscous"  # any friction law of the registry, of every joint; `auto`: chosen
     joint_laws: tuple[str, ...] = ()  # exceptions, `joint=law` as of `identifier.joint_laws`
@@ -84,11 +84,11 @@ class CurveSource:
     drive: DriveRecording | None = None
 
     def motions(self, logs: Sequence[JointLog], treatment: Treatment) -> list[Motion]:
-        """Of the joint, or the motors that move it with others, with the input ``friction``."""
+        """Motions of the joint, or of the motors that move it together with others, with the input ``friction``."""
         return curve_motions(logs, self.joint, treatment, self.options.folds, self.coupling, self.drive)
 
     def samples(self, motions: Sequence[Motion], delay: float) -> CurveSamples:
-        """Of friction that comes this late [s]."""
+        """Measured friction over velocity from these motions; the friction is late by ``delay`` [s]."""
         return curve_samples(motions, self.joint, self.columns, delay, self.dead_zone(motions), self.options.max_sigma)
 
     def dead_zone(self, motions: Sequence[Motion]) -> float:
@@ -101,7 +101,7 @@ class CurveSource:
         )
 
     def rows(self, motions: Sequence[Motion], delay: float) -> NumberedRows:
-        """Numbered by samples of the period of the first motion."""
+        """Least-squares rows of :meth:`samples`, numbered by time in the shortest period of the motions."""
         samples, law = self.samples(motions, delay), make_law(_ANY_SHAPE) if self.automatic else self.law
         return _curve_rows(law, samples, min(motion.period for motion in motions))
 
@@ -109,12 +109,12 @@ class CurveSource:
 def choose_curve_velocity(
     logs: Sequence[JointLog], source: CurveSource
 ) -> tuple[Treatment | None, list[Treatment], tuple[Candidate, ...]]:
-    """The velocity that friction is a function of: as recorded, filtered, or differentiated.
+    """Choose the velocity signal of a friction curve: as recorded, filtered, or differentiated from the position.
 
     Returns
     -------
-    chosen, rivals, table : the treatment (None: the joint stands still), others that predict as well, and all that was
-        compared
+    chosen, rivals, table : the treatment (None: the joint stands still), others that predict as well, and all
+        candidates
     """
     candidates, found, failure = _treatments(logs, source), list[tuple[NumberedRows, Treatment]](), None
     for candidate in candidates:
@@ -195,7 +195,7 @@ def _scores(problems: Sequence[NumberedRows], options: FrictionCurveOptions) -> 
 
 
 def choose_delay(motions: Sequence[Motion], source: CurveSource) -> tuple[float, str, tuple[Candidate, ...]]:
-    """How late the friction is [s], why, and what was compared: none, or the best one up to 0.3 s."""
+    """Choose by how much measured friction is late [s]: zero, or the best up to 0.3 s; with reason and candidates."""
     if source.options.delay is not None:
         return source.options.delay, f"friction is taken as {source.options.delay:g} s late, as given", ()
     options = replace(source.options, dead_zone=source.dead_zone(motions))
@@ -227,7 +227,7 @@ def _best(scores: Sequence[Scores], blocks: BoolArray) -> int:
 
 
 def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[CurveSamples, tuple[Candidate, ...]]:
-    """The samples with the extra columns that predict friction better than none, one by one, and all candidates."""
+    """The samples with those extra columns, tried one by one, that improve the prediction; and all candidates."""
     seen = (samples.used.extra_columns != 0.0).any(axis=0)
     samples = samples.without([one for one, shows in zip(samples.columns, seen, strict=True) if not shows])
     made, solver = _curve_rows(source.law, samples, 1.0), source.options.fit.solver

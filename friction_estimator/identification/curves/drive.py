@@ -35,10 +35,10 @@ _SLIP_MARGIN = 0.05
 def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, window: float) -> float:
     """Standard deviation of the noise in a velocity (N,) [rad/s], from its quietest quarter of windows in motion.
 
-    Within a window [s] motion is close to a parabola; what is left around it is noise. The lower quartile
-    passes over the windows where it is not. Windows at rest do not count: there an encoder reads one and the same
-    step and has no noise at all. The parabola takes three of the samples, and more of a filtered signal, whose noise is
-    then a little larger than estimated.
+    Within a window [s] motion is close to a parabola; what is left around it is noise. The lower quartile leaves out
+    the windows where it is not. Windows at rest do not count: there an encoder reads one and the same step and has no
+    noise at all. The parabola takes up three degrees of freedom, more in a filtered signal, whose noise is then a
+    little larger than estimated. ``stretch`` (N,) numbers the stretches without a gap in time.
     """
     length = max(round(window / period), _PARABOLA_SAMPLES)
     starts = [k for k in range(0, velocity.size - length + 1, length) if stretch[k] == stretch[k + length - 1]]
@@ -97,7 +97,7 @@ _MOST_POWER_BACK = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DriveRecording:
-    """What of a recording is the friction of motors: ``I domega + f(omega) - tau_0 - K u = -tau``.
+    """How recordings show the friction of motors: ``I domega + f(omega) - tau_0 - K u = -tau``.
 
     Guedelha et al. 2017, eqs. 19-22 and 29-32, in our sign. Logs without and with a drive are rows of one problem: the
     columns of the drive are zero where there was none. The torque ``K u`` is the load of a motor whose gain is known.
@@ -112,18 +112,18 @@ class DriveRecording:
     gain: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, motor: str) -> DriveRecording:
-        """The part of it that has one motor."""
+        """The same for this motor, and those that move the same joints, alone."""
         part = self.coupling.part_of(motor)
         return self if part is None else replace(self, coupling=part)
 
     @property
     def gain_column(self) -> ExtraColumn:
-        """Torque per unit of the drive."""
+        """Column of the torque per unit of the drive signal (PWM or current)."""
         return ExtraColumn(DRIVE_GAIN, _UNITS[self.drive])
 
     @property
     def columns(self) -> tuple[ExtraColumn, ...]:
-        """Of the torque beyond friction."""
+        """Columns of the measured torque besides friction: inertia, offsets, damping and torque of the drive."""
         return INERTIA, FREE_OFFSET, DRIVE_OFFSET, DAMPING, self.gain_column
 
     def motions(self, logs: Sequence[JointLog], treatment: Treatment, folds: int) -> list[Motion]:
@@ -208,7 +208,7 @@ def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
     Raises
     ------
     InputError
-        When there is none at all of one of the joints.
+        When a joint has no torque at all.
     """
     if JOINT_TORQUE not in motion.inputs:
         raise InputError(
@@ -228,12 +228,12 @@ def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
 
 
 def drive_kind(logs: Sequence[JointLog], wanted: str | None) -> str:
-    """Which of the recorded inputs drives the motors.
+    """Which recorded input drives the motors: ``pwm`` or ``current``.
 
     Raises
     ------
     InputError
-        When it was not recorded in all of them, or both were and none was chosen.
+        When no such input is in all logs, or both are and ``wanted`` is None.
     """
     common = [kind for kind in DRIVES if logs and all(kind in log.inputs for log in logs)]
     if wanted is not None and wanted not in common:
@@ -249,7 +249,7 @@ def drive_kind(logs: Sequence[JointLog], wanted: str | None) -> str:
 
 
 def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog], list[str]]:
-    """Logs without and with a drive, and why; a few driven samples of a free log lose their torque."""
+    """Logs without and with a drive, and the reasons; a log with few driven samples counts as free without these."""
     drives = [{kind: np.abs(np.nan_to_num(log.inputs[kind])) for kind in DRIVES if kind in log.inputs} for log in logs]
     largest = {kind: max(float(one[kind].max(initial=0.0)) for one in drives if kind in one)
                for kind in DRIVES if any(kind in one for one in drives)}  # fmt: skip
@@ -275,7 +275,7 @@ def separated(logs: Sequence[JointLog]) -> tuple[list[JointLog], list[JointLog],
 
 
 def without_drive(logs: Sequence[JointLog], free: Sequence[str]) -> tuple[list[JointLog], list[str]]:
-    """Logs of which those that are stated to be free have lost PWM and current, and a sentence about each of these.
+    """Remove PWM and current from the logs that are stated to be free of a drive; with a sentence about each of them.
 
     Parameters
     ----------

@@ -60,11 +60,11 @@ class CurveOptions:
 
     @property
     def solver(self) -> SolverOptions:
-        """Of the linear problem."""
+        """Solver options of the linear problem."""
         return SolverOptions(robust=self.robust)
 
     def form(self, law: FrictionLaw, samples: CurveSamples) -> CurveShape:
-        """Linear problems of these samples."""
+        """Linear problems of a law through these samples, one for each shape of its curve."""
         return CurveShape(law, samples, self.stribeck_velocity, self.zero_slope)
 
 
@@ -87,7 +87,7 @@ class CurveFit:
 
     @property
     def sigma(self) -> FloatArray:
-        """Standard deviations (p,)."""
+        """Standard deviations (p,) of the parameters."""
         return np.sqrt(np.diagonal(self.covariance))
 
     @property
@@ -137,7 +137,7 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
 
     Parameters
     ----------
-    samples : of the fit
+    samples : those of ``fit``
     """
     problem, made = CurveShape(fit.law, samples).linearised(fit.values), fit.linear
     fold = folds_of(problem, folds)

@@ -155,7 +155,7 @@ class JointCurve:
 
 
 def identified_curve(logs: Sequence[JointLog], source: CurveSource) -> JointCurve | str:
-    """Velocity, lateness, extra columns and law of one joint, or the reason why it has none."""
+    """Choose velocity, lateness, extra columns and law of one joint, or return the reason why it has none."""
     treatment, rivals, table = choose_curve_velocity(logs, source)
     if treatment is None:
         return f"{source.joint} is left out: it moves by no more than its noise: move it"
@@ -261,7 +261,7 @@ _CONSTANT_TORQUE = (
 
 
 def collected(curves: Sequence[JointCurve | str]) -> Identification:
-    """The result of all joints, of which some have the reason why they have no law.
+    """The result of all joints; a text in place of a curve is the reason why that joint has no law.
 
     Raises
     ------

@@ -40,7 +40,7 @@ from friction_estimator.types import Progress
 
 @dataclass(frozen=True, slots=True)
 class MotorOptions:
-    """How to identify."""
+    """Options of the method ``motor``."""
 
     # linear friction law of every motor, with known gains also one that needs the load; `auto`: chosen
     law: str = ASYMMETRIC_STRIBECK.name
@@ -76,7 +76,7 @@ def motor_law(options: MotorOptions) -> tuple[FrictionLaw, CurveOptions]:
     Raises
     ------
     ConfigError
-        When it is not known, Stribeck options are given for a law without them, or an offset cannot be separated.
+        When the law is not known, Stribeck options are given for a law without them, or an offset cannot be separated.
     """
     if options.law == AUTOMATIC:
         return make_linear_law(START_LAW), options.fit
@@ -106,7 +106,7 @@ def motor_law(options: MotorOptions) -> tuple[FrictionLaw, CurveOptions]:
 
 
 def offset_shows(law: FrictionLaw) -> bool:
-    """Whether a constant torque can be separated: not when both directions have their own dry friction."""
+    """Whether data separate a constant torque from the law: not if each direction has its own dry friction."""
     speed = np.concatenate((np.linspace(0.01, 1.0, 100), np.geomspace(1e-3, 1.0, 50)))
     p = len(law.parameters)
     velocity = np.tile(np.append(speed, -speed), 2)
@@ -147,7 +147,15 @@ def run(
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Identification:
-    """:func:`identify_motor` with the coupling of the options; the robot is not used."""
+    """Identify with :func:`identify_motor`, with the coupling of the options.
+
+    Parameters
+    ----------
+    logs : of the same joints, one an experiment, as for :func:`identify_motor`
+    robot : not used; every method has it (`methods.IdentifyFunction`)
+    options : of this method, with the coupling; without one every joint has its own motor
+    progress, warn : called with the number of finished motors and of all; with each warning
+    """
     return identify_motor(logs, options.coupling or uncoupled(logs[0].joint_names), options, progress, warn)
 
 

@@ -80,7 +80,7 @@ class CurveSamples:
 
     @property
     def scored(self) -> BoolArray:
-        """Usable samples (N,) that errors are about: those without a drive, where there are any."""
+        """True (N,) for samples that count in errors: usable ones, of logs without a drive where there are any."""
         free = self.usable & (self.group == 0)
         return free if free.any() else self.usable
 
@@ -97,7 +97,7 @@ class CurveSamples:
         return torque
 
     def select(self, rows: BoolArray | IntArray | slice) -> CurveSamples:
-        """These rows of it."""
+        """The samples at these rows."""
         signals = ("velocity", "friction", "load", "segment", "recording", "group", "extra_columns", "time", "usable")
         known = {name: signal for name in signals if (signal := getattr(self, name)) is not None}
         return replace(self, **{name: signal[rows] for name, signal in known.items()})
@@ -108,11 +108,11 @@ class CurveSamples:
         return replace(self, columns=tuple(self.columns[k] for k in kept), extra_columns=self.extra_columns[:, kept])
 
     def every(self, largest: int) -> slice:
-        """Evenly spaced rows, at most ``largest`` of them."""
+        """Slice of evenly spaced samples, at most ``largest`` of them."""
         return slice(None, None, max(1, -(-self.velocity.size // largest)))
 
     def thinned(self, largest: int) -> CurveSamples:
-        """The same with these rows alone."""
+        """Evenly spaced samples, at most ``largest`` of them."""
         return self.select(self.every(largest))
 
 
@@ -196,18 +196,18 @@ class CurveShape:
         return values
 
     def moved(self, values: FloatArray, found: FloatArray) -> FloatArray:
-        """Parameters (p,) that those of :meth:`linearised` about these values mean, within the range of the shape."""
+        """Parameters (p,) within their range, from a solution ``found`` (p,) of :meth:`linearised` about ``values``."""
         z = self._coordinates(values[self.shape]) + found[self.shape]
         return self.values(np.clip(z, self.low, self.high), found[~self.shape])
 
     def slopes(self, values: FloatArray) -> FloatArray:
-        """Derivative (p,) of each parameter by that of :meth:`linearised`."""
+        """Derivative (p,) of each parameter by the corresponding parameter of :meth:`linearised`."""
         slopes = np.ones_like(values)
         slopes[self.shape] = np.where(self._log, values[self.shape], 1.0) * (self.high > self.low)
         return slopes
 
     def prior(self, values: FloatArray) -> Prior:
-        """What is known before of the parameters of :meth:`linearised`.
+        """Prior of the parameters of :meth:`linearised`.
 
         No term is larger than ten times the friction, and a shape is anywhere in its range.
         """
@@ -227,7 +227,7 @@ class CurveShape:
         return prior
 
     def linear_prior(self, z: FloatArray) -> Prior:
-        """What is known before of the parameters of :meth:`problem`."""
+        """Prior of the parameters of :meth:`problem`."""
         linear = np.flatnonzero(~self.shape)
         whole = self.prior(self.values(z))
         return Prior(whole.mean[linear], whole.precision[np.ix_(linear, linear)])
@@ -241,7 +241,7 @@ class CurveShape:
         return replace(time_rows(samples, W), names=names, units=units, nonnegative=self._nonnegative[linear])
 
     def linearised(self, values: FloatArray, samples: CurveSamples | None = None) -> LinearProblem:
-        """Rows with a column for every parameter, those of the shape counted from these values (p,)."""
+        """Problem linearised about ``values`` (p,), a column a parameter; the shape is solved for as a change."""
         samples = self._samples if samples is None else samples
         W = gradient_of(self._law, values, samples) * self.slopes(values)
         y = samples.friction - torque_of(self._law, values, samples) + W @ np.where(self.shape, 0.0, values)
@@ -254,7 +254,7 @@ class CurveShape:
 
 
 def time_rows(samples: CurveSamples, columns: FloatArray) -> LinearProblem:
-    """Rows of the samples with these columns (N, p); groups are joints: errors differ in size."""
+    """Problem of the samples with these columns (N, p); every group of samples has its own size of error."""
     p = columns.shape[1]
     return LinearProblem(
         names=("",) * p,

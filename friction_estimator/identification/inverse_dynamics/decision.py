@@ -100,7 +100,7 @@ TreatedRows = Callable[[Treatment], NumberedRows]
 
 @dataclass(frozen=True, slots=True)
 class TreatmentChoice:
-    """The treatment that was chosen."""
+    """The chosen treatment of recordings, and how far rival treatments change the parameters."""
 
     treatment: Treatment  # of all recordings
     table: tuple[Candidate, ...] = ()  # all candidates
@@ -283,12 +283,12 @@ def choose_laws(
 def decided(
     body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[Estimate, list[str]]:
-    """All parameters, with offsets and a delay as they predict best, and what was chosen, in sentences.
+    """Estimate all parameters, with the offsets and the delay that predict best; with the choices in sentences.
 
-    Torques are moved to when they act. Whether the feedback of a drive is as late as its command hardly shows: it
-    changes viscous friction by kp, and the inertia by kd, times the delay, and what is of second order in the delay,
-    which other errors hide. Errors do not decide it: the simplest timing is taken, and what all explanations differ by
-    is in the covariance.
+    Torques are shifted to the times at which they act. The data hardly show whether the feedback of a drive is as late
+    as its command: the difference changes viscous friction by kp, and inertia by kd, times the delay; effects of second
+    order in the delay are hidden by other errors. So the simplest timing is taken, and the covariance includes the
+    difference between the possible ones.
     """
     tried = [_timed(body, observations, options, *timing) for timing in _timings(observations, options)]
     (solution, notes), others = tried[0], [one for one, _ in tried[1:]]

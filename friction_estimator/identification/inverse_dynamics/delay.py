@@ -31,12 +31,12 @@ _STEP_ERROR = 0.05
 
 
 def delay_prior(moved: float = 0.0) -> Prior:
-    """What is known of the delay before the data, counted from where torques were moved to [s]."""
+    """Prior of the delay of torques [s] that have already been shifted by ``moved`` [s]."""
     return Prior(np.array([-moved]), np.array([[USUAL_DELAY**-2]]))
 
 
 def with_delay(problem: LinearProblem, slope: FloatArray) -> LinearProblem:
-    """The problem with the delay of all torques as its last parameter; slope (r,) is the derivative by it [N m/s]."""
+    """The problem with the delay of all torques as last parameter; slope (r,): torque by delay [N m/s]."""
     return with_columns(problem, slope[:, None], ["delay"], "s")
 
 
@@ -50,7 +50,7 @@ def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> fl
 
     Parameters
     ----------
-    moved : torques were moved by their delay; False: the delay that shows is part of what is not known
+    moved : True where torques were shifted by their delay; False: the estimated delay counts as an error, too
     """
     prior = solution.prior.joined(delay_prior())
     late = with_delay(solution.fit.problem, delay_column(solution))
@@ -61,7 +61,7 @@ def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> fl
 
 
 def delay_error(solution: Estimate) -> FloatArray:
-    """Covariance (q, q) of the parameters of the fit that its unknown delay gives them."""
+    """Covariance (q, q) that the uncertain delay adds to the parameters of the fit."""
     return considered_covariance(solution, delay_column(solution)[:, None], np.array([[solution.delay_variance]]))
 
 
@@ -123,9 +123,10 @@ def _slope(one: Observation, torque: FloatArray, sign: float) -> FloatArray:
 def noise_bias(solution: Estimate, noisy: Sequence[Observation]) -> tuple[FloatArray, float]:
     """Bias of the parameters (q,) of the fit, and of the delay [s], by noise of the recorded motion.
 
-    As much noise again changes columns by dW and torques by dy. What of ``dy - dW chi`` goes with dW is the bias; what
-    goes with the columns themselves is a random error, which the residuals show. In the torque of a drive that gets
-    positions, the feedback has the noise of the velocity, and the columns have its second derivative: a delay.
+    As much noise again changes columns by dW and torques by dy. The part of ``dy - dW chi`` that is correlated with dW
+    is the bias; the part correlated with the columns is a random error, which the residuals show. In the torque of a
+    drive that gets positions, the feedback has the noise of the velocity, and the columns have its second derivative,
+    which biases the delay.
 
     Parameters
     ----------

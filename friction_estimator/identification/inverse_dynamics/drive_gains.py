@@ -53,7 +53,7 @@ _OTHER_UNIT = 0.3
 
 
 def in_newton_metres(recording: _Recording, gains: Mapping[str, float]) -> _Recording:
-    """A log or motion with the torques of its drives as efforts.
+    """Log or motion whose efforts are the torques of its drives [N m].
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _gain_sigma(solution: Estimate, solver: SolverOptions) -> FloatArray:
 
 
 def with_gain_errors(solution: Estimate, gains: Mapping[str, float], solver: SolverOptions) -> Estimate:
-    """The estimate with the gains of its joints, and with what is not known of them in its covariance."""
+    """The estimate with the gains of its joints, and with their uncertainty in its covariance."""
     names, fit = solution.observations[0].motion.joint_names, _gain_fit(solution, solver)
     own = slice(-len(names), None)
     # a delay, or another treatment, was not known when the gains were estimated

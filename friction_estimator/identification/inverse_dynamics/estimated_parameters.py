@@ -162,7 +162,7 @@ _Row = tuple[str, str, float, float, float]
 
 
 def table_of_estimate(solution: Estimate) -> ParameterTable:
-    """All parameters of the fit, bodies with the values of the URDF, and what drives that get positions show."""
+    """Table of all parameters of the fit: bodies next to their values in the URDF, friction, and delays of drives."""
     model = solution.model
     reference = np.append(np.full(model.friction_count, np.nan), model.body.reference)[solution.kept]
     rows = list(
@@ -216,7 +216,7 @@ def real_bodies(solution: Estimate) -> tuple[float, dict[str, float], dict[str, 
 
     Returns
     -------
-    left : share of the torque that they leave, zero where noise explains how far they are
+    left : share of the torque that these bodies do not explain, zero where noise explains it
     standard : their standard parameters and those of drives, with the friction that goes with them, by name
     impossible : identified parameters that noise does not explain, by name, and their values for real bodies
     """

@@ -93,7 +93,7 @@ class TorqueModel:
         usable: Sequence[BoolArray],
         values: FloatArray | None = None,
     ) -> LinearProblem:
-        """Rows of all motions, both sides behind the same filter.
+        """Least-squares problem of all motions; both sides of the equation pass the same filter.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ def estimate(
     ----------
     usable : (K, n) rows of every motion
     solver : how each linear problem is solved
-    allowed : (p,) False for parameters that are zero; None: all are estimated
+    allowed : (p,) False for parameters that are held at zero; None: all are estimated
     rounds : at most, where friction depends on the load
     urdf_sigma : see :class:`Estimate`
     """
@@ -255,7 +255,7 @@ def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_si
 
 
 def drive_std(observations: Sequence[Observation]) -> FloatArray:
-    """Standard deviation (n,) about zero of the inertia of the drives: the torque would accelerate no more."""
+    """Prior standard deviation (n,) of the drives' inertia about zero [kg m^2]: RMS torque over RMS acceleration."""
     torque, acceleration = (
         _rms([one.torque for one in observations]),
         _rms([o.motion.acceleration for o in observations]),
@@ -269,7 +269,7 @@ def _rms(signals: Sequence[FloatArray]) -> FloatArray:
 
 
 def reference_speeds(observations: Sequence[Observation], friction: FrictionColumns) -> FloatArray:
-    """Speed (k,) of every site of friction that it reached, apart from single peaks [rad/s]."""
+    """Highest speed (k,) of every site of friction, single peaks left out [rad/s]."""
     speeds = np.abs(np.concatenate([friction.speeds(observation.motion.velocity) for observation in observations]))
     moving = speeds > _RESTING_SHARE * speeds.max(axis=0)
     return np.array(
@@ -314,7 +314,7 @@ def rows_in_motion(model: TorqueModel, observations: Sequence[Observation]) -> l
 def moving_rows(
     friction: FrictionColumns, observations: Sequence[Observation], dead_zone: float | None
 ) -> tuple[FloatArray, str]:
-    """Dead zone of every place of friction [rad/s], and why: as given, or where it stands."""
+    """Dead zone (k,) of every site of friction, as given or a part of its speed [rad/s]; with a sentence about it."""
     reference = reference_speeds(observations, friction)
     zone = STANDSTILL * reference if dead_zone is None else np.full(reference.size, dead_zone)
     share = 1.0 - np.mean(np.concatenate(usable_rows(observations, friction, zone)), axis=0)
@@ -326,12 +326,12 @@ def moving_rows(
 
 
 def considered_covariance(solution: Estimate, columns: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Covariance (q, q) that parameters of the fit have from others, which were taken as they are.
+    """Covariance (q, q) of the fit's parameters from errors of other parameters, which the fit took as known.
 
     Parameters
     ----------
-    columns : (r, k) derivatives of the torque by the others
-    covariance : (k, k) of the others
+    columns : (r, k) derivatives of the torque by the other parameters
+    covariance : (k, k) of the other parameters
     """
     root = np.sqrt(solution.fit.weights)[:, None]
     W = solution.fit.problem.W * root
@@ -345,8 +345,9 @@ def considered_covariance(solution: Estimate, columns: FloatArray, covariance: F
 def conditions(solution: Estimate) -> tuple[FloatArray, ...]:
     """Speed, position, load, time and, where recorded, temperature of the row's joint, each (r,).
 
-    The load is that of the model, not the measured torque: groups of that would be chosen by its noise. Of a motor that
-    moves several joints, its own speed comes besides: at their rows, and that of the joint at the others.
+    The load is that of the model: groups of rows by the measured torque would be chosen by its noise. For each motor
+    that moves several joints there is one more speed: that of the motor in the rows of these joints, that of the joint
+    in all others.
     """
 
     def rows(signal: Callable[[Observation], FloatArray]) -> FloatArray:
@@ -383,7 +384,20 @@ def search_stribeck_velocity(
     usable: Sequence[BoolArray],
     solver: SolverOptions,
 ) -> tuple[FrictionColumns, str]:
-    """q_s with the smallest residual (Hamon et al. 2010, §III.D), residuals in standard deviations of their joint."""
+    """Search the Stribeck velocity q_s with the smallest weighted residual (Hamon et al. 2010, §III.D).
+
+    Parameters
+    ----------
+    body : columns of the rigid body
+    friction : columns of friction, whose Stribeck velocities are replaced
+    observations, usable : of all motions: both sides of the equation; (K, n) True for rows of the fit
+    solver : how each linear problem is solved; without robust weights here
+
+    Returns
+    -------
+    friction : columns with the Stribeck velocities found, one a site of friction, and their standard deviations [rad/s]
+    sentence : the choice in words
+    """
     reference = reference_speeds(observations, friction)
     plain = replace(solver, robust=False)  # weights that jump from one trial to the next would hide the minimum
 

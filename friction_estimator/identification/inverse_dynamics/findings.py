@@ -102,7 +102,7 @@ def findings_of(
     Parameters
     ----------
     parameters : of the estimate
-    left : share of the torque that the nearest bodies that exist leave, zero where noise explains how far they are
+    left : share of the torque that the nearest bodies that exist leave, zero where noise explains it
     impossible : parameters of no real bodies, and their nearest values, see :func:`real_bodies`
     samples : (n) friction as the data show it, of joints or the motors in their place
     joint_names, motors : (n) joints, and the motors whose friction it is

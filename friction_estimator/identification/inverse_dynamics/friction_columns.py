@@ -157,13 +157,13 @@ class FrictionColumns:
         return columns
 
     def of_load(self, velocity: FloatArray, load: FloatArray, values: FloatArray, change: FloatArray) -> FloatArray:
-        """How friction changes, (N, n, c), when the load does.
+        """Changes of the friction (N, n, c) [N m] by small changes of the load.
 
         Parameters
         ----------
         velocity, load : (N, n) [rad/s], [N m]
         values : (f,) of the columns
-        change : (N, n, c) of the load
+        change : (N, n, c) changes of the load, c of them [N m]
         """
         friction = np.zeros_like(change)
         first = 0
@@ -185,7 +185,7 @@ class FrictionColumns:
         Parameters
         ----------
         torque : (n,) RMS of the motor torques [N m]
-        speed : (k,) of the sites in earnest [rad/s]
+        speed : (k,) highest speed of each site, see :func:`.estimation.reference_speeds` [rad/s]
         """
         prior: list[float] = []
         for site, fast in zip(self.sites, speed, strict=True):
@@ -200,7 +200,7 @@ class FrictionColumns:
 
     @property
     def directions(self) -> FloatArray:
-        """(k, n) of the sites."""
+        """(k, n) matrix from joint velocities to velocities of the sites."""
         return np.array([site.direction for site in self.sites])
 
     def speeds(self, velocity: FloatArray) -> FloatArray:

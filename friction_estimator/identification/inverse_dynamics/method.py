@@ -88,6 +88,13 @@ def run(
 
     Joints that move no link together are independent problems: each has its own treatment, delays and prior.
 
+    Parameters
+    ----------
+    logs : of the same joints, with motor torques as efforts [N m]
+    robot : with a fixed base; None raises
+    options : of this method
+    progress, warn : called with the number of finished limbs and of all; with each warning about the data
+
     Raises
     ------
     ConfigError
@@ -275,12 +282,12 @@ def estimate_inverse_dynamics(
     noisy: Sequence[Motion] = (),
     gains: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Estimate, list[str]]:
-    """The estimate itself, and what was chosen from the data, in sentences; arguments and errors as above.
+    """The estimate, and the choices in sentences; other arguments and errors as of :func:`identify_inverse_dynamics`.
 
     Parameters
     ----------
-    treatment : that was chosen; what others change is in the covariance
-    noisy : the motions with as much noise again; the bias of that is in the covariance. None: it is left out
+    treatment : chosen treatment; the changes by rival treatments are added to the covariance
+    noisy : the motions with as much noise again, which show the bias by noise; empty: it is not in the covariance
     gains : torque per unit of the recorded effort that the motions have by now, by joint; none: efforts are torques
     """
     if not motions:

@@ -55,7 +55,7 @@ class Observation:
     sampling: float = 0.0  # period of the recording [s]
 
     def late_part(self, command: bool) -> tuple[FloatArray, float]:
-        """The part of the load (N, n) that a delay moves, and how: -1: it was recorded late, 1: it acts late.
+        """The part of the load (N, n) [N m] that is late, and -1 where it was recorded late, or 1 where it acts late.
 
         Parameters
         ----------
@@ -77,12 +77,12 @@ def observe(
     band_hz: float | None = None,
     rate: float = WORKING_RATE,
 ) -> tuple[Observation, ...]:
-    """Compute columns and filter the measured torque of every motion.
+    """Compute the columns of the rigid body, and filter the measured torque, of every motion.
 
     Parameters
     ----------
     motions : of the joints (n)
-    motors : (n) whose rows are wanted, the joints' own where nothing is coupled
+    motors : (n) motors of the rows; one for each joint where nothing is coupled
     band_hz : up to where both sides are compared, see :func:`comparison_limits`
     rate : samples a period of the cut-off frequency at which columns are computed
 
@@ -125,7 +125,7 @@ def stack(
     units: Sequence[str],
     nonnegative: BoolArray,
 ) -> LinearProblem:
-    """Rows of all motions, instant by instant, joint by joint (Hamon et al. 2010, eqs. 36-43).
+    """Linear problem with the rows of all motions, instant by instant, joint by joint (Hamon et al. 2010, eqs. 36-43).
 
     Parameters
     ----------

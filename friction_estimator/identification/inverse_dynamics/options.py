@@ -34,7 +34,7 @@ LATE = LATE_TORQUE, LATE_COMMAND = "torque", "command"
 
 @dataclass(frozen=True, slots=True)
 class InverseDynamicsOptions:
-    """How to identify."""
+    """Options of the method `inverse_dynamics`."""
 
     # linear friction law of every joint, `load_velocity` (Hamon et al. 2010, eq. 25), or `auto`: chosen
     law: str = "coulomb_viscous"
@@ -98,7 +98,7 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
 
 
 def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) -> list[str]:
-    """Where friction is, in a sentence; none where nothing is coupled."""
+    """A sentence about where friction is estimated, at motors or also at joints; empty where no motors are coupled."""
     groups = () if options.coupling is None else options.coupling.groups
     together = [
         f"{', '.join(motors)} {'moves' if len(motors) == 1 else 'move'} {', '.join(joints)}"

@@ -44,7 +44,7 @@ _GAP = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How the motion is made of a recording, and what of it is compared with the torque."""
+    """How a recording is filtered to a motion, and up to which frequency motion and torque are compared."""
 
     # -3 dB frequency of the zero-phase filter of position, velocity and acceleration [Hz]; infinite: signals as
     # recorded, without acceleration
@@ -82,12 +82,12 @@ class Motion:
 
     @property
     def cutoff_hz(self) -> float:
-        """Of the filter of the motion [Hz]; infinite: as recorded."""
+        """Cut-off of the filter of the motion [Hz]; infinite: as recorded."""
         return math.inf if self.treatment is None else self.treatment.cutoff_hz
 
     @property
     def parallel_hz(self) -> float:
-        """Up to where motion and torque are compared [Hz]; NaN when nothing is known of it."""
+        """Frequency up to which motion and torque are compared [Hz]; NaN when unknown."""
         return math.nan if self.treatment is None else self.treatment.band_hz
 
     @property
@@ -113,7 +113,7 @@ def highest_cutoff(logs: Sequence[JointLog]) -> float:
 
 
 def tried_cutoffs(logs: Sequence[JointLog], band_hz: float, given: float | None) -> list[float]:
-    """Cut-offs of the motion that are compared, rising [Hz]; the given one alone."""
+    """Cut-offs of the motion that are compared, rising [Hz]; only ``given`` where that is not None."""
     return sorted({min(factor * band_hz, highest_cutoff(logs)) for factor in _LADDER}) if given is None else [given]
 
 
@@ -123,7 +123,7 @@ def usual_treatment(logs: Sequence[JointLog], band_hz: float | None = None) -> T
     Parameters
     ----------
     logs : that are treated alike
-    band_hz : None: ten times the band that holds the motion, one for all logs
+    band_hz : motion and torque are compared up to here [Hz]; None: ten times the band that holds the motion
     """
     highest = highest_cutoff(logs)
     band = max(comparison_band(log) for log in logs) if band_hz is None else band_hz
@@ -282,9 +282,9 @@ def at_motors(motion: Motion, motors: Transmission) -> Motion:
 
     Returns
     -------
-    motion : ``T^-1`` of what moves, ``T^T`` of what pulls; a torque is missing where that of one joint of a motor is.
-        Standard deviations take the errors of the joints for independent. Temperatures are those of the motors already,
-        the column of a joint that of the motor at its place. Other inputs are left out
+    motion : positions, velocities and accelerations times ``T^-1``, torques times ``T^T``; a torque is missing where
+        that of one joint of a motor is. Standard deviations take the errors of the joints for independent. Temperatures
+        are those of the motors already, the column of a joint that of the motor at its place. Other inputs are left out
     """
     if not motors.couples:
         return replace(motion, joint_names=motors.names)

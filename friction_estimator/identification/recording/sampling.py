@@ -40,7 +40,7 @@ class Stretch:
 
 
 def usual_period(time: FloatArray) -> float:
-    """Time between two samples (N,), as most of them have it [s].
+    """Most frequent time between two samples with stamps (N,) [s].
 
     Raises
     ------
@@ -98,7 +98,15 @@ def even_times(time: FloatArray, stretch: Stretch, period: float) -> FloatArray:
 
 
 def evenly(signal: FloatArray, time: FloatArray, stretch: Stretch, period: float, smooth: bool) -> FloatArray:
-    """Samples (K, ...) of one stretch of a signal (N, ...) at :func:`even_times`, recorded ones to the last bit."""
+    """Samples (K, ...) of a signal at :func:`even_times`; recorded values at these times are kept to the last bit.
+
+    Parameters
+    ----------
+    signal, time : (N, ...) recorded values, and their stamps (N,) [s]
+    stretch : which of the N samples, without a gap between them
+    period : of the result [s]
+    smooth : True: values between samples by cubic splines, for a motion; False: by straight lines
+    """
     own, samples = time[stretch.start : stretch.stop], signal[stretch.start : stretch.stop]
     if not stretch.even:
         return _at_times(even_times(time, stretch, period), own, samples, smooth)
@@ -293,7 +301,7 @@ BANDS = 10.0
 
 
 def signal_to_noise(signal: FloatArray) -> float:
-    """Standard deviation of a signal (N,) over that of its noise, one for noise alone, zero within a few steps."""
+    """Standard deviation of a signal (N,) over that of its noise: 1 for noise alone, 0 within a few encoder steps."""
     if np.ptp(signal) <= _STANDSTILL_BITS * _last_bit(signal):
         return 0.0
     return float(np.std(signal) / max(white_noise(signal), np.finfo(float).tiny))
@@ -333,7 +341,7 @@ def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray |
 
 
 def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL_SHARE) -> float:
-    """Frequency below which a position (N,) has this share of its variance, noise left out [Hz].
+    """Frequency below which a position (N,) has the share ``travel`` of its variance, noise left out [Hz].
 
     Noise hardly shows in a position, but may hold most of the variance of a velocity.
     """
@@ -346,7 +354,7 @@ def motion_band(time: FloatArray, position: FloatArray, travel: float = _TRAVEL_
 
 
 def comparison_band(log: JointLog, travel: float = _TRAVEL_SHARE) -> float:
-    """Ten bands of the fastest motion [Hz]: motion and torque are compared up to there; ``travel`` as there.
+    """Ten times the :func:`motion_band` of the fastest joint [Hz]: motion and torque are compared up to there.
 
     Raises
     ------

@@ -128,12 +128,12 @@ class ParallelFilter:
 
 
 def decimation(period: float, cutoff_hz: float) -> int:
-    """Every how manieth sample is kept behind a low-pass."""
+    """Decimation factor behind a low-pass of this cut-off [Hz], for samples of this period [s]."""
     return max(1, int(FULL_BAND * 0.5 / (period * cutoff_hz) + 1e-9))
 
 
 def make_parallel_filter(motion: Motion, cutoff_hz: float | None = None) -> ParallelFilter:
-    """Design the filter of one motion; of the samples as few stay as it allows, 0.8 of the new Nyquist frequency.
+    """Filter of one motion, decimated so that its cut-off is at most 0.8 of the new Nyquist frequency.
 
     Parameters
     ----------

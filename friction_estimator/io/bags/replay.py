@@ -133,7 +133,7 @@ def replay_bag(
     smooth : fixed-lag smoothing: each estimate also uses at least this many seconds of later data; ``inf``: all of it;
         None: as live
     estimator : of this robot, used in place of a new one
-    progress : called now and then
+    progress : called with the number of messages done and of all
 
     Raises
     ------

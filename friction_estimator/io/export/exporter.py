@@ -51,7 +51,7 @@ _UNKNOWN_SPEED = 1.0  # end of that range where it is not known [rad/s]
 
 @dataclass(frozen=True, slots=True)
 class ExportedFriction:
-    """One joint, or one motor that moves several."""
+    """Friction of one joint, or of one motor that moves several."""
 
     joint: str  # its name
     law: FrictionLaw  # its friction law
@@ -161,7 +161,7 @@ class ExportRequest:
     Raises
     ------
     ConfigError
-        When the friction of one of these motors is missing.
+        When the friction of a motor of the coupling is missing.
     """
 
     joints: tuple[ExportedFriction, ...]  # friction of every joint
@@ -188,7 +188,7 @@ class ExportRequest:
 
     @property
     def alone(self) -> tuple[ExportedFriction, ...]:
-        """Friction that belongs to one joint."""
+        """Entries of ``joints`` that are no coupled motors."""
         return tuple(joint for joint in self.joints if joint.joint not in self.motor_names)
 
     @property
