@@ -248,14 +248,9 @@ class ConstrainedConfig(Validated):
         "friction (Egle 2021, eq. 6.1).",
         choices=("unavailable", "regularised"),
     )
-    max_sigma: float = advanced(
-        1.5,
-        "Largest standard deviation of a usable measurement. A joint above it, often one of a standing limb, counts as "
-        "not measured.",
-        "N m",
-        0.0,
-        1e9,
-    )
+    max_sigma: float = 1.5
+    """Largest standard deviation of a usable measurement: a joint above it, often one of a standing limb, counts as not
+    measured [N m]."""
     motion_frequency: float = 10.0
     """Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation [Hz]."""
 

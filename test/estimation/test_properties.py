@@ -241,8 +241,8 @@ def test_a_gyroscope_that_was_wrong_for_a_moment_is_an_event_and_no_trace_of_it_
 
 
 NOT_STATES = (
-    "_newest_frame", ".sensed", "_synchronizer", "_commands", ".robot", "law.", "calibration_torque", ".bank._next",
-    "_support_sets",
+    "_newest_frame", ".sensed", "_synchronizer", "_commands", ".robot", "law.", "calibration_torque",
+    ".bank._estimates.next", "_support_sets",
 )  # fmt: skip
 """Samples, what has been published or is about to be, and the model with constants of its feet."""
 

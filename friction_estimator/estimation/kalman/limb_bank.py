@@ -17,6 +17,7 @@ from friction_estimator.base import contact_phase
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_estimates import (
+    EstimateBuffers,
     LimbEstimates,
     empty_estimates,
     split_offset,
@@ -29,7 +30,7 @@ from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.kernels.records import flatten, from_buffer, to_buffer
+from friction_estimator.kernels.records import flatten
 from friction_estimator.laws.identified import CALIBRATION, IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -61,6 +62,31 @@ def first_fit_decreasing(costs: Sequence[float]) -> list[list[int]]:
     return groups
 
 
+class FrameSchedule:
+    """Work of a window, spread over the frames after it.
+
+    Attributes
+    ----------
+    pending : True while a part of the work is left
+    """
+
+    def __init__(self) -> None:
+        self._parts: Iterator[None] = iter(())
+        self.pending, self._parts_per_frame = False, 1
+
+    def begin(self, parts: Iterator[None], count: int, frames: int) -> None:
+        """Begin work in so many parts, which the next frames do; the iterator does a part at a time."""
+        self._parts, self.pending = parts, True
+        self._parts_per_frame = math.ceil(count / max(frames, 1))
+
+    def do_next(self) -> bool:
+        """Do the parts of one frame; True when they were the last ones."""
+        if not self.pending:
+            return False
+        self.pending = all(next(self._parts, _DONE) is not _DONE for _ in range(self._parts_per_frame))
+        return not self.pending
+
+
 class LimbBank:
     """The filters of all limbs and what follows from them.
 
@@ -77,7 +103,6 @@ class LimbBank:
     Attributes
     ----------
     filters : of all limbs
-    estimates, estimates_buffer : from all windows that all limbs have used, and the buffer behind them
     dynamics : robot model at the ends of the windows
     visited : velocities of the motors
     newest : window that the limbs use, or have used, and mean velocities of the motors (n,); None before the first one
@@ -92,7 +117,7 @@ class LimbBank:
         self._names, self._motors, self.priors = robot.joint_names, robot.motors, MotorPriors.of(robot)
         self._offset_std = self.priors.offset_std * config.kalman.calibrate_sensors
         self._joint_count, self._foot_count = n, k = len(robot.joint_names), len(robot.foot_names)
-        self._no_estimates = to_buffer(empty_estimates(n, laws.parameter_count, k, robot.motors.group.shape[1]))
+        self._no_estimates = empty_estimates(n, laws.parameter_count, k, robot.motors.group.shape[1])
         self.visited = VisitedVelocities(laws)
         bounds = law_bounds(laws)
         ripple = laws.added["ripple"]
@@ -105,7 +130,7 @@ class LimbBank:
         self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._groups = first_fit_decreasing([limb_filter.layout.size**2 for limb_filter in self.filters])
-        self._frozen, self._stride = False, 1
+        self._frozen = False
         self._unloaded_feet = UnloadedFeet(
             k,
             config.sensors.force_std,
@@ -116,17 +141,27 @@ class LimbBank:
 
     def reset(self) -> None:
         """Restart the filters, without the window that waits to be used; law and calibration stay."""
-        self._work: Iterator[None] | None = None
+        self._schedule = FrameSchedule()
         self.dynamics.reset()
         self._unloaded_feet.reset()
         self.contact_transition: BoolArray = np.ones(self._joint_count, dtype=bool)
-        self._begin_estimates(self._no_estimates.copy())
+        self._estimates = EstimateBuffers(self._no_estimates)
         self._failed, self._used = dict[int, str](), set[int]()
         self.newest: tuple[Window, FloatArray] | None = None
         self.unexplained: FloatArray = np.full((2, self._joint_count), np.nan)
         for limb_filter in self.filters:
             limb_filter.reset()
         self.refresh_estimates()
+
+    @property
+    def estimates(self) -> LimbEstimates:
+        """Estimates from all windows that all limbs have used."""
+        return self._estimates.published
+
+    @property
+    def estimates_buffer(self) -> FloatArray:
+        """Buffer behind :attr:`estimates`, for kernels."""
+        return self._estimates.published_buffer
 
     def fix_presliding_at_zero(self) -> None:
         """Correct all filters with torques of presliding that are zero."""
@@ -146,8 +181,8 @@ class LimbBank:
         ----------
         usable : False when the noise of the sensors is not known yet
         """
-        self._work = self._work_of_window(window, usable)
-        self._stride = math.ceil((_SHARED_PARTS + len(self._groups)) / max(window.samples, 1))
+        work = self._work_of_window(window, usable)
+        self._schedule.begin(work, _SHARED_PARTS + len(self._groups), window.samples)
 
     def step(self, frozen: bool) -> bool:
         """Do the next part of the work on a window, if any is left; True when the estimates are new.
@@ -156,26 +191,21 @@ class LimbBank:
         ----------
         frozen : True keeps law and calibration as they are
         """
-        if self._work is None:
-            return False
         self._frozen = frozen
-        for _ in range(self._stride):
-            if next(self._work, _DONE) is _DONE:
-                self._work = None
-                self._publish_estimates()
-                return True
-        return False
+        if not self._schedule.do_next():
+            return False
+        self._estimates.publish()
+        return True
 
     def finish(self, frozen: bool) -> bool:
         """Do all work on a window that is left; True when the estimates are new."""
         new = False
-        while self._work is not None:
+        while self._schedule.pending:
             new = self.step(frozen)
         return new
 
     def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
         """Parts of the work on a window; after the last one the estimates are published."""
-        self._begin_estimates(self.estimates_buffer.copy())
         self._mean_wrenches = self._unloaded_feet.step(window)
         landing = self._unloaded_feet.contact_transition
         for limb in (limb_filter.limb for limb_filter in self.filters):
@@ -220,7 +250,7 @@ class LimbBank:
         for index, limb_filter in enumerate(self.filters):
             measured_at = math.nan
             if index in used:
-                last = self._next.measured_at[limb_filter.limb.joints[0]]
+                last = self._estimates.next.measured_at[limb_filter.limb.joints[0]]
                 measured_at = time if limb_filter.running else float(last)
             if recovery := self._update_estimates(index, measured_at):
                 failed[index] = recovery
@@ -235,8 +265,8 @@ class LimbBank:
 
     def _split_offset(self) -> None:
         """Split the constant torques of all joints into offsets and friction."""
-        dry = self._motors.coulomb_at_joints(self._next.dry_friction)
-        split_offset(self._next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
+        dry = self._motors.coulomb_at_joints(self._estimates.next.dry_friction)
+        split_offset(self._estimates.next_buffer, dry, self._offset_std, self._config.kalman.asymmetry_std)
 
     def sensor_calibration(self) -> SensorCalibration:
         """Errors of the sensors; that of the IMU is the mean of all limbs, weighted by their variances."""
@@ -270,10 +300,8 @@ class LimbBank:
         for limb_filter in self.filters:
             for row, joint in enumerate(limb_filter.limb.joints.tolist()):
                 states = limb_filter.layout.joint_calibration(row)
-                values[joint], covariance[joint] = (
-                    limb_filter.state[states],
-                    limb_filter.covariance[np.ix_(states, states)],
-                )
+                values[joint] = limb_filter.state[states]
+                covariance[joint] = limb_filter.covariance[np.ix_(states, states)]
         return values, covariance
 
     def restore(
@@ -292,24 +320,11 @@ class LimbBank:
         parameters : of a law, without the terms that the data have added
         added : columns of these terms
         """
-        row_of, width = dict(zip(here, there, strict=True)), min(parameters, identified.values.shape[1])
+        row_of = dict(zip(here, there, strict=True))
         for limb_filter in self.filters:
-            states = limb_filter.layout.law_states
-            for row, joint in enumerate(limb_filter.limb.joints.tolist()):
-                if (saved := row_of.get(joint)) is None:
-                    continue
-                values, covariance = identified.values[saved], identified.covariance[saved]
-                limb_filter.replace(states[row, :width], values[:width], covariance[:width, :width])
-                for kind, columns in added.items():
-                    known = identified.added(kind, saved)
-                    if known is not None and columns.start < columns.stop:
-                        limb_filter.replace(states[row, columns], *known)
-                if (calibration := identified.added("calibration", saved)) is not None:
-                    errors = limb_filter.layout.joint_calibration(row)
-                    free = limb_filter.layout.prior_std[errors] > 0.0
-                    limb_filter.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
-                limb_filter.windows = max(limb_filter.windows, int(identified.samples[saved]))
-                limb_filter.memory.model_error_variance[row] = identified.residual_variance[saved]
+            for motor, joint in enumerate(limb_filter.limb.joints.tolist()):
+                if joint in row_of:
+                    limb_filter.restore(motor, identified, row_of[joint], parameters, added)
         self.visited.restore(identified, here, there)
 
     def mark_checkpoint(self, age: float) -> None:
@@ -332,14 +347,13 @@ class LimbBank:
         self.visited.copy_identified(other.visited, columns)
         for mine, theirs in zip(self.filters, other.filters, strict=True):
             mine.copy_identified(theirs, columns)
-        self._begin_estimates(self._next_buffer.copy())
-        self._next.dry_friction[:] = other.estimates.dry_friction
+        self._estimates.next.dry_friction[:] = other.estimates.dry_friction
         self.refresh_estimates()
 
     def continue_from(self, other: LimbBank, columns: tuple[IntArray, IntArray]) -> None:
         """Replace another bank in mid-run, in the middle of a window; ``columns`` of :meth:`copy_identified`."""
         self._unloaded_feet, self.contact_transition = other._unloaded_feet, other.contact_transition
-        for own, known in zip(flatten(self._next), flatten(other.estimates), strict=True):
+        for own, known in zip(flatten(self._estimates.next), flatten(other.estimates), strict=True):
             if own.shape == known.shape:
                 own[:] = known
         self.dynamics.continue_from(other.dynamics)
@@ -355,23 +369,12 @@ class LimbBank:
             delay[limb_filter.limb.feet] = limb_filter.state[limb_filter.layout["wrench_delay"]]
         return delay
 
-    def _publish_estimates(self) -> None:
-        """Publish the newest estimates of all limbs to the frames."""
-        self.estimates = self._next
-        self.estimates_buffer: FloatArray = self._next_buffer
-
     def refresh_estimates(self) -> None:
         """Publish the estimates anew, after filters have been changed by anything but a window."""
-        self._begin_estimates(self._next_buffer.copy())
         for index in range(len(self.filters)):
             self._update_estimates(index)
         self._split_offset()
-        self._publish_estimates()
-
-    def _begin_estimates(self, buffer: FloatArray) -> None:
-        """Begin the next estimates in this buffer; they may be written until they are published."""
-        self._next_buffer: FloatArray = buffer
-        self._next = from_buffer(LimbEstimates, buffer)
+        self._estimates.publish()
 
     def _evaluate_limb(self, index: int) -> FloatArray:
         """Write the momentum balance of a limb over the newest window into the buffer of its filter, and return it."""
@@ -399,7 +402,7 @@ class LimbBank:
                     lasting = max(CORRELATION_TIME / window.duration, 1.0)
                     noise = self.dynamics.wrench_variance * (lasting / window.reading_counts[1 + foot])
                     limb_filter.correct_foot_bias(place, self._mean_wrenches[foot], noise)
-        self._next.dry_friction[limb.joints] = limb_filter.balance.dry_friction
+        self._estimates.next.dry_friction[limb.joints] = limb_filter.balance.dry_friction
         self.unexplained[:, limb.joints] = limb_filter.fit.unexplained
         return True
 
@@ -411,9 +414,8 @@ class LimbBank:
         """
         limb_filter = self.filters[index]
         own = limb_filter.buffers
-        if write_limb_estimates(
-            own.limb, own.memory, own.fit, own.table, own.balance, measured_at, self.visited.rows, self._next_buffer
-        ):
+        records = own.limb, own.memory, own.fit, own.table, own.balance
+        if write_limb_estimates(*records, measured_at, self.visited.rows, self._estimates.next_buffer):
             return ""
         recovery = f"the filter of a limb was not finite, and {limb_filter.recover()}"
         self._update_estimates(index)

@@ -11,7 +11,7 @@ from friction_estimator.estimation.kalman.law_bounds import project_onto_bounds
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbBalance, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb
 from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.kernels.records import record
+from friction_estimator.kernels.records import from_buffer, record, to_buffer
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
 from friction_estimator.types import FloatArray, IntArray, Matrix, Tensor, Vector
 
@@ -109,6 +109,35 @@ def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
         np.full(n, np.nan),
         np.full(n, -math.inf),
     )
+
+
+class EstimateBuffers:
+    """Estimates that all frames read, and the next ones, which are written until they are published.
+
+    Parameters
+    ----------
+    empty : estimates before any window
+
+    Attributes
+    ----------
+    published, published_buffer : estimates for the frames, and the buffer behind them
+    next, next_buffer : ... and those that are written now
+    """
+
+    def __init__(self, empty: LimbEstimates) -> None:
+        self.next_buffer: FloatArray = to_buffer(empty)
+        self.publish()
+
+    def begin(self) -> None:
+        """Begin the next estimates as a copy of the published ones."""
+        self.next_buffer = self.published_buffer.copy()
+        self.next = from_buffer(LimbEstimates, self.next_buffer)
+
+    def publish(self) -> None:
+        """Publish the next estimates, and begin those after them."""
+        self.published_buffer: FloatArray = self.next_buffer
+        self.published = from_buffer(LimbEstimates, self.published_buffer)
+        self.begin()
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout
 from friction_estimator.estimation.kalman.sensor_changes import LimbNormalEquations
 from friction_estimator.kernels.records import buffer_of, buffered, buffered_zeros, from_buffer, to_buffer
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.linear_algebra import positive_semidefinite
 from friction_estimator.types import FloatArray, IntArray
 
@@ -318,6 +320,31 @@ class LimbFilter:
         self._clear(columns)
         self.state[columns] = values
         self.covariance[np.ix_(columns, columns)] = covariance
+
+    def restore(
+        self, motor: int, identified: IdentifiedParameters, row: int, parameters: int, added: Mapping[str, slice]
+    ) -> None:
+        """Start from the saved parameters of a motor.
+
+        Parameters
+        ----------
+        motor : its place in the limb
+        identified, row : saved parameters, and its row there
+        parameters : of a law, without the terms that the data have added
+        added : columns of these terms
+        """
+        states, width = self.layout.law_states[motor], min(parameters, identified.values.shape[1])
+        self.replace(states[:width], identified.values[row, :width], identified.covariance[row, :width, :width])
+        for kind, columns in added.items():
+            saved = identified.added(kind, row)
+            if saved is not None and columns.start < columns.stop:
+                self.replace(states[columns], *saved)
+        if (calibration := identified.added("calibration", row)) is not None:
+            errors = self.layout.joint_calibration(motor)
+            free = self.layout.prior_std[errors] > 0.0
+            self.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
+        self.windows = max(self.windows, int(identified.samples[row]))
+        self.memory.model_error_variance[motor] = identified.residual_variance[row]
 
     def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
         """Inflate the covariance of the momentum after an impact, for instance at landing, and nothing else."""
