@@ -20,7 +20,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`identify`               friction, inertia and drive parameters from recordings
 :func:`load_identification`    the result of an earlier identification
 :func:`validate`               an identification applied to other recordings
-:func:`export`                 identified friction for a URDF, an MJCF, ros2_control or C
+:func:`export`                 identified friction in the files of simulators, controllers and firmware
 :func:`report`                 an HTML page of a bag or of an identification
 :class:`SafeCompensation`      the controller's side of friction compensation: a torque that ends with its source
 :mod:`fleet`                   many bags of many robots on Dask, and friction over months

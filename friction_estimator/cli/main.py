@@ -29,7 +29,7 @@ VERBS = {
     "plan": "plan a motion that shows friction and inertia of an arm, to move along while recording",
     "identify": "identify friction, inertia and drive parameters from recordings, with error bars",
     "validate": "apply an identification to other recordings: errors compared with zero and the rigid body alone",
-    "export": "write identified friction into a URDF, an MJCF, a controller's YAML or a C header",
+    "export": "write identified friction into the files of simulators, controllers and firmware",
     "report": "one HTML page of a bag with estimates, or of an identification",
     "fleet": "many bags of many robots on Dask, into one table of friction, and which joints wear",
     "train": "train MOB-Net, the networks that learn the error of the momentum observer",
