@@ -31,7 +31,7 @@ def add_robot_arguments(
     default: str | None = "suralp",
     what: str = "name of a robot in config/robots, or the path of its YAML",
 ) -> None:
-    """Add the options ``--robot`` and ``--set``."""
+    """Add the options ``--robot``, with this default and help text, and ``--set``."""
     parser.add_argument("--robot", default=default, help=what)
     parser.add_argument(
         "--set",

@@ -34,7 +34,7 @@ _WALK_DURATION = 12.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``benchmark``."""
+    """Add the options of ``benchmark``."""
     parser.add_argument("bag", type=Path, nargs="?", help="rosbag2 of the robot; without it a walk is simulated")
     add_robot_arguments(parser)
     add_shared_options(parser, "observer", "namespace")

@@ -68,7 +68,7 @@ class Found:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``collisions``."""
+    """Add the options of ``collisions``."""
     parser.add_argument("bags", type=Path, nargs="+", help="rosbags with joint states, IMU and foot wrenches")
     parser.add_argument("--thresholds", type=Path, required=True, help="YAML of the thresholds")
     parser.add_argument(

@@ -60,7 +60,7 @@ _OPTIONS: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``demo``."""
+    """Add the options of ``demo``."""
     add_options(parser, _OPTIONS)
     add_robot_arguments(parser)
     add_view_arguments(parser)

@@ -22,7 +22,7 @@ from friction_estimator.tables import Column, Table, make_table, number, percent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``evaluate``."""
+    """Add the options of ``evaluate``."""
     parser.add_argument("model", type=Path, help="model that train wrote")
     add_data_options(parser)
 

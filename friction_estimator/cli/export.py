@@ -30,7 +30,7 @@ _EXPORT: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``export``."""
+    """Add the options of ``export``."""
     parser.add_argument("params", type=Path, help="parameter file of `identify`, of the live node or of `replay`")
     parser.add_argument("--to", required=True, choices=tuple(FORMATS), help="format to write")
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")

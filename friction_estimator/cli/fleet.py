@@ -68,7 +68,7 @@ _DRIFT: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``fleet``."""
+    """Add the options of ``fleet``."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
     replay = add_command(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
     add_smooth_option(replay)

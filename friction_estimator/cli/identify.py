@@ -197,7 +197,7 @@ _MOTOR: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``identify``."""
+    """Add the options of ``identify``."""
     parser.add_argument(
         "data",
         type=Path,

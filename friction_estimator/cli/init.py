@@ -34,7 +34,7 @@ _INIT: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``init``."""
+    """Add the options of ``init``."""
     parser.add_argument("urdf", type=Path, help="URDF of the robot")
     add_options(parser, _INIT)
     add_shared_options(parser, "namespace", "overwrite")

@@ -43,7 +43,7 @@ _PLANNING = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plan``."""
+    """Add the options of ``plan``."""
     parser.add_argument("robot", help="URDF of something with a fixed base, or name or YAML of such a robot")
     parser.add_argument(
         "-o",

@@ -29,7 +29,7 @@ from friction_estimator.views.live_view import EstimateView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``replay``."""
+    """Add the options of ``replay``."""
     parser.add_argument("bag", type=Path, help="rosbag2 with joint states, IMU and foot wrenches (mcap or sqlite3)")
     add_robot_arguments(parser)
     add_smooth_option(parser)

@@ -23,7 +23,7 @@ _REPORT: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``report``."""
+    """Add the options of ``report``."""
     parser.add_argument(
         "source",
         type=Path,

@@ -15,7 +15,7 @@ from friction_estimator.cli.arguments import (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``simulate``."""
+    """Add the options of ``simulate``."""
     add_robot_arguments(parser)
     add_simulation_arguments(parser, duration=20.0)
     add_output_options(parser)

@@ -39,7 +39,7 @@ _TRAIN: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``train``."""
+    """Add the options of ``train``."""
     add_data_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="model to write, NAME.safetensors")
     add_options(parser, _TRAIN)
@@ -59,7 +59,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_recordings(arguments: argparse.Namespace, robot: Robot, with_observer: bool = False) -> list[SignalRecording]:
-    """All recordings; those of bags also with the external torque of the friction stage, where it is wanted.
+    """Read all recordings; ``with_observer``: those of bags get the external torque of the friction stage, too.
 
     Raises
     ------

@@ -24,7 +24,7 @@ _FAILED_CODE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``validate``."""
+    """Add the options of ``validate``."""
     parser.add_argument("params", type=Path, metavar="PARAMS.yaml", help="parameter file of `identify`")
     parser.add_argument(
         "data", type=Path, nargs="+", metavar="DATA", help="recordings as for `identify` that took no part in it"

@@ -31,7 +31,7 @@ _VIEW: OptionTable = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``view``."""
+    """Add the options of ``view``."""
     add_robot_arguments(parser)
     add_view_arguments(parser)
     parser.set_defaults(view="web")
@@ -54,7 +54,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def opened_view(arguments: argparse.Namespace) -> Iterator[LiveView | None]:
-    """The view that was asked for, with its address on stderr; None without ``--view``.
+    """The view that ``--view`` names, its address printed on stderr; None without this option.
 
     Raises
     ------

@@ -76,7 +76,7 @@ class FootstepPlanner:
         self._footprints: deque[Footprint] = deque(maxlen=_MAX_FOOTPRINTS)
 
     def step(self, estimate: FrictionEstimate) -> None:
-        """Use one estimate: keep where a foot lands, seen from the other one."""
+        """Note, when a foot lands in this estimate, its footprint as seen from the other foot."""
         phase = estimate.phase
         contact, before = tuple(phase.contact.tolist()), self._contact
         if contact != before and before:

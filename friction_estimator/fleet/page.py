@@ -78,7 +78,7 @@ def _change(joint: JointDrift) -> str:
 
 
 def drift_page(drift: FleetDrift, path: AnyPath) -> Page:
-    """The page of a fleet, with links from this path to the reports of the bags where there are any."""
+    """Page of a fleet that will be written to ``path``, with links to the reports of the bags that have one."""
     joints = drift.joints
     first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
     count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, TOO_FEW_DAYS)}

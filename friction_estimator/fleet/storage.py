@@ -199,7 +199,9 @@ def write_rows(folder: str, file: str, columns: Mapping[str, Any], settings: Map
 
     Parameters
     ----------
+    folder, file : output folder, and path in it by :func:`row_file`
     columns : a value a joint by column, or one for all joints; NaN and missing columns become null
+    settings : robot, version and options, by which :func:`is_finished` recognises the rows
     """
     count = len(columns["joint"])
     arrays = []

@@ -221,7 +221,7 @@ def _main_step(joint: JointDrift) -> Change | None:
 
 
 def change_text(value: float, sigma: float, decimals: int = 0) -> str:
-    """A relative change with two standard deviations, in percent."""
+    """Text of a relative change (0.1 is 10 %) and two of its standard deviations ``sigma``, in percent."""
     shown = round(100.0 * value, decimals) + 0.0  # no negative zero
     return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %" if np.isfinite(value) else NO_NUMBER
 

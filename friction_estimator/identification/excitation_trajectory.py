@@ -228,12 +228,12 @@ def slow_sweeps(
 
 
 def sweep_duration(levels: int, dwell: float, ramp: float) -> float:
-    """How long the sweeps take [s]."""
+    """Duration of :func:`slow_sweeps` at this number of velocities [s]."""
     return levels * (2.0 * dwell + 4.0 * ramp)
 
 
 def sweep_reach(speed: FloatArray, dwell: float, ramp: float) -> FloatArray:
-    """How far a sweep goes away from its start: plateau, and the ramps on both sides of it [rad or m]."""
+    """Distance that a sweep at ``speed`` moves from its start, on its plateau and both ramps [rad or m]."""
     return np.abs(speed) * (dwell + 1.125 * ramp)
 
 

@@ -27,7 +27,7 @@ IdentifyFunction = Callable[
 
 @dataclass(frozen=True, slots=True)
 class IdentificationMethod:
-    """One method."""
+    """One identification method, as :data:`METHODS` lists it."""
 
     name: str  # the key in `METHODS`
     options: type  # class of its options, a frozen dataclass whose defaults are those of the method

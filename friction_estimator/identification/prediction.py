@@ -57,11 +57,11 @@ class TorquePrediction:
 
     @property
     def motors(self) -> Transmission:
-        """Motors (n) whose torques are predicted; the joints where the friction of coupled motors adds to theirs."""
+        """Motors (n) whose torques are predicted; one for each joint where joints and motors both have friction."""
         return Transmission.of(self.coupling if self.columns.adding is None else None, self.joints)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
-        """Rows of recordings of these and other joints, and their motions.
+        """Measured and predicted torques of other recordings, which may have more joints, and their motions.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class TorquePrediction:
         return self.rows(motions, FixedBaseModel(urdf_xml, self.joints)), motions
 
     def rows(self, motions: Sequence[Motion], model: FixedBaseModel) -> Rows:
-        """Torques of all motions and what is predicted of them.
+        """Measured and predicted torques of all motions.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class CurvePrediction:
     drive: DriveRecording | None = None
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None = None) -> tuple[Rows, list[Motion]]:
-        """Rows of recordings with the input ``friction``, and the motions of the motors; no URDF is needed.
+        """Measured and predicted friction of other recordings, and the motions of the motors; the URDF is not used.
 
         Raises
         ------

@@ -73,7 +73,7 @@ _ROUNDING = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class BaseParameters:
-    """Independent columns of a matrix and how the others lie in their span (Gautier 1991)."""
+    """Independent columns of a matrix, and the others as combinations of these (Gautier 1991)."""
 
     names: tuple[str, ...]  # (b) e.g. `Izz shoulder + 0.05 m elbow`: what the identified number is the sum of
     kept: IntArray  # (b) columns of the full matrix that stay

@@ -126,7 +126,7 @@ class Scores:
     seen: BoolArray  # (b,) blocks of time that have rows
 
     def log_error(self, blocks: BoolArray) -> float:
-        """Mean over the joints of the logarithm of the relative error in these blocks (b)."""
+        """Mean over the joints of the logarithm of the relative error, in the blocks of time ``blocks`` (b,)."""
         squares, power = self.squares[:, blocks].sum(axis=1), self.power[:, blocks].sum(axis=1)
         seen = power > 0.0
         share = np.maximum(squares[seen] / power[seen], _ROUNDING**2)
@@ -271,10 +271,12 @@ class FoldedProblem:
         rows: BoolArray | None = None,
         shrinkage: bool = False,
     ) -> Choice:
-        """:func:`choose` among columns with a prior of all columns, by their errors at these rows (r,) or all.
+        """Choose among sets of columns, each with a prior of all columns, by held-out errors at ``rows`` (None: all).
 
         Parameters
         ----------
+        decision, settings : what is decided, and every candidate, in words for the table
+        tried : indices of columns (q,), and prior of all columns (p), of every candidate
         shrinkage : candidates are strengths of a prior: they predict as well within the standard error of the smallest
             error itself (Breiman et al. 1984; Hastie et al. 2009, section 7.10). That of a difference, which is far
             smaller among such neighbours, would let the luck of one of many decide
@@ -331,7 +333,7 @@ class NumberedRows:
 def compared(
     reference: NumberedRows, candidates: Iterable[tuple[NumberedRows, NumberedRows]], solver: SolverOptions, folds: int
 ) -> tuple[list[Scores], list[FloatArray]]:
-    """Scores and parameters (p,) of candidates that make different rows of the same recordings.
+    """Scores and parameters (p,) of candidate treatments, which make different rows of the same recordings.
 
     Parameters
     ----------

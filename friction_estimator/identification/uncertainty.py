@@ -257,7 +257,7 @@ def _recurring(fit: LinearFit, condition: FloatArray) -> tuple[IntArray, BoolArr
 
 
 def solve(problem: LinearProblem, options: SolverOptions = DEFAULT_SOLVER, prior: Prior | None = None) -> LinearFit:
-    """Values of :func:`solve_values` with their uncertainty."""
+    """Solve a linear problem by :func:`solve_values`, with the uncertainty of its parameters."""
     return with_uncertainty(problem, solve_values(problem, options, prior))
 
 

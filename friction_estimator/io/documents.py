@@ -73,7 +73,7 @@ _Loader.add_implicit_resolver(
 
 
 class Lines(list[str]):
-    """Sentences to write one a line."""
+    """Sentences for :func:`yaml_text`, which writes each of them on a line."""
 
 
 class TextBlock(str):

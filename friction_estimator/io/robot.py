@@ -83,7 +83,7 @@ def robot_file(name_or_path: AnyPath) -> Path:
     Raises
     ------
     ConfigError
-        When it is neither; the message lists the names.
+        When there is no such name or file; the message lists the names.
     """
     name = os.fspath(name_or_path)
     if name in robot_names():
@@ -254,7 +254,7 @@ def read_robot_parameters(path: Path) -> dict[str, Any]:
 
 
 def read_node_parameters(path: Path) -> dict[str, Any]:
-    """Like :func:`read_robot_parameters`, with what only running nodes use.
+    """Like :func:`read_robot_parameters`, and with the parameters that only running nodes use.
 
     Raises
     ------

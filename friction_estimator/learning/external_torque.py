@@ -154,7 +154,7 @@ class Guard:
         return external
 
     def sigma(self, external: FloatArray, sigma: FloatArray, dt: float) -> FloatArray:
-        """Standard deviation (nv,) of an external torque: at least what it has changed by lately.
+        """Standard deviation (nv,) of an external torque: at least its latest change.
 
         A push drives a joint through motions that no training has shown, and the friction changes with it: how much of
         a fast change is friction, the networks cannot show.

@@ -164,7 +164,7 @@ class SignalReader(Estimator):
         self._truth[truth.stamp_ns] = truth.wrenches
 
     def recording(self) -> SignalRecording:
-        """All samples so far.
+        """Recording with the signals of all samples so far.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic."""
+    """Name, type, content and time of publishing of one topic."""
 
     name: str  # relative name, so that a namespace works
     type: str  # message type, `package/msg/Name`

@@ -74,7 +74,7 @@ class AdaptiveKalmanFilter:
         self.covariance.ravel()[:: self.state.size + 1] += self.process_noise
 
     def correct(self, C: FloatArray, measurement: FloatArray) -> None:
-        """Adapt R, update the state and covariance, adapt Q (eqs. 19-31).
+        """Adapt R, update state and covariance by a measurement (m,) with C (m, s), adapt Q (eqs. 19-31).
 
         ``|diag(.)|`` of eqs. 22 and 27 is read as the absolute value of each diagonal element.
         """
@@ -164,7 +164,7 @@ class BaseStateEstimator:
         self._drift_variance = np.zeros(3)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
-        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.
+        """Base state after one more sample; wrenches are used where ``frame.wrench_fresh``.
 
         Raises
         ------

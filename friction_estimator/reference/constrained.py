@@ -71,7 +71,7 @@ class ConstrainedDynamics:
 
 
 def eliminate_constraint_forces(M: FloatArray, J: FloatArray) -> ConstrainedDynamics:
-    """Eliminate the constraint forces (eqs. 5.7-5.10).
+    """Eliminate the constraint forces from mass matrix (nv, nv) and constraints (r, nv) (Egle 2021, eqs. 5.7-5.10).
 
     Constraints that repeat each other (two feet on a stretched leg) count once, by the pseudo-inverse.
     """

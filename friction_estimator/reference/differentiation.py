@@ -77,7 +77,7 @@ class Differentiator:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One frame with everything the stages before made of it."""
+    """One frame with the results of the stages before friction."""
 
     time: float  # since the restart [s]
     frame: SensorFrame

@@ -191,7 +191,7 @@ class QuadrantFit:
 
 
 def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, ...]]:
-    """Fits of every joint, empty where its law does not depend on the load."""
+    """Quadrants of velocity and load of every joint, empty where its law does not depend on the load."""
     laws = load_laws(identification.friction)
     return [
         tuple(_fits(samples, laws[samples.joint])) if samples.joint in laws else ()

@@ -86,7 +86,7 @@ class PanelGrid:
         self.figure.add_trace(trace)
 
     def limit_y(self, panel: int, low: float, high: float, lower: bool = False) -> None:
-        """Range of one panel, or of its lower part."""
+        """Set the range of the y axis of one panel, or of its lower part."""
         axis = self._lower(panel) if lower else self._axes(panel)[1]
         self.figure.layout[_axis(axis)].range = [low, high]
 

@@ -179,7 +179,7 @@ def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[Diagno
 
 
 def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
-    """Diagnosis of every joint, with the figures behind it."""
+    """Diagnosis of every joint, with the numbers that it follows from."""
     figures, diagnoses = diagnose_recording(recording, after)
     rows = (
         (

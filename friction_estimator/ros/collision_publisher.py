@@ -65,7 +65,7 @@ class CollisionPublisher:
         self._footsteps = [node.create_publisher(PoseArray, topics.FOOTSTEPS.name, OUTPUT)] if self._planner else []
 
     def step(self, estimate: FrictionEstimate) -> None:
-        """Use one estimate."""
+        """Detect collisions in one estimate, publish and log them."""
         if self._planner is not None:
             self._planner.step(estimate)
         found = self._detector.step(estimate)
@@ -86,7 +86,7 @@ class CollisionPublisher:
             self._publish_wrenches(estimate.stamp_ns, estimate.whole_body)
 
     def destroy(self) -> None:
-        """End the topics."""
+        """Destroy the publishers."""
         for publisher in (self._publisher, *self._wrenches, *self._footsteps):
             self._node.destroy_publisher(publisher)
 

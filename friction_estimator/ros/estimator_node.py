@@ -90,7 +90,7 @@ class InputTopic:
         self._put(self.use, raw)
 
     def use(self, raw: bytes, arrived: float) -> bool:
-        """Use a message that arrived at this time [s]; true when it led to an estimate."""
+        """Give a message, arrived at this time [s], to the estimator; true when it led to an estimate."""
         if self._estimator is None:
             return False
         try:
@@ -119,7 +119,7 @@ class InputTopic:
         self._node.warn(f"QoS of {self._name}", f"{self._name}: no message arrives: {self._counters.mismatch}")
 
     def end(self) -> None:
-        """Use no further message."""
+        """Ignore all further messages."""
         self._estimator = None
 
 

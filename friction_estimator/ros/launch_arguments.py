@@ -20,7 +20,7 @@ from friction_estimator.io.robot import Robot, load_robot, read_node_parameters,
 
 @dataclass(frozen=True, slots=True)
 class LaunchArgument:
-    """One argument of the launch file."""
+    """Name, default and description of one argument of the launch file."""
 
     # as `--show-args` shows them
     name: str

@@ -38,7 +38,7 @@ _COLD, _HOT = np.array([40.0, 100.0, 200.0]), np.array([220.0, 40.0, 40.0])
 
 @dataclass(frozen=True, slots=True)
 class ViewFrame:
-    """One instant of a run."""
+    """Robot and friction at one instant of a run, as a view draws them."""
 
     time: float  # since the first joint state [s]
     joint_names: tuple[str, ...]  # (n)

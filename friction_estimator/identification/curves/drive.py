@@ -54,12 +54,16 @@ def velocity_noise(velocity: FloatArray, stretch: IntArray, period: float, windo
 
 
 def least_certain_speed(velocity: FloatArray, stretch: IntArray, period: float, cutoff_hz: float) -> float:
-    """Speed from which on the sign of a velocity (N,) is certain [rad/s]; slower, the joint may be at rest."""
+    """Speed from which on the sign of a velocity (N,) is certain [rad/s]; below, the joint may be at rest.
+
+    ``stretch`` (N,) numbers the stretches without a gap in time, ``period`` [s] is that of the samples, and
+    ``cutoff_hz`` the cut-off of the low-pass that the velocity has passed.
+    """
     return _STOP_NOISE * velocity_noise(velocity, stretch, period, min(0.5 * _PARABOLA_SAMPLES / cutoff_hz, BY_HAND))
 
 
 def sliding(velocity: FloatArray, stretch: IntArray, period: float, dead_zone: float | None = None) -> BoolArray:
-    """Where (N,) one motor slides; all else are stick phases, reversals, edges of stretches, and their margins.
+    """True (N,) where one motor slides; False in stick phases, reversals, edges of stretches, and their margins.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def measured_slope(observations: Sequence[Observation], usable: Sequence[BoolArr
 
 
 def delay_column(solution: Estimate) -> FloatArray:
-    """Derivative of the torque by its delay, behind the filter, at every row (r,) [N m/s]; the model's, without noise.
+    """Derivative of the torque by its delay, behind the filter, at every row (r,) [N m/s], by the model.
 
     The commanded part of a torque has no noise either.
     """

@@ -131,7 +131,7 @@ _CONVERGED_CHANGE = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Parameters of a torque model."""
+    """Estimated parameters of a torque model."""
 
     model: TorqueModel  # whose parameters
     observations: tuple[Observation, ...]  # what they were estimated from
@@ -244,7 +244,7 @@ def estimate(
 
 
 def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_sigma: float) -> Prior:
-    """What is known of all parameters (p) before the fit: sizes of friction, and the URDF's bodies."""
+    """Prior of all parameters (p): largest sizes of friction, and the bodies of the URDF."""
     friction = np.full(model.friction_count, np.inf)
     torque = _rms([one.torque for one in observations])
     friction[:] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))

@@ -81,7 +81,7 @@ class FrictionColumns:
 
     @property
     def sites(self) -> tuple[FrictionSite, ...]:
-        """One a joint, then one a motor that turns with more than one of them.
+        """Sites of friction: one a joint, then one for each motor that turns with several joints.
 
         A motor that turns with one joint only needs none: its friction cannot be separated from the joint's.
         """
@@ -109,7 +109,7 @@ class FrictionColumns:
 
     @property
     def described(self) -> tuple[FrictionColumn, ...]:
-        """(f) what the columns mean, in their order."""
+        """Meaning of every column, (f)."""
         found = [FrictionColumn(site.name, parameter, True) for site in self.sites for parameter in site.law.parameters]
         waves = [
             Parameter(f"coulomb_{wave}_{k:g}", Role.COULOMB, bounds=_EITHER_SIGN)
@@ -180,7 +180,7 @@ class FrictionColumns:
         """Standard deviations (f,) about zero of what friction may be, given how the joints moved.
 
         Friction is no larger than the torque that moves the joint. This decides only what the motion leaves open, such
-        as single tangents of a law with many.
+        as single tanh terms of a law with many.
 
         Parameters
         ----------

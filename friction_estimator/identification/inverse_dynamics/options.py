@@ -133,7 +133,7 @@ def live_laws(joint_names: Sequence[str], options: InverseDynamicsOptions) -> tu
 def observations_of(
     motions: Sequence[Motion], model: FixedBaseModel, options: InverseDynamicsOptions, rate: float = WORKING_RATE
 ) -> tuple[RigidBody, tuple[Observation, ...]]:
-    """The rigid body with its unknown parameters, and both sides of the equation of all motions."""
+    """The rigid body with its unknown parameters, and torques and regressor columns of all motions."""
     payloads = [motion.payload for motion in motions if motion.payload is not None]
     body = RigidBody(model, options.body, options.coupling, payloads)
     motors = friction_motors(options, model.joint_names)

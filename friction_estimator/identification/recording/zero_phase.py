@@ -67,7 +67,7 @@ def _design(period: float, cutoff_hz: float) -> FloatArray:
 
 
 def central_difference(signal: FloatArray, period: float) -> FloatArray:
-    """First derivative (N, ...) along the first axis, wrong within ``HALF_STENCIL`` samples of both ends."""
+    """Time derivative of a signal (N, ...) along the first axis, wrong within ``HALF_STENCIL`` samples of both ends."""
     padded = np.pad(signal, [(HALF_STENCIL, HALF_STENCIL)] + [(0, 0)] * (signal.ndim - 1), mode="edge")
     count = signal.shape[0]
     terms = [c * padded[k : k + count] for k, c in enumerate(_CENTRAL) if c]
@@ -84,7 +84,7 @@ def derive(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Band-limited position, velocity and acceleration (N, n), from the measured velocity (N, n) where it is given.
 
-    Low-pass, then central differences (Hamon et al. 2010, §IV.B; Egle 2021, §7.1.2).
+    Low-pass with this cut-off [Hz], then central differences (Hamon et al. 2010, §IV.B; Egle 2021, §7.1.2).
     """
     smooth = low_pass(position, period, cutoff_hz)
     speed = central_difference(smooth, period) if velocity is None else low_pass(velocity, period, cutoff_hz)

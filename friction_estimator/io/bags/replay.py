@@ -32,7 +32,7 @@ _BLOCK = 250
 
 @dataclass(frozen=True, slots=True)
 class ReplaySummary:
-    """What a replay did."""
+    """What a replay read, could not use, estimated and identified."""
 
     joint_names: tuple[str, ...]  # (n) order of the joint arrays
     estimates: int  # number of estimates
@@ -57,7 +57,7 @@ class Refused:
         self.by_topic[topic] = count + 1, str(error)
 
     def in_words(self) -> list[str]:
-        """One sentence a topic."""
+        """The refused samples in words, one sentence a topic."""
         return [
             f"{count} messages of {topic} refused: {reason} (the newest of them); correct what publishes this topic, "
             "or the YAML of the robot"

@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "ExportRequest", "ExportResult", "ExportedFriction", "expo
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """One format."""
+    """One format for exported friction, as :data:`FORMATS` lists it."""
 
     export: Callable[..., ExportResult]  # function of the request, with the options as keywords that have defaults
     model: str = ""  # kind of model that the function changes, in words; empty when it needs none

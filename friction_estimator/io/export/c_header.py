@@ -162,7 +162,7 @@ def coupled_motors(moved: Sequence[str], motors: Transmission) -> str:
 
 
 def drives(joints: Iterable[ExportedFriction]) -> str:
-    """Gains and offsets of the drives, where they were identified; empty when of none."""
+    """C text of the gains and offsets of drives that were identified; empty without any."""
     known = [joint.drive for joint in joints]
     units = sorted({drive.unit for drive in known if drive is not None})
     if not units:

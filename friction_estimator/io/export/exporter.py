@@ -126,7 +126,7 @@ def unseen_joints(identification: Identification) -> tuple[str, ...]:
 
 
 def unknown_ranges(identification: Identification) -> tuple[str, ...]:
-    """Joints without samples and without a range of speeds: where their friction was seen is not known."""
+    """Joints without samples and speed range, for which the speeds of the identification are unknown."""
     friction = identification.friction
     known = {one.joint for one in identification.samples if operating_range(one)[0].size}
     ranges = zip(friction.joint_names, _speeds(friction), strict=True)

@@ -310,7 +310,7 @@ def _left_out(robot: XmlElement) -> list[str]:
 
 
 def matched(request: ExportRequest, elements: Sequence[Element], what: str) -> tuple[list[_Pair], list[str]]:
-    """Joints with their elements, and warnings about those that the model lacks, and about motors of several joints.
+    """Joints with their XML elements; warnings about joints that the model lacks, and motors of several joints.
 
     Raises
     ------
@@ -341,7 +341,7 @@ _NAME = re.compile(rb"<[^\s/>]+")
 
 @dataclass(slots=True)
 class Element:
-    """One element of the document."""
+    """One element of an XML document."""
 
     path: tuple[str, ...]  # names of the elements around it, outermost first, its own last
     attributes: Mapping[str, str]  # as they are in the text
