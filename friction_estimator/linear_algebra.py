@@ -103,7 +103,7 @@ def cholesky(A: FloatArray) -> tuple[FloatArray, bool]:
 
 @kernel
 def solve_lower(L: FloatArray, X: FloatArray) -> None:
-    """Solve ``L X = B`` for (m, r) right-hand sides, in place; rows with a zero pivot become zero."""
+    """Solve ``L X = B`` with a lower triangular L (m, m), in place of B (m, r); rows with a zero pivot become zero."""
     m, r = X.shape
     for i in range(m):
         for k in range(i):
@@ -312,7 +312,7 @@ _SYMBOLS = [f"{name}_{{}}_num_threads{end}" for name in ("openblas", "scipy_open
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let every loaded OpenBLAS have one thread meanwhile; other libraries keep theirs."""
+    """Let every loaded OpenBLAS use one thread in a ``with`` block; other BLAS libraries keep their threads."""
     before = blas_threads()
     try:
         for library, symbol, _ in before:
@@ -324,7 +324,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blas_threads() -> list[tuple[ctypes.CDLL, str, int]]:
-    """Every loaded OpenBLAS, the name of its function without get or set, and its number of threads."""
+    """Every loaded OpenBLAS: library, name of its thread functions without get or set, number of threads."""
     lines = _PROCESS_MAPS.read_text().splitlines() if _PROCESS_MAPS.exists() else []
     paths = sorted({line.split(maxsplit=5)[-1] for line in lines if "blas" in line and ".so" in line})
     libraries = [ctypes.CDLL(path) for path in paths if Path(path).exists()]

@@ -156,7 +156,7 @@ class Attitude(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A new buffer with these values; a lazy record has its own."""
+        """Array with all values of the record, for kernels: new here, the own one of a lazy record."""
         return to_buffer(self)
 
 
@@ -192,7 +192,7 @@ class Dynamics(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A new buffer with these values; a lazy record has its own."""
+        """Array with all values of the record, for kernels: new here, the own one of a lazy record."""
         return to_buffer(self)
 
 

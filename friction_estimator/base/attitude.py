@@ -84,7 +84,7 @@ class AttitudeState(NamedTuple):
 
 @record
 class AttitudeTuning(NamedTuple):
-    """What is known of IMU and trunk in advance."""
+    """Constants of both filters: mounting and noise of the IMU, acceleration of the trunk."""
 
     imu_to_base: Matrix  # (3, 3) A_I^b of eq. 6
     acceleration_std: float  # of the trunk's linear acceleration [m/s^2]
@@ -99,7 +99,8 @@ class AttitudeTuning(NamedTuple):
 def predict_gravity(x: FloatArray, P: FloatArray, tuning: AttitudeTuning, gyro: Triple | FloatArray, dt: float) -> None:
     """Advance ``x = [g, a, b_a, b_w]`` (12,) and its covariance (12, 12) by ``dt`` [s], in place.
 
-    The gyroscope less its bias turns g and a by T, and a decays: ``P = F P F^T + Q`` with the Jacobian
+    Gravity g, acceleration a [m/s^2] and the biases of accelerometer and gyroscope are in base axes. The gyroscope less
+    its bias turns g and a by T, and a decays: ``P = F P F^T + Q`` with the Jacobian
 
         F = [T, 0, 0, -dt [g]x; 0, exp(-dt/tau) T, 0, 0; 0, 0, 1, 0; 0, 0, 0, 1]
 
@@ -135,9 +136,10 @@ def predict_gravity(x: FloatArray, P: FloatArray, tuning: AttitudeTuning, gyro: 
 
 @kernel
 def correct_gravity(x: FloatArray, P: FloatArray, specific_force: Triple | FloatArray, noise_variance: float) -> None:
-    """Use an accelerometer reading (3,) = a - g + b_a, in place; then restore the length of gravity.
+    """Correct by an accelerometer reading (3,) = a - g + b_a, base axes [m/s^2], in place; restore the length of g.
 
-    Impacts are not gated out: gravity is the mean of the specific force only if all its peaks count.
+    ``x`` and ``P`` are those of :func:`predict_gravity`, ``noise_variance`` [m^2/s^4] is that of the reading. Impacts
+    are not gated out: gravity is the mean of the specific force only if all its peaks count.
     """
     measured, S = np.empty((3, 12)), np.empty((3, 3))
     for i in range(3):
@@ -235,7 +237,7 @@ def predict_quaternion_covariance(
 
 @kernel
 def correct_quaternion(q: FloatArray, P: FloatArray, measured: Quaternion, tilt: Triple) -> None:
-    """Use a measured quaternion and the covariance of its tilt, in place; no yaw is in it."""
+    """Correct ``q`` and the covariance ``P`` (3, 3) of its error by the tilt of ``measured``, in place."""
     innovation = rotation_between(q, measured)
     rows, S = P[:2].copy(), np.empty((2, 2))
     S[0, 0], S[1, 1] = rows[0, 0] + tilt[0] + _MIN_VARIANCE, rows[1, 1] + tilt[2] + _MIN_VARIANCE
@@ -369,7 +371,7 @@ class AttitudeEstimator:
         return self._state.gravity[9:]
 
     def step(self, angular_velocity: FloatArray, specific_force: FloatArray, dt: float, fresh: bool = True) -> Attitude:
-        """Use one IMU sample (IMU axes) and return the attitude of the base.
+        """Attitude of the base after an IMU sample in IMU axes, (3,) [rad/s] and (3,) [m/s^2].
 
         The readings are turned to base axes first, the inverse of eq. 6: so the yaw at the start is zero
         for the base, and no mounting of the IMU brings the roll and pitch angles near their singularity.

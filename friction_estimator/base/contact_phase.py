@@ -69,11 +69,11 @@ def _step_contact(
 
 @entry_point
 def ground_wrenches(wrenches: Matrix, contact: Flags, ground: Matrix) -> None:
-    """Write the measured foot wrenches (k, 6) that are the ground's; zero for the other feet.
+    """Write those of the measured foot wrenches (k, 6) that the ground exerts; zero for all other feet.
 
-    They are those of feet in contact (k,), and those in the friction cone: a foot touches the ground some milliseconds
-    before the contact is detected. Anything else that acts on a foot is a collision (Lim et al. 2024, section 7,
-    classification).
+    The ground exerts the wrenches of feet in ``contact`` (k,), and those within the friction cone: a foot touches the
+    ground some milliseconds before the contact is detected. Anything else that acts on a foot is a collision (Lim et
+    al. 2024, section 7, classification).
     """
     for foot in range(contact.size):
         along_sole = math.hypot(wrenches[foot, 0], wrenches[foot, 1])
@@ -94,7 +94,7 @@ def add_collisions_of_feet(
 ) -> None:
     """Add the torque of what hits a foot in the air to an external torque without any foot wrench, in place.
 
-    It passes a low-pass; what that has not shown yet is in sigma.
+    The added torque passes a low-pass; the part that is still to come is added to sigma.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class ContactPhaseDetector:
         state.since[:] = math.nan
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:
-        """Use the wrenches (k, 6) in the sole frames.
+        """Contact phase from the foot wrenches (k, 6) in the sole frames [N, N m].
 
         A silent sensor leaves its foot as it was. With its first new reading the foot is decided anew and has just
         landed.

@@ -235,7 +235,7 @@ class Odometry:
         self._filters = to_buffer(state)
 
     def step(self, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics, frame: SensorFrame) -> BaseState:
-        """Advance by one sample; wrenches are used where ``frame.wrench_fresh``.
+        """Base state after one more sample; wrenches are used where ``frame.wrench_fresh``.
 
         Raises
         ------

@@ -126,7 +126,7 @@ class Heading(NamedTuple):
 
 
 def new_heading(config: Config) -> Heading:
-    """Without a correction, and with an unknown bias."""
+    """State before the first sample: no correction of the heading, and an unknown bias."""
     k = len(config.feet)
     resists_twist: BoolArray = np.array([foot.contact == "surface" for foot in config.feet], dtype=bool)
     covariance, bias_prior = np.zeros((2 + k, 2 + k)), config.attitude.gyro_bias_std**2
@@ -219,7 +219,7 @@ class Heights(NamedTuple):
 
 
 def new_heights(feet: int) -> Heights:
-    """Before the first sample."""
+    """State before the first sample, of a robot with this number of feet."""
     was_standing, running = np.zeros(feet, dtype=bool), np.zeros(1, dtype=bool)
     covariance = np.zeros((1 + feet, 1 + feet))
     return Heights(np.zeros(1 + feet), covariance, was_standing, running)
@@ -278,7 +278,7 @@ class Places(NamedTuple):
 
 
 def new_places(feet: int) -> Places:
-    """Above the origin of the world; the soles that stand then define it."""
+    """State before the first sample: above the origin of the world, which the soles that stand then define."""
     place, place_variance = np.zeros((2, feet, 2))
     return Places(np.zeros(2), np.zeros(2), np.zeros(feet, dtype=bool), place, place_variance)
 

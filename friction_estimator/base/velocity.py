@@ -214,7 +214,7 @@ def predict_velocity(s: InertialVelocity, acceleration: Triple, fresh: bool, err
 
 @kernel
 def correct_velocity(s: InertialVelocity, velocity: Triple, dt: float, least_noise: FloatArray) -> None:
-    """Use the velocity by the legs [m/s], and learn how noisy it is, at least ``least_noise`` (3,) [m^2/s^2]."""
+    """Correct by the velocity from the legs [m/s]; adapt its variance (3,), at least ``least_noise`` [m^2/s^2]."""
     new = -math.expm1(-dt / _NOISE_TIME)
     for i in range(3):
         innovation = velocity[i] - s.velocity[i]
@@ -250,9 +250,10 @@ def step_velocity(
 
     Parameters
     ----------
-    rotation, specific_force, covariance : (3, 3), (3,), (3, 3) of the attitude
-    standing, normal_force : (k,), (k,) [N]
-    imu : (3,) its position in the base [m]
+    rotation, specific_force, covariance : (3, 3), (3,), (3, 3) of :class:`Attitude`
+    standing, normal_force : (k,) True for feet that stand, and force of the ground on each foot [N]
+    dt, fresh : time since the last sample [s]; False while the IMU is silent
+    imu : (3,) position of the IMU in the base [m]
     """
     if dt > 0.0:
         x, y, z = matvec_3x3(rotation, specific_force)
@@ -289,8 +290,8 @@ def _tilt_by_axis(s: InertialVelocity, along: int, tilt_variance: float) -> tupl
 def level_attitude(s: InertialVelocity, rotation: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rotation and covariance (3, 3) without the tilt that explains the error of the acceleration, ``e = g x tilt``.
 
-    The tilt's share of the error is its share of the variance; the covariance falls as that of the error. The error is
-    averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
+    The part of the error that is tilt is the part of its variance that is tilt; the covariance falls as that of the
+    error. The error is averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
     by_x, scale_y = _tilt_by_axis(s, 0, covariance[1, 1])  # an error along x is a tilt about y,
     by_y, scale_x = _tilt_by_axis(s, 1, covariance[0, 0])  # one along y a tilt about x

@@ -91,7 +91,7 @@ def find_states(
 
 
 class JointStates:
-    """The states of the joints, sample by sample: for the detector, and to learn the thresholds.
+    """Which thresholds hold for each joint at a sample: in free air, in ground contact, or none.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def load_thresholds(path: Path) -> Thresholds:
 
 
 def torque_source(config: Config, model: AnyPath | None, fused: bool = False) -> str:
-    """What gives the external torque: the observer, this file of a model of MOB-Net, by its digest, or both (fused)."""
+    """Text that identifies the source of the external torque: observer, model file of MOB-Net, or both (fused)."""
     if not model:
         return f"the observer {config.observer}"
     both = f"the observer {config.observer} and " if fused else ""
@@ -211,7 +211,7 @@ def torque_source(config: Config, model: AnyPath | None, fused: bool = False) ->
 
 
 class ThresholdLearner:
-    """Highest levels above which the signals stay for 5 ms while the robot walks normally.
+    """Finds the highest levels above which external torque and sigma stay for 5 ms in normal walking.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class ThresholdLearner:
         self._recent: deque[tuple[int, FloatArray]] = deque()
 
     def step(self, estimate: FrictionEstimate) -> None:
-        """Use one estimate."""
+        """Update the levels by the external torque of one estimate."""
         if self._states.step(estimate) == 0.0:
             self._recent.clear()
         state, recent = self._states.state, self._recent
@@ -240,7 +240,7 @@ class ThresholdLearner:
             np.maximum(self._largest, lasting, out=self._largest)
 
     def thresholds(self, source: str = "", with_sigma: bool = True) -> Thresholds:
-        """Thresholds so far.
+        """Thresholds from all estimates so far.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ def compare_with_thresholds(
     ratio: Matrix,
     above_for: Matrix,
 ) -> None:
-    """Ratio (2, n) of each signal to its threshold, and for how long it has been above one (2, n), in place.
+    """Write the ratios of external torque and sigma to their thresholds, and how long each has been above one.
 
     The time is -1 while the ratio is not above one.
 
@@ -287,8 +287,9 @@ def compare_with_thresholds(
     ----------
     torque, sigma : (n,) external torque and its standard deviation [N m]
     state : (n,) of :class:`JointStates`
-    thresholds : (2, 2, n) by state and signal [N m]
+    thresholds : (2, 2, n) by state, and torque or sigma [N m]
     dt : since the sample before [s]
+    ratio, above_for : (2, n) for torque and sigma, in place [-], [s]
     """
     for joint in range(state.size):
         ratio[0, joint] = ratio[1, joint] = 0.0
@@ -353,7 +354,7 @@ class CollisionDetector:
         self._collided_until_ns = [0] * len(self._limbs)
 
     def step(self, estimate: FrictionEstimate) -> tuple[Collision, ...]:
-        """Use one estimate; return the collisions that it shows, at most one a limb."""
+        """Collisions that begin at this estimate, at most one a limb."""
         dt = self._states.step(estimate)
         if dt == 0.0:
             self._collided_until_ns = [0] * len(self._limbs)

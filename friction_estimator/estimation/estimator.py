@@ -179,7 +179,7 @@ class Estimator:
         return estimates
 
     def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        """Estimates that a frame makes possible, oldest first: here one, in subclasses others, or later.
+        """Estimates that a frame makes possible, oldest first: one here, any number in subclasses.
 
         The filters restart when it raises one of ``NUMERICAL_ERRORS``.
         """
@@ -246,7 +246,7 @@ class Estimator:
 
     @property
     def identified(self) -> IdentifiedParameters:
-        """Parameters worth keeping over a restart."""
+        """Identified parameters of all joints, to keep over a restart."""
         try:
             identified = self.pipeline.friction.identified
         except NUMERICAL_ERRORS as error:

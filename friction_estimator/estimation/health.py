@@ -234,7 +234,7 @@ class Findings:
                 health.invalid_joints.setdefault(name, self._sentence(finding))
 
     def is_wrong(self, topic: str, but: SensorFault | None = None) -> bool:
-        """Whether a reading of the topic is known to be wrong; its rate, torques and one kind do not matter here."""
+        """Whether readings of a topic are known to be wrong; faults of rates, torques and kind ``but`` do not count."""
         others = HARMLESS_FAULTS | TORQUE_FAULTS | {but}
         return any(kind not in others and of == topic for kind, of in self.current)
 

@@ -51,7 +51,7 @@ _friction_fields = attrgetter(*(item.name for item in fields(JointFriction)))
 
 
 class SensedFrame(NamedTuple):
-    """Results of all stages before the friction for one frame."""
+    """Results for one frame of all stages before the friction stage."""
 
     attitude: Attitude
     phase: ContactPhase
@@ -116,7 +116,7 @@ class FrictionStage(Protocol):
         ...
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
-        """Use one frame."""
+        """Friction of one frame, from the results of the stages before."""
         ...
 
     def reset(self) -> None:
@@ -206,7 +206,7 @@ class Pipeline:
         self.sensed: SensedFrame | None = None
 
     def step(self, frame: SensorFrame) -> FrictionEstimate:
-        """Use one frame; ``frame.dt == 0`` restarts the filters."""
+        """Estimate of one frame; ``frame.dt == 0`` restarts the filters."""
         sensed = self.sense(frame)
         if self._has_friction and (not math.isnan(frame.effort[0]) or has_effort(frame)):
             if self._without_effort:  # the friction stage may not bridge the time without torques

@@ -64,7 +64,7 @@ class StationarySmoothers:
 def stationary_smoothers(
     densities: FloatArray, position_std: float, velocity_std: float, dt: float
 ) -> StationarySmoothers:
-    """Gains and covariances from the Riccati equation of every jerk density; parameters as of the filters."""
+    """Gains and covariances from the Riccati equation of every jerk density; parameters as of `stationary_filters`."""
     C, R = np.eye(2, 3), reading_noise(position_std, velocity_std, dt)
     gains, variances = [], []
     for density in densities:
@@ -110,7 +110,7 @@ def _smooth_one_step(state: Tensor, after: Tensor, gain: Tensor, dt: float) -> F
 
 
 class MotionSmoother:
-    """The bank, forward and backward; the models do not interact, so that every filter has one smoother.
+    """The bank of motion filters, forward and backward; models do not interact, every filter has one smoother.
 
     Readings go in with :meth:`step`; :meth:`smoothed` gives the motion of the oldest ones by all of them.
 
@@ -136,7 +136,7 @@ class MotionSmoother:
         self._filtered: list[_Filtered] = []
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> None:
-        """Use one reading."""
+        """Add one reading of positions and velocities (n,), ``dt`` [s] after the one before."""
         if self._state is None or dt == 0.0:
             self._state = self._bank.begin(position, velocity)
             self._log_likelihood = np.zeros((self._bank.count, position.size))
@@ -150,7 +150,7 @@ class MotionSmoother:
         self._filtered.append(_Filtered(dt, self._state, self._log_likelihood))
 
     def smoothed(self, count: int) -> list[JointMotion]:
-        """Hand out the oldest ``count`` instants, smoothed with all readings there are."""
+        """Remove the oldest ``count`` readings; return the motions there, smoothed by all readings so far."""
         filtered = self._filtered
         result: list[JointMotion] = []
         state = filtered[-1].state
@@ -200,14 +200,14 @@ class SmoothedMotions:
         self.motion: JointMotion | None = None
 
     def reset(self) -> None:
-        """The smoother restarts by itself."""
+        """Do nothing: the smoother restarts by itself."""
 
     def retune(self, noise: SensorNoise, encoder_step: FloatArray) -> None:
-        """For the readings that are not smoothed yet; they count as white noise, rounded ones too."""
+        """Use this noise for readings not smoothed yet; encoder steps are not used: rounding counts as white noise."""
         self._smoother.retune(noise)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """The motion that was put in."""
+        """The smoothed motion that was set as ``motion``; the arguments are not used."""
         assert self.motion is not None
         return self.motion
 
@@ -274,7 +274,7 @@ class SmoothedEstimator(Estimator):
         super().reset()
 
     def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        """Estimates of the frames that no longer wait; where the filters restart, none waits any longer."""
+        """Estimates of the frames that have waited for the lag, or, where the filters restart, of all that wait."""
         estimates = self._finish() if frame.dt == 0.0 else []
         self._sensed.append((frame, self.pipeline.sense(frame)))
         self._motion.step(frame.position, frame.velocity, frame.dt)

@@ -125,8 +125,8 @@ class VisitedVelocities:
 
         Parameters
         ----------
-        columns : (q,), (q,) of the parameters that both have, here and there; others, those of a ripple, have no part
-            in the line
+        columns : (q,), (q,) of common parameters, in this object and in ``other``; those of a ripple have no part in
+            the line
         """
         here, there = columns
         self._gram[:], self._times[:], self.velocity_range[:] = other._gram, other._times, other.velocity_range

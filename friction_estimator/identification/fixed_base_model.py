@@ -176,7 +176,7 @@ class FixedBaseModel:
     def torque(
         self, position: FloatArray, velocity: FloatArray, acceleration: FloatArray, payload: Payload | None = None
     ) -> FloatArray:
-        """Torque of the URDF's own inertial parameters, with the payload if there is one, (N, n) [N m]."""
+        """Torque (N, n) [N m] by the inertia of the URDF and of a payload; other arguments as of :meth:`regressor`."""
         parameters = self.urdf_parameters
         if payload is not None:
             parameters = parameters + self.payload_parameters(payload)

@@ -250,7 +250,7 @@ class CurvePrediction:
 def curves_of_laws(
     friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
 ) -> list[CurvePrediction]:
-    """Laws of another method, or of a live node, as curves of measured friction.
+    """Predictions of measured friction, one a joint or motor in ``names``, by laws of another method or the live node.
 
     Raises
     ------

@@ -265,7 +265,8 @@ class RigidBody:
     ) -> tuple[FloatArray, FloatArray]:
         """Inertia (n,) of the drives and its standard deviation, given the links of the URDF [kg m^2].
 
-        The data show most drives together with the links that they move; the URDF decides how much is whose.
+        The data show most drives together with the links that they move; the URDF decides which part is that of the
+        links.
 
         Parameters
         ----------

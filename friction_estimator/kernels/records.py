@@ -222,7 +222,7 @@ class RecordTemplate(Generic[Tuple]):
         }
 
     def new(self) -> Any:
-        """A record with these values."""
+        """New record with the values of the example."""
         return LazyRecord(self.buffer.copy(), self)
 
     def slots(self, name: str) -> slice:

@@ -47,8 +47,8 @@ class SampleNoise:
 
     Attributes
     ----------
-    rounds : fits, each with the misfit of the one before
-    refreshed : whether the covariance takes the misfit of the last fit, or the one that this fit was weighted with
+    rounds : number of fits, each weighted with the misfit of the one before
+    refreshed : True: the covariance has the misfit of the last fit; False: the one that this fit was weighted with
     inflation : factor of the error for the covariance
     """
 

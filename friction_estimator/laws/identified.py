@@ -64,7 +64,7 @@ class IdentifiedParameters(ShortRepr):
         return self.ripples is not None and bool(self.ripples.any())
 
     def added(self, kind: str, row: int) -> tuple[FloatArray, FloatArray] | None:
-        """``ripple``, ``presliding`` or ``calibration`` (s,) of a joint, and the covariance; None: unknown."""
+        """Field ``kind`` (ripple, presliding or calibration) of a joint, (s,), and covariance (s, s); None: unknown."""
         values, covariance = getattr(self, kind), getattr(self, f"{kind}_covariance")
         known = values is not None and covariance is not None and np.isfinite(covariance[row]).all()
         return (values[row], covariance[row]) if known else None
@@ -192,7 +192,7 @@ def _check_covariance(joint: str, covariance: FloatArray) -> None:
 def common_rows(
     identified: IdentifiedParameters, joint_names: tuple[str, ...], law_names: tuple[str, ...]
 ) -> tuple[list[int], list[int]]:
-    """Rows here and there of the joints that both have, with the same law.
+    """Rows in ``joint_names``, and in ``identified``, of the joints that both have.
 
     Parameters
     ----------

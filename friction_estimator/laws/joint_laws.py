@@ -70,7 +70,15 @@ def regressor_of_motors(
     effort: Vector,
     regressor: Matrix,
 ) -> None:
-    """Write the regressor (n, p) of the motors' laws at velocities and motor torques (n,) of the joints."""
+    """Write the regressor of the motors' friction laws at velocities and torques of the joints.
+
+    Parameters
+    ----------
+    laws : terms of the laws of n motors
+    matrix, to_joints : (n, n) maps between motors and joints, as of :class:`MotorTable`
+    velocity, effort : (n,) joint velocities [rad/s] and motor torques reflected to the joints [N m]
+    regressor : (n, p) output, a row a motor
+    """
     n, none = velocity.size, np.empty(0)
     for motor in range(n):
         speed, load = 0.0, 0.0
@@ -128,7 +136,7 @@ class MeanFriction(NamedTuple):
 
     @staticmethod
     def empty(joints: int, parameters: int) -> MeanFriction:
-        """To be filled."""
+        """Arrays for n joints and p parameters, which :func:`expected_friction` fills."""
         return MeanFriction(np.empty((joints, parameters)), *np.empty((2, joints)))
 
 
@@ -236,7 +244,7 @@ class JointLaws:
         self.prior_std[:, own:] = [term.prior_std for term in added]
 
     def common_columns(self, other: JointLaws) -> tuple[IntArray, IntArray]:
-        """Columns (q,) of the parameters that the same laws with other added terms have, too: here, and there."""
+        """Columns (q,), in this object and in ``other``, of the parameters of laws that differ in added terms only."""
         own, mine, theirs = slice(0, self.added["ripple"].start), self.added, other.added
         both = [kind for kind in mine if mine[kind].start < mine[kind].stop and theirs[kind].start < theirs[kind].stop]
         return np.r_[(own, *(mine[kind] for kind in both))], np.r_[(own, *(theirs[kind] for kind in both))]
@@ -268,7 +276,7 @@ AUTOMATIC, START_LAW = "auto", "coulomb_viscous"
 
 
 def joints_without_own_law(exceptions: Sequence[str], joint_names: Sequence[str]) -> list[int]:
-    """Joints whose law no entry ``joint=law`` names."""
+    """Indices of the joints whose law no entry ``joint=law`` names."""
     patterns = [entry.partition("=")[0].strip() for entry in exceptions]
     return [k for k, name in enumerate(joint_names) if not any(fnmatchcase(name, pattern) for pattern in patterns)]
 

@@ -81,17 +81,17 @@ class FrictionLaw(ABC):
 
     @cached_property
     def parameter_names(self) -> tuple[str, ...]:
-        """(p)."""
+        """Names of the parameters, (p)."""
         return tuple(parameter.name for parameter in self.parameters)
 
     @cached_property
     def units(self) -> tuple[str, ...]:
-        """(p)."""
+        """Units of the parameters, (p)."""
         return tuple(parameter.unit for parameter in self.parameters)
 
     @cached_property
     def prior_std(self) -> tuple[float, ...]:
-        """(p)."""
+        """Standard deviations of the parameters before any data, (p)."""
         return tuple(parameter.prior_std for parameter in self.parameters)
 
     @cached_property

@@ -55,7 +55,7 @@ class Side(IntEnum):
 
 
 class Factor(IntEnum):
-    """What else a term is multiplied by; a motor that slides on has none of it."""
+    """Factor of a term by the position of the motor, for a ripple; 0 where no position is given."""
 
     NONE = 0
     SINE = 1
@@ -210,8 +210,8 @@ def term_table(terms: Sequence[Term | None]) -> tuple[IntArray, FloatArray]:
     """Codes (p, 5) and scales (p,) of a law's terms for the kernels; None is a term that is zero.
 
     A code is shape, power of the load, side, base row and factor. The base row is that of an earlier term that differs
-    in the power and the factor only and has neither (else its own row; for a strain that of the tangent that it is
-    less).
+    only in power and factor, and has neither; for a presliding term that of the steep tanh term that is subtracted from
+    it; else its own row.
     """
     codes, scales = np.full((len(terms), 5), _PADDING, dtype=np.int64), np.ones(len(terms))
     for row, term in enumerate(terms):
@@ -275,6 +275,7 @@ def fill_regressor(
 
     Parameters
     ----------
+    phi, codes, scales : (p,) output; (p, 5), (p,) of :func:`term_table`
     strain : (s,) Dahl strains; (0,): the motor slides on
     sliding, held : parts of the dry friction that grows with the load, see :func:`presliding_of_load`; 1, 0: the motor
         slides on

@@ -85,7 +85,7 @@ _VIRTUAL = "virtual joints"
 
 @dataclass(frozen=True, slots=True)
 class LimbModule:
-    """One network of MOB-Net."""
+    """Which joints one network of MOB-Net takes as inputs and gives torques for."""
 
     name: str  # first and last joint of the limb, or `virtual joints`
     outputs: IntArray  # (o,) rows of the generalised torque
@@ -121,7 +121,8 @@ def limb_modules(robot: RobotModel) -> tuple[LimbModule, ...]:
 def chains(coupled: BoolArray) -> list[IntArray]:
     """Joints of each unbranched chain of the tree, from the base outward.
 
-    Joints of one chain are coupled with the same joints. Joints are in the order of the tree, parents first.
+    ``coupled`` (n, n) is True where the mass matrix couples two joints, and equal for all joints of one chain. Joints
+    are in the order of the tree, parents first.
     """
     _, first, chain = np.unique(coupled, axis=0, return_index=True, return_inverse=True)
     return [np.flatnonzero(chain.ravel() == one) for one in np.argsort(first)]
@@ -171,7 +172,7 @@ def step_networks(
     torque: Vector,
     sigma: Vector,
 ) -> None:
-    """One sample through all modules; hidden state in place.
+    """Uncertainty torque of one sample by the networks of all modules; hidden state in place.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ def step_networks(
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One trained module."""
+    """One trained network of MOB-Net, see :class:`LimbModule`."""
 
     module: LimbModule  # its place in the robot
     # `w_input` (i, 3 s), `b_input` (3 s,), `w_hidden` (s, 3 s), `b_hidden` (3 s,), `w_output` (s, 2 o),
@@ -286,7 +287,7 @@ class Model:
         return sum(network.module.outputs.size for network in self.networks)
 
     def estimator(self) -> MobNet:
-        """The networks, which go from sample to sample, before the first one."""
+        """New :class:`MobNet` of these networks, before its first sample."""
         return MobNet(self.networks, self.rows)
 
     def save(self, path: Path) -> None:

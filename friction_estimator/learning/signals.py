@@ -29,7 +29,7 @@ GAIN = 100.0
 
 @dataclass(slots=True)
 class Signals:
-    """One sample."""
+    """Network inputs, residual and torque of the feet at one sample."""
 
     # (3 n + 12,) joint positions, velocities and motor torques, then U^V of a floating base: the first two
     # columns of its rotation matrix without heading, angular velocity and specific force in base axes
@@ -50,9 +50,16 @@ def write_inputs(
     specific_force: Vector,
     x: Vector,
 ) -> None:
-    """Write the network inputs of the whole robot (eq. 17) into x: (3 n,) for a fixed base, else (3 n + 12,).
+    """Write the network inputs of the whole robot (Lim et al. 2024, eq. 17).
 
     The heading of the base does not act on the dynamics and drifts, so it is taken out of the rotation matrix.
+
+    Parameters
+    ----------
+    position, velocity, effort : (n,) of the joints [rad, rad/s, N m]
+    rotation : (3, 3) from base to world axes; not used for a fixed base, like the next two
+    angular_velocity, specific_force : (3,) in base axes [rad/s], [m/s^2]
+    x : (3 n,) output for a fixed base, else (3 n + 12,)
     """
     n = position.size
     for i in range(n):
@@ -100,7 +107,7 @@ class SignalStage:
     def step(
         self, frame: SensorFrame, attitude: Attitude, dynamics: Dynamics, wrenches: FloatArray | None = None
     ) -> Signals:
-        """Use one frame; ``frame.dt == 0`` restarts the observer.
+        """Signals of one frame; ``frame.dt == 0`` restarts the observer.
 
         Parameters
         ----------
@@ -127,7 +134,7 @@ class SignalStage:
         return Signals(x, residual, residual - uncertainty)
 
     def remainder(self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray) -> FloatArray:
-        """What is left of the residual (nv,) without the torque of these wrenches (k, 6); state in place.
+        """Residual (nv,) [N, N m] without the torque of the foot wrenches (k, 6); ``state`` in place.
 
         ``state`` is :func:`~friction_estimator.estimation.observers.momentum.initial_residual` of nv rows at the start.
         """

@@ -39,7 +39,7 @@ class RunDescription:
 
     @classmethod
     def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
-        """Describe a run with this configuration."""
+        """Describe a run with this configuration; ``source`` is what was run, in words."""
         model = RobotModel(config, urdf_xml)
         limbs = {
             foot.name: tuple(name for name, on_it in zip(model.joint_names, row, strict=True) if on_it)

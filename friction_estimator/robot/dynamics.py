@@ -151,7 +151,7 @@ class FeetTable(NamedTuple):
 
 @entry_point
 def velocity_seen_from_imu(imu: Vector, angular_velocity: Vector, velocity: Vector, v: Vector) -> None:
-    """Write the velocities (6 + n, or n) of base and joints, seen from the resting IMU at ``imu`` in the base."""
+    """Write the velocities ``v`` (nv,) of base and joints in the frame where the IMU, at ``imu`` in the base, rests."""
     base, imu_velocity = v.size - velocity.size, cross(imu, angular_velocity)
     for axis in range(min(base, 3)):
         v[axis], v[3 + axis] = imu_velocity[axis], angular_velocity[axis]
@@ -241,7 +241,7 @@ def _sole_kinematics(
 
 @entry_point
 def link_error_columns(regressor: Matrix, link_errors: Tensor) -> FloatArray:
-    """Columns (n, n, 4) of the torque regressor's last 10 n columns (n, ...) for link errors of basis (n, 10, 4)."""
+    """Torque (n, n, 4) per link error: last 10 n columns of the regressor (n, ...) times the basis (n, 10, 4)."""
     n = link_errors.shape[0]
     first = regressor.shape[1] - 10 * n
     columns = np.zeros((n, n, 4))

@@ -72,7 +72,7 @@ class Transmission:
         return _transmission(names, matrix)
 
     def select(self, indices: IntArray) -> Transmission:
-        """The motors of some joints (m,), with groups as wide as here.
+        """The motors of some joints (m,), in arrays as wide as those of all motors.
 
         Raises
         ------

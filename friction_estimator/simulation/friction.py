@@ -30,7 +30,7 @@ class ParametrisedLaw:
     parameters: tuple[float, ...]
 
     def scaled(self, factors: Mapping[str, float]) -> ParametrisedLaw:
-        """The same law with some parameters, by name, multiplied."""
+        """The same law with the named parameters multiplied by the given factors."""
         names = make_law(self.law).parameter_names
         unknown = set(factors) - set(names)
         if unknown:

@@ -298,7 +298,7 @@ class Physics:
 
     @property
     def external_torque(self) -> FloatArray:
-        """Joint rows of J^T F of all pushes, at the last force evaluation (m,) [N m]."""
+        """Joint torques J^T F of all pushes at the last force evaluation, (m,) [N m]."""
         if not self._pushed:
             return self._no_torque
         generalised = np.zeros(self.model.nv)

@@ -75,7 +75,7 @@ class FadingMean:
 
     @property
     def mean(self) -> FloatArray:
-        """(r, n); NaN for a joint without samples."""
+        """Means (r, n); NaN for a joint without samples."""
         return np.asarray(self._sums / np.where(self.weight > 0.0, self.weight, np.nan))
 
     @property
@@ -97,7 +97,7 @@ class NisMean:
         self._newest: FloatArray = np.full(joints, np.nan)
 
     def add(self, nis: FloatArray, keep: float) -> None:
-        """Add the newest NIS (n,); one that has not changed is an old one and does not count again."""
+        """Add the newest NIS (n,), older ones times ``keep``; a value that has not changed does not count again."""
         fresh = np.isfinite(nis) & (nis != self._newest)
         self._newest = nis.copy()
         self._mean.add(keep, fresh, np.minimum(nis, _LARGEST_INNOVATION**2))
@@ -123,7 +123,7 @@ class LawDrift:
 
     Parameters of one law may trade against each other without any change of its torque; so torques are compared, and
     only at speeds that the law of the start had seen. A law that starts from nothing is "of the start" as soon as it is
-    known well enough; one of an earlier run is at once, and for all speeds.
+    known well enough; one of an earlier run (``known_at_start``) is at once, and for all speeds.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class LawDrift:
         self.change, self._known = FadingMean(3, n), FadingMean(1, n)
 
     def add(self, estimate: JointEstimate, counts: BoolArray, known_at_start: BoolArray, keep: float) -> None:
-        """Compare at one instant, for the joints (n,) that count."""
+        """Compare both laws at one estimate, for joints (n,) that count; ``keep`` multiplies the older weights."""
         motors, speed, sigma = self._motors, np.abs(estimate.velocity), estimate.model_sigma
         phi = self._laws.regressor(motors.velocity(estimate.velocity), motors.torque(estimate.effort))
         law = motors.at_joints((phi * estimate.law.parameters).sum(axis=1))
@@ -200,7 +200,7 @@ class DiagnosisMonitor:
         self.set_start()
 
     def set_start(self, parameters_sigma: FloatArray | None = None) -> None:
-        """Restart: the law of the next estimates is that of the start.
+        """Restart: law drift is counted from the law of the next estimates.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class DiagnosisMonitor:
         self._stamp_ns: int | None = None
 
     def add(self, estimate: JointEstimate) -> None:
-        """Use an estimate, unless less than a period has passed since the one before."""
+        """Add an estimate to the means, unless less than a period has passed since the one before."""
         elapsed = math.inf if self._stamp_ns is None else 1e-9 * (estimate.stamp_ns - self._stamp_ns)
         if 0.0 <= elapsed < self._period * (1.0 - 1e-9):
             return

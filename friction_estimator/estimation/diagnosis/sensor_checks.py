@@ -152,7 +152,7 @@ class SensorChecks:
         self._pending: Iterator[Iterator[Check]] | None = None
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        """Use a frame that is due, or whose ``dt`` is zero: its readings every 50 ms, and one of the pending checks.
+        """Take a frame that is due, or whose ``dt`` is zero: its readings every 50 ms; do one of the pending checks.
 
         One check in a frame: no frame is much later than the others.
         """
@@ -212,7 +212,7 @@ class SensorChecks:
 
     @property
     def readings_are_wrong(self) -> bool:
-        """True while readings are known to be wrong, apart from rates, stamps and what the estimate accounts for."""
+        """True while readings are known to be wrong, apart from rates, stamps and errors that the filters correct."""
         return bool(self._findings.wrong)
 
     def _finish_checks(self) -> None:

@@ -54,7 +54,7 @@ _RELATIVE_TOLERANCE, _ABSOLUTE_TOLERANCE = 1e-12, 1e-9
 
 
 class SensorStatistics:
-    """What the frames of a block show, about one second of them.
+    """Sums over the readings of a block of frames, about one second.
 
     Quantities are compared by three sums of products: their product, the square of the first, the square of the second.
 
@@ -99,7 +99,7 @@ class SensorStatistics:
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
 
     def include(self, others: Sequence[SensorStatistics]) -> SensorStatistics:
-        """Become what all these blocks show together."""
+        """Replace the sums by those over all these blocks together."""
         self.first = others[-1].first
         for out, name, join in (
             (self.sums, "sums", np.add), (self.unchanged, "unchanged", np.minimum), (self.low, "low", np.minimum),
@@ -134,7 +134,7 @@ class StatisticsCollector:
         self.frames, self.block = 0, SensorStatistics(self._robot)
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        """Use a frame."""
+        """Add the readings of a frame to the sums of the present block."""
         effort = frame.effort if frame.effort.size else self._no_effort
         self._compare_readings(frame, effort)
         if self._robot.base_dofs and frame.imu_fresh:
@@ -212,7 +212,7 @@ def _products(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 class PlausibilityChecks:
-    """What the evidence shows of units, signs and axes: joint velocities, IMU, foot sensors and motor torques.
+    """Checks of units, signs and axes by sums of readings: joint velocities, IMU, foot sensors and motor torques.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class PlausibilityChecks:
         self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
     def check_velocities(self, sums: SensorStatistics) -> Iterator[Check]:
-        """Joints whose velocity has another sign or unit than the change of their position."""
+        """Check the sign and unit of each joint velocity against the change of the joint position."""
         product, expected, step, count = sums.speed[:4]
         moves = (count >= _MIN_FRAMES) & (np.maximum(expected, step) > count * (_MIN_SPEED * READING_PERIOD) ** 2)
         correlation, slope = _correlation_and_ratio(product, expected, step)
@@ -242,7 +242,7 @@ class PlausibilityChecks:
         yield Check(SensorFault.VELOCITY_UNIT, self._joint_topic, text if scaled.any() else "", scaled)
 
     def check_gravity(self, sums: SensorStatistics) -> Iterator[Check]:
-        """Unit of the specific force: its mean is gravity, whatever the robot does."""
+        """Check the unit of the specific force: its mean is gravity, whatever the robot does."""
         count = float(sums.imu[0])
         if count < _MIN_FRAMES:
             return
@@ -258,7 +258,7 @@ class PlausibilityChecks:
         yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
     def check_directions(self, sums: SensorStatistics) -> Iterator[Check]:
-        """Feet and IMU whose forces have another direction than the soles that stand on the ground."""
+        """Check the directions of foot forces and specific force against the soles that stand on the ground."""
         tilts = []
         for foot, config in enumerate(self._feet):
             if sums.loaded[foot] < _MIN_FRAMES or not all(config.held_axes):
@@ -287,7 +287,7 @@ class PlausibilityChecks:
             yield Check(SensorFault.IMU_DIRECTION, self._imu, text if tilt > _MISALIGNED_ANGLE else "")
 
     def check_gyroscope(self, sums: SensorStatistics) -> Iterator[Check]:
-        """Sign and unit of the angular velocity, against that of the base by the standing legs."""
+        """Check sign and unit of the angular velocity, against that of the base by the standing legs."""
         product, legs, rate, count = sums.base_rate
         correlation, slope = (float(value) for value in _correlation_and_ratio(product, legs, rate))
         if count < _MIN_FRAMES or abs(correlation) < _MIN_CORRELATION:
@@ -301,7 +301,7 @@ class PlausibilityChecks:
         yield Check(SensorFault.GYROSCOPE_UNIT, self._imu, text)
 
     def check_wrenches(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
-        """Unit of foot sensors: wrong only where both the weight and the torques of the legs contradict it."""
+        """Check the unit of foot sensors: wrong only where both the weight and the torques of the legs disagree."""
         correlation, slope = _correlation_and_ratio(*sums.limb.T)
         significant = correlation > _MIN_CORRELATION
         *idle, idle_count = sums.unloaded_foot.T
@@ -334,7 +334,7 @@ class PlausibilityChecks:
                 yield Check(SensorFault.NO_WRENCH, config.wrench_topic, text if empty else "")
 
     def check_heading(self, sums: SensorStatistics) -> Iterator[Check]:
-        """Heading of the IMU on the trunk: horizontal accelerations against the foot forces (Newton's second law)."""
+        """Check the heading of the IMU on the trunk: horizontal accelerations against the foot forces."""
         count = float(sums.force_balance[0])
         if count < 2 * _MIN_FRAMES:
             return
@@ -360,7 +360,7 @@ class PlausibilityChecks:
         yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _MISALIGNED_ANGLE else "")
 
     def check_torques(self, sums: SensorStatistics, changed: FloatArray) -> Iterator[Check]:
-        """Sign and unit of motor torques, against what gravity and foot forces need in moving joints.
+        """Check sign and unit of motor torques, against what gravity and foot forces need in moving joints.
 
         With a floating base these are the joints of legs that stand. Torques that have changed in mid-run by a known
         factor, ``changed`` (n,), are checked by that factor; NaN: not known.
@@ -423,7 +423,7 @@ def _correlation_and_ratio(
 
 
 def is_motion(sums: FloatArray) -> BoolArray:
-    """True (n,) where velocities are those of a motion, and neither noise nor an offset: sums (6, n) of ``speed``.
+    """True (n,) where velocities show a motion, not noise or an offset; sums (6, n): ``SensorStatistics.speed``.
 
     Drivers publish steps of the velocity, and often none of them is zero.
     """

@@ -63,7 +63,7 @@ class ExternalTorque(NamedTuple):
 
     @staticmethod
     def zeros(joints: int) -> ExternalTorque:
-        """For n joints."""
+        """Record of zeros for n joints."""
         return ExternalTorque(*np.zeros((len(ExternalTorque._fields), joints)))
 
 

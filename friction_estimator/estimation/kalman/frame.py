@@ -104,7 +104,7 @@ class FrameOutput(NamedTuple):
 
     @staticmethod
     def zeros(joints: int, feet: int, parameters: int) -> FrameOutput:
-        """Before a frame is evaluated."""
+        """Record of zeros before a frame is evaluated."""
         torques, parts, flags = np.zeros((6, joints)), np.zeros((3, joints)), np.zeros((2, joints), dtype=bool)
         law, external = LawAtMotion.zeros(joints, parameters), ExternalTorque.zeros(joints)
         values: list[Any] = [*torques, *flags, *parts, law, external, np.zeros((feet, 6))]
@@ -135,7 +135,7 @@ def _possible_friction(external: float, velocity: float, std: float, law: float,
 def combine_law_and_model_error(velocity: FloatArray, unmodelled_variance: FloatArray, out: FrameOutput) -> float:
     """Law plus model error, or the law alone while nothing can be measured.
 
-    A push below the friction is no push to the observer: the model error takes up a part of it. The sigma of the
+    A push that is smaller than the friction is not detected: the model error takes up a part of it. The sigma of the
     external torque therefore holds a model error that is larger than its standard deviation. It also holds what the
     slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
 
@@ -243,7 +243,7 @@ class FrameEvaluation:
     ----------
     config : ``momentum.input_hold``, ``sensors``
     robot : the model that also made the :class:`Dynamics`
-    limbs : joints that are judged together
+    limbs : groups of joints whose pushes are detected together
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class FrameEvaluation:
         context: FrameContext,
         sample: FloatArray,
     ) -> tuple[float, int]:
-        """Use one frame; ``newest`` has all results but those of :func:`evaluate_frame`, which are returned.
+        """Evaluate one frame: results are in ``newest``, and returned is what :func:`evaluate_frame` returns.
 
         Parameters
         ----------

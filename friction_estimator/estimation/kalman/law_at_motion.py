@@ -35,7 +35,7 @@ class PreslidingMemory(NamedTuple):
 
     @staticmethod
     def initial(joints: int, distances: int) -> PreslidingMemory:
-        """Before the first frame, of n joints and s presliding distances."""
+        """Memory before the first frame, of n joints and s presliding distances."""
         shape = joints, distances
         return PreslidingMemory(np.zeros(joints), np.zeros(shape), np.ones(shape))
 
@@ -62,7 +62,7 @@ class LawAtMotion(NamedTuple):
 
     @staticmethod
     def zeros(joints: int, parameters: int) -> LawAtMotion:
-        """For n joints and p parameters of a law."""
+        """Record of zeros for n joints and p parameters of a law."""
         return LawAtMotion(np.zeros((joints, parameters)), *np.zeros((len(LawAtMotion._fields) - 1, joints)))
 
 
@@ -127,7 +127,7 @@ def _motion_of_motors(
 
 @kernel
 def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -> FloatArray:
-    """Sine and cosine (n, 2) of the ripples in a turn (n,); (n, 0) without ripple."""
+    """Sine and cosine (n, 2) of motor position times ripples a turn (n,); (n, 0) without ripple."""
     n = position.size
     wave = np.empty((n, 2 * min(ripples.size, 1)))
     for motor in range(n):

@@ -235,7 +235,7 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table
 
 @entry_point
 def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matrix, considered: int) -> None:
-    """Use a reading of the states from ``start`` on, whose innovation (m,) has the covariance S (m, m), in place.
+    """Correct by a reading of m states from ``start`` on; its innovation (m,) has the covariance S (m, m); in place.
 
     With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from ``considered``
     on do not learn from it (Schmidt's consider filter): neither they nor their own covariance change.
@@ -267,7 +267,15 @@ def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matr
 
 @entry_point
 def correct_foot_bias(x: Vector, P: Matrix, first: int, reading: Vector, variance: Vector) -> None:
-    """Use the reading (6,) of an unloaded foot, which is its bias, the states from ``first`` on; its variance (6,)."""
+    """Correct a limb's state with the wrench that the sensor of an unloaded foot reads, which is its bias.
+
+    Parameters
+    ----------
+    x, P : (size,) state of the limb's filter, and (size, size) its covariance; in place
+    first : first of the six states of the bias of this foot
+    reading : (6,) mean wrench of the unloaded foot, in and about the sole frame [N, N m]
+    variance : (6,) of the reading [N^2, (N m)^2]
+    """
     innovation, S = np.empty(6), np.empty((6, 6))
     for i in range(6):
         innovation[i] = reading[i] - x[first + i]
@@ -281,8 +289,8 @@ def correct_foot_bias(x: Vector, P: Matrix, first: int, reading: Vector, varianc
 def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
     """Move parameters that violate a bound by more than one standard deviation to one standard deviation, in place.
 
-    A law that is farther out extrapolates badly. The state moves on the shortest path in the metric of its covariance
-    (Simon 2010); the covariance does not change.
+    ``x`` and ``P`` are state and covariance of a limb's filter. A law that is farther out extrapolates badly. The state
+    moves on the shortest path in the metric of its covariance (Simon 2010); the covariance does not change.
     """
     m, count, p = table.bounds.shape
     for joint in range(m):
@@ -355,7 +363,16 @@ def adapt_model_error_variance(
 
 @entry_point
 def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: FilterTable, frozen: bool) -> None:
-    """Use the measured momentum of a window; while ``frozen``, law and calibration do not learn from it."""
+    """Correct the state of a limb's filter with the measured momentum of a window.
+
+    Parameters
+    ----------
+    memory : what the limb has learned, in place
+    innovation : (m,) measured minus predicted momentum of the joints [N m s]
+    S : (m, m) its covariance
+    table : constants of the filter
+    frozen : True: friction law and calibration do not learn from it, momentum and model error do
+    """
     x, P = memory.state, memory.covariance
     correct_states(x, P, 0, innovation, S, table.first_state.law if frozen else x.size)
     if not frozen:
@@ -373,9 +390,9 @@ def step_limb(
     adaptation_time: float,
     initial_variance: float,
 ) -> float:
-    """Use a window that fits, in place; return the squared distance of its momentum.
+    """Update a limb's filter by a window, in place; return the squared Mahalanobis distance of its momentum.
 
-    Of a window beyond the gate, the momentum is not used yet. One that is not finite changes nothing.
+    The momentum of a window beyond the gate is not used yet. A window that is not finite changes nothing.
 
     Parameters
     ----------

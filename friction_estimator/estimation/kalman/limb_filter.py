@@ -52,7 +52,7 @@ which the impulses agree: one when all are the same."""
 
 
 class ImpactDetector:
-    """Consecutive windows that do not fit: impacts of changing direction, or a force that stays after a change.
+    """Consecutive windows with too large an innovation: impacts of changing direction, or a force that stays.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ImpactDetector:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the windows so far."""
+        """Forget all windows added so far."""
         self._count = 0
         self._impulse = self._nothing
         self._distance = self._coherent = self._duration = 0.0
@@ -85,7 +85,7 @@ class ImpactDetector:
 
     @property
     def force(self) -> FloatArray:
-        """Mean unexplained torque of these windows, (m,), of the sign of friction [N m]."""
+        """Mean unexplained torque of the windows added so far, (m,), of the sign of friction [N m]."""
         return -self._impulse / self._duration
 
 
@@ -158,7 +158,7 @@ class LimbFilter:
         self.reset()
 
     def save_checkpoint(self, time: float) -> None:
-        """Save a copy of all that was learned by a time [s] at which it is valid; one a ``_CHECKPOINT_PERIOD``."""
+        """Save a copy of the memory, valid at ``time`` [s], if the last one is a ``_CHECKPOINT_PERIOD`` old."""
         if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
             self._checkpoint_time = time
             self._checkpoints.append((self.buffers.memory.copy(), self.windows))
@@ -169,7 +169,7 @@ class LimbFilter:
         self._checkpoint_time = math.nan
 
     def checkpoint_before(self, age: float) -> tuple[FloatArray, int] | None:
-        """The newest checkpoint that is at least this old [s], else the oldest one."""
+        """The newest checkpoint (memory, number of windows) that is at least this old [s], else the oldest one."""
         if not self._checkpoints:
             return None
         newest = len(self._checkpoints) - 1  # up to one period old
@@ -181,7 +181,7 @@ class LimbFilter:
         return len(self._checkpoints) == _CHECKPOINT_COUNT
 
     def memory_before(self, age: float) -> LimbMemory | None:
-        """What was learned at least this time ago [s]; None before the filter is settled."""
+        """Memory of the newest checkpoint that is at least this old [s]; None before the filter is settled."""
         checkpoint = self.checkpoint_before(age) if self.is_settled else None
         return None if checkpoint is None else from_buffer(LimbMemory, checkpoint[0])
 
@@ -215,7 +215,8 @@ class LimbFilter:
 
         Parameters
         ----------
-        columns : (q,), (q,) of the parameters of each law that both have, here and there; others stay as they are
+        columns : (q,), (q,) of the common parameters of each law, in this filter and in ``other``; the rest stays as it
+            is
         """
         self._copy_states(other, self.layout.learned_states(columns[0]), other.layout.learned_states(columns[1]))
         self.fit.free_at_rest[:] = other.fit.free_at_rest
@@ -241,7 +242,7 @@ class LimbFilter:
         self.windows = other.windows
 
     def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
-        """Start, or continue after a window that was not used, at a measured momentum (m,), (m, m)."""
+        """Start, or continue after an unused window, at a measured momentum (m,) [N m s] of covariance (m, m)."""
         rows = self._momentum
         self._clear(rows)
         self.state[rows] = momentum
@@ -256,7 +257,7 @@ class LimbFilter:
         self.normal_equations.interrupt()
 
     def step(self, balance: LimbBalance | FloatArray, frozen: bool, contact_transition: bool) -> bool:
-        """Use one window; False where it is not finite: then it changes no more than the friction of motors at rest.
+        """Update by one window; False where it is not finite: then only the friction of motors at rest may change.
 
         Parameters
         ----------

@@ -150,7 +150,7 @@ class LimbStateLayout:
 
     @property
     def common_gain_variance(self) -> float:
-        """What each two torque gains have less in their covariance.
+        """Variance that is subtracted from the covariance of each two torque gains.
 
         Only foot sensors and masses separate a common scale of all motor torques from the scale of friction, and they
         have usual errors, too. Usual gain errors of the motor torques therefore add up to zero, and the filter keeps it
@@ -233,6 +233,6 @@ def make_layout(
 
 @kernel
 def stick_probability(velocity: float, std: float) -> float:
-    """One for a motor at rest, and next to zero for one that moves, at a velocity with this standard deviation."""
+    """1 for a motor at rest, nearly 0 for a moving one, by its velocity and the standard deviation of it [rad/s]."""
     square = velocity * velocity / (_REST_SPEED**2 + std * std)
     return 1.0 / (1.0 + square * square)

@@ -92,7 +92,7 @@ def _fit_parabola(
 
 @kernel
 def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
-    """Motion of n joints and the base at the time of the middle one of an odd number N of readings.
+    """Fit the motion of n joints and the base at the middle one of an odd number N of readings.
 
     A parabola through their positions, its slope through their velocities; the mean of the rates.
 
@@ -125,7 +125,8 @@ def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
 def fit_acceleration(rows: Matrix, stds: Vector, mean: Vector, mean_std: Vector) -> None:
     """Write the mean acceleration of base and joints over N readings (3 + n,), and its standard deviation.
 
-    Fewer than three readings have none: it is zero, with infinite standard deviations.
+    ``rows`` and ``stds`` are those of :func:`fit_middle`. Fewer than three readings have none: it is zero, with
+    infinite standard deviations.
     """
     N, n = len(rows), mean.size - 3
     if N < 3:

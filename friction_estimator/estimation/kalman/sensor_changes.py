@@ -92,7 +92,7 @@ class _ChangedStates(NamedTuple):
 
 
 class ChangeInformation(NamedTuple):
-    """What the newest seconds show of a change of the n states of law and calibration."""
+    """Information in the newest seconds about a change of the n states of law and calibration."""
 
     information: FloatArray  # (n, n) matrix J of change_information
     product: FloatArray  # (n,) vector d
@@ -193,7 +193,7 @@ class LimbNormalEquations:
         self._block.duration[0] = -1.0
 
     def add(self, balance: LimbBalance | FloatArray, model_error_variance: FloatArray) -> None:
-        """Use the balance of a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
+        """Add the balance of a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
         first_state = self._layout.first_state
         self._counts[-1] += _add_to_normal_equations(
             buffer_of(balance),
@@ -205,7 +205,7 @@ class LimbNormalEquations:
         )
 
     def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:
-        """Integrate the states out, which were known before: (size,), (size, size), over the newest seconds.
+        """Information of the newest seconds about changes, with prior mean (size,) and covariance (size, size).
 
         With L and b, the sums of ``G^T R^-1 G`` and ``G^T R^-1 y``, and x ~ N(x0, P0), changes of the states have the
         information ``J = (1 + L P0)^-1 L`` and the product ``d = (1 + L P0)^-1 (b - L x0)``. The torque delay is here

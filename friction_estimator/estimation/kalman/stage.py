@@ -111,7 +111,7 @@ class KalmanFriction:
         self._window_length = self._window
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
-        """Use one frame.
+        """Friction of one frame; each complete window also updates the limbs' filters.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class KalmanFriction:
 
     @property
     def identified(self) -> IdentifiedParameters:
-        """Parameters worth keeping over a restart; joints that share motors are saved motor by motor."""
+        """Identified parameters, to keep over a restart; joints that share motors are saved motor by motor."""
         self.finish_pending_updates()
         estimates, n, p = self.bank.estimates, len(self._motors.names), self.laws.parameter_count
         added = dict[str, FloatArray]()

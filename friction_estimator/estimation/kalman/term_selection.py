@@ -50,7 +50,7 @@ def presliding_score(limb_filter: LimbFilter) -> FloatArray:
 
 
 def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: FloatArray) -> FloatArray:
-    """Variance (n,) of what terms of presliding miss of the friction that grows with the load [(N m)^2].
+    """Variance (n,) of load-dependent friction that the presliding terms do not represent [(N m)^2].
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def load_presliding_variance(laws: JointLaws, parameters: FloatArray, load: Floa
 
 
 class TermSelection:
-    """Terms that the filters identify now, and the tests for others.
+    """Presliding and ripple terms that the filters identify now, and tests that add or drop them.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class TermSelection:
         self.reset()
 
     def choose(self, ripples: FloatArray, presliding: bool) -> None:
-        """Use these terms, and search for a ripple from the beginning; ``ripples`` in a turn (n,) or (0,)."""
+        """Use these terms, and search for a ripple from the beginning; ``ripples`` (n,) in a turn; (0,): no ripple."""
         self.ripples = ripples
         self.laws = JointLaws(self._law_names, presliding, bool(ripples.size))
         self._search: RippleSearch | None = RippleSearch(len(self._law_names))
@@ -110,7 +110,7 @@ class TermSelection:
         return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
 
     def find_ripple(self, time: float, bank: LimbBank) -> int:
-        """Search the newest window; a number of ripples a turn that is not that of now, once data show it, else 0."""
+        """Use the newest window; return a new number of ripples a turn once the data show another one, else 0."""
         search, newest, waits = self._search, bank.newest, time < self._ripple_tested_at
         if search is None or newest is None or not newest[0].duration > 0.0 or waits:
             return 0
@@ -133,7 +133,7 @@ class TermSelection:
     def correct_ripple(self, ripples: FloatArray, bank: LimbBank) -> None:
         """Use another number of ripples a turn (n,).
 
-        The waves are turned so that those of before and those of now agree in the middle of each motor's range.
+        The waves are turned so that the old and the new ones agree in the middle of each motor's range.
         """
         assert self._search is not None
         turns, (middle, width) = self.ripples - ripples, self._search.visited()
@@ -151,7 +151,7 @@ class TermSelection:
         self.ripples, self._search = ripples, RippleSearch(ripples.size)
 
     def ripples_of(self, identified: IdentifiedParameters, rows: list[int]) -> FloatArray:
-        """Ripples in a turn of the motors, (n,) or (0,): those in these rows of saved parameters, else those of now.
+        """Ripples a turn (n,), (0,) without: those in these rows of saved parameters, else the present ones.
 
         Motors that the parameters do not name have the ripples of the others.
         """

@@ -55,7 +55,7 @@ class UnloadedFeet:
         self.contact_transition = [True] * self._count
 
     def step(self, window: Window) -> FloatArray:
-        """Classify the feet by a window; return mean wrenches (k, 6) of the middle one, biases where ``unloaded``."""
+        """Classify the feet by a window; return mean wrenches (k, 6) of an earlier one, biases where ``unloaded``."""
         self._last.append(window.wrenches)
         lowest, highest = window.normal_force.tolist()
         for foot, fresh in enumerate(window.wrench_fresh.tolist()):

@@ -67,7 +67,7 @@ class RobotErrorColumns(NamedTuple):
 
 @kernel
 def correlated_error_factor(speed: float, duration: float) -> float:
-    """Factor on the variance of a window of this length [s], at a mean velocity of a motor [rad/s].
+    """Factor on the variance of a window of this length [s], for a motor of this mean velocity [rad/s].
 
     A joint at rest has a friction that may be anything, and no errors of motion that are correlated over time.
     """
@@ -79,7 +79,7 @@ def correlated_error_factor(speed: float, duration: float) -> float:
 def write_boundary(
     dynamics: Dynamics, window: Window, lever: Matrix, speed: Vector, dry_regressor: Matrix, out: WindowBoundary
 ) -> None:
-    """Write what holds at the end of a window, and its means.
+    """Write the dynamics at the end of a window, and the means over the window.
 
     Parameters
     ----------
@@ -308,10 +308,10 @@ def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P
 def acceleration_correction(
     readings: Vector, std: Vector, first: Vector, last: Vector, power: Vector, gain: float
 ) -> FloatArray:
-    """What the filters' mean acceleration (c,) of both ends of a window lacks.
+    """Correction (c,) of the filters' mean acceleration of both ends of a window [rad/s^2].
 
-    That of the filters is smooth, and late. That of the window's readings alone is in time, and noisy. Where the two
-    differ by clearly more than noise explains, the readings count,
+    The acceleration by the filters is smooth, and late; that by the window's readings is in time, and noisy. Where the
+    two differ by clearly more than noise explains, the readings count,
 
         a = a_filter + k (a_readings - a_filter)        k = max(0, 1 - 4 var(noise) / E (a_readings - a_filter)^2)
 

@@ -47,7 +47,7 @@ class Window(NamedTuple):
     samples : how many
     complete : True where no samples are missing
     imu_fresh, wrench_fresh : (), (k,) True where no sample was stale
-    reading_counts : (1 + k,) of IMU and foot sensors among them, not counting values between two readings
+    reading_counts : (1 + k,) readings of IMU and foot sensors in the window, without values between two readings
     end_motion : motion of the joints and of the base at its end
     angular_acceleration : (3,) of the base at the end, base axes
     acceleration : (n,) of the joints at the end
@@ -89,7 +89,7 @@ class Window(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """The buffer of a closed window; else a new one with these values."""
+        """Array with all values of the window, for kernels."""
         return to_buffer(self) if self.reading_counts.base is None else self.reading_counts.base
 
 
@@ -374,7 +374,7 @@ class WindowBuffer:
         return row
 
     def close(self, readings_per_sample: FloatArray) -> Window | None:
-        """Count the newest row; the window that became complete, if any. The first one has no length and only an end.
+        """Count the newest row; return the window that became complete, or None. The first window has only an end.
 
         Parameters
         ----------

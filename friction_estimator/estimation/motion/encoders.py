@@ -190,7 +190,7 @@ def step_rounded_motion(
     switch_probability: float,
     out: Matrix,
 ) -> bool:
-    """One period of the interacting models with readings (n,) of coarse encoders, in place.
+    """Advance the interacting models by one period with readings (n,) of coarse encoders, in place.
 
     Parameters
     ----------
@@ -257,7 +257,16 @@ def step_rounded_motion(
 def initial_rounded_state(
     densities: FloatArray, jerk: int, step: FloatArray, position: FloatArray, position_std: float
 ) -> RoundedState:
-    """Models of joints at their first readings (n,), with white noise of the position [rad]; see the fields."""
+    """State of m interacting models of n joints at their first readings, at rest.
+
+    Parameters
+    ----------
+    densities : (m,) of white jerk [rad^2/s^5] in the first models, of white acceleration [rad^2/s^3] in the others
+    jerk : number of models with white jerk
+    step : (n,) resolution of each encoder [rad]; 0: its noise is white
+    position : (n,) first readings [rad]
+    position_std : white noise of the readings [rad]
+    """
     m, n = densities.size, position.size
     state, covariance = np.zeros((m, 3, n)), np.zeros((m, 6, n))
     state[:, 0] = position

@@ -46,7 +46,7 @@ class JointMotion(NamedTuple):
 
     @property
     def buffer(self) -> FloatArray:
-        """A new buffer with these values; a lazy record has its own."""
+        """Array with all values of the record, for kernels: new here, the own one of a lazy record."""
         return to_buffer(self)
 
 
@@ -76,7 +76,7 @@ def step_filters(
     filters: StationaryFilters,
     distance: Matrix,
 ) -> None:
-    """Use a reading in all filters of the bank, in place.
+    """Update all filters of the bank by a reading, in place.
 
     Parameters
     ----------
@@ -150,10 +150,11 @@ def step_motion(
     filters: StationaryFilters,
     out: Matrix,
 ) -> bool:
-    """One period of the interacting models, in place; the motion in ``out`` (4, n).
+    """Advance the interacting models by one period, in place; the motion in ``out`` (4, n).
 
     Parameters
     ----------
+    bank, filters : states of the models, in place; their filters for this period
     switch_probability : probability that the motion of a joint has changed its model
 
     Returns
@@ -259,7 +260,7 @@ class MotionBank:
         return state
 
     def first_motion(self, state: FloatArray) -> JointMotion:
-        """Motion by the first reading, from the states that begin with it."""
+        """Motion at the first reading, from the states of :meth:`begin`."""
         n = state.shape[2]
         std = self.velocity_std if math.isfinite(self.velocity_std) else 1.0
         rows, motion = empty_motion(n)
@@ -269,12 +270,12 @@ class MotionBank:
 
     @staticmethod
     def nearby_period(dt: float) -> tuple[int, float]:
-        """Number and length [s] of the period near this one for which gains are computed: they change slowly."""
+        """Number and length [s] of the period within 5 % of ``dt`` for which gains are computed: they change slowly."""
         key = round(10.0 * math.log(dt))
         return key, math.exp(0.1 * key)
 
     def filters(self, dt: float) -> tuple[FloatArray, StationaryFilters]:
-        """Filters of a period within a tenth of this one [s], and their buffer."""
+        """Buffer and record of the filters of a period near ``dt`` [s], see :meth:`nearby_period`."""
         key, period = self.nearby_period(dt)
         if key not in self._filters:
             filters = stationary_filters(self.models, self.position_std, self.velocity_std, period)
@@ -338,7 +339,7 @@ class JointMotionFilter:
         return self._bank.first_motion(state)
 
     def step(self, position: FloatArray, velocity: FloatArray, dt: float) -> JointMotion:
-        """Use one reading of positions and velocities (n,).
+        """Motion after one more reading of positions and velocities (n,), ``dt`` [s] after the one before.
 
         Raises
         ------

@@ -49,7 +49,7 @@ class StampClock:
         self._period = self._phase_error = 0.0
 
     def interval(self, dt: float, position: FloatArray) -> float:
-        """Interval to use [s], for a stamped one and the positions (n,) at its end; zero stays zero."""
+        """Interval to use in place of the stamped one, ``dt`` [s], which ends at positions (n,); zero stays zero."""
         if dt <= 0.0:
             return dt
         self._positions[self._row], self._steps[self._row] = position, dt

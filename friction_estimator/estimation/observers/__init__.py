@@ -15,7 +15,7 @@ class Observer(Protocol):
     """Measures friction without a friction law."""
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
-        """Use one frame with everything the stages before made of it."""
+        """Measure friction in one frame, from the results of the stages before."""
         ...
 
     def filter(self, signal: FloatArray, dt: float) -> FloatArray:

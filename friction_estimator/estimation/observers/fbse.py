@@ -83,7 +83,7 @@ class FrictionSensitivities(NamedTuple):
 
 @kernel
 def minimum_norm(J: FloatArray, upsilon: FloatArray, solution: FloatArray) -> bool:
-    """``J^T (J J^T)^{-1} upsilon`` (c,) of eqs. 42 and 46; False where the rows of J (r, c) depend on each other."""
+    """Write ``J^T (J J^T)^{-1} upsilon`` (c,) of eqs. 42 and 46; False where the rows of J (r, c) are dependent."""
     multipliers, regular = solve_positive(J @ J.T, upsilon.reshape((upsilon.size, 1)))
     solution[:] = J.T @ multipliers[:, 0].copy()
     return regular
@@ -320,7 +320,14 @@ class FootBaseSensorEstimation:
     def measure(
         self, frame: SensorFrame, wrenches: FloatArray, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics
     ) -> MeasuredFriction:
-        """The same with wrenches (k, 6) of the ground on the feet that may be calibrated."""
+        """Friction of the joints of all standing, settled limbs with given foot wrenches (eqs. 42-49).
+
+        Parameters
+        ----------
+        frame : readings of the sample, whose foot wrenches ``wrenches`` replaces
+        wrenches : (k, 6) of the ground on the feet, in and about the sole frames, measured or calibrated [N, N m]
+        attitude, phase, dynamics : results of the stages before for the same frame
+        """
         standing = phase.contact & frame.wrench_fresh & (phase.since >= _SETTLING_TIME)
         key = standing.tobytes()
         if key not in self._support_sets:

@@ -26,7 +26,7 @@ _RESIDUAL_WINDOW = 2000.0
 
 @record
 class IdentifierState(NamedTuple):
-    """What has been identified of n motors."""
+    """Identified friction laws of n motors, with the statistics of their errors."""
 
     parameters: Matrix  # (n, p) of the laws
     covariance: Tensor  # (n, p, p) P_RLS, in units of the measurement variance
@@ -178,10 +178,17 @@ def _update_laws(
 def predict_friction(
     state: IdentifierState, to_joints: Matrix, regressor: Matrix, friction: Vector, sigma: Vector
 ) -> None:
-    """Write the friction of the joints (n,) by the laws at a regressor (n, p), and its standard deviation (n,).
+    """Write the friction of the joints by the identified laws of the motors, and its standard deviation.
 
     Noise of the measurements averages out over the samples, as P_RLS has it. What the law cannot represent does not:
     its variance counts in full, and more where the regressor is outside of what was seen.
+
+    Parameters
+    ----------
+    state : identified laws of n motors
+    to_joints : (n, n) torques at the joints from those of the motors
+    regressor : (n, p) of the laws, motor by motor
+    friction, sigma : (n,) output: friction torque of the joints and its standard deviation [N m]
     """
     n = friction.size
     friction[:] = 0.0
@@ -286,7 +293,7 @@ class FrictionIdentifier:
         return regressor
 
     def learn(self, regressor: FloatArray, measured: FloatArray, noise: FloatArray, active: BoolArray) -> None:
-        """Use one measurement of friction where ``active`` (eqs. 64-67).
+        """Update the laws by one measurement of friction, for motors where ``active`` (eqs. 64-67).
 
         Parameters
         ----------
@@ -337,7 +344,7 @@ class FrictionIdentifier:
 
     @property
     def identified(self) -> IdentifiedParameters:
-        """What is worth keeping over a restart."""
+        """Identified parameters, to keep over a restart."""
         state = self.state
         return IdentifiedParameters(
             joint_names=self._motors.names,

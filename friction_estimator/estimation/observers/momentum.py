@@ -165,7 +165,7 @@ def _residual_variances(
 
 @entry_point
 def first_order_low_pass(filtered: Vector, last: Vector, signal: Vector, decay: float) -> None:
-    """First-order low-pass (eq. 11) of a signal (s,), state in place."""
+    """First-order low-pass (eq. 11) of a signal (s,); output and last signal in place; ``decay``: ``exp(-K dt)``."""
     for i in range(signal.size):
         filtered[i] = decay * filtered[i] + (1.0 - decay) * 0.5 * (signal[i] + last[i])
         last[i] = signal[i]
@@ -204,18 +204,18 @@ class ResidualVariances:
         self._sensors = sensor_variances(noise)
 
     def reset(self) -> None:
-        """Compute them at the next sample."""
+        """Let the variances be due at the next sample."""
         self._age = math.inf
         self.white: FloatArray = np.full((self._gains.size, self._joint_count), np.nan)
         self.systematic: FloatArray = self.white[0]
 
     def due(self, dt: float) -> bool:
-        """Whether they have become too old with this step of time [s]; call :meth:`compute` then."""
+        """Whether the variances are too old after a further ``dt`` [s], so that :meth:`compute` must be called."""
         self._age += dt
         return not self._age < self._period and dt > 0.0
 
     def compute(self, frame: SensorFrame, dynamics: Dynamics, velocity_variance: float | None = None) -> None:
-        """Compute them anew; ``velocity_variance`` replaces that of the joint velocities [rad^2/s^2]."""
+        """Compute the variances at a frame; ``velocity_variance`` replaces that of the joint velocities [rad^2/s^2]."""
         self._age = 0.0
         sensors = self._sensors
         if velocity_variance is not None:
@@ -250,7 +250,7 @@ class MomentumObserver:
         self._sigma = self._noise_sigma = self._variances.white[0]
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> MeasuredFriction:
-        """Friction of all joints whose sensors deliver."""
+        """Friction of all joints in one frame; unknown for joints whose sensors are silent."""
         friction = np.empty(frame.effort.size)
         inputs = frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt
         step_residual(dynamics.buffer, *inputs, self._table_buffer, self._state, friction)

@@ -55,6 +55,7 @@ def fuse(
 
     Parameters
     ----------
+    state, to_joints : identified laws of the motors; (n, n) torques at the joints from those of the motors
     regressor, delayed, residual_regressor : (n, p) at present, as late as the observer, as late as the residual
     lags : False for an observer without lag
     measured, residual : of the observer and of the momentum observer
@@ -132,17 +133,17 @@ class ObservedFriction:
 
     @property
     def identified(self) -> IdentifiedParameters:
-        """What is worth keeping over a restart."""
+        """Identified parameters, to keep over a restart."""
         return self.identifier.identified
 
     def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
-        """The published identification has no state that wrong readings could keep from adapting."""
+        """Do nothing: the published identification does not react to known sensor faults."""
 
     def sensor_calibration(self) -> None:
-        """The published observers look for no errors of the sensors."""
+        """None: the published observers identify no errors of the sensors."""
 
     def step(self, frame: SensorFrame, attitude: Attitude, phase: ContactPhase, dynamics: Dynamics) -> JointFriction:
-        """Measure, learn, and fuse.
+        """Measure the friction of one frame, update the identified laws, and fuse both.
 
         Raises
         ------

@@ -88,7 +88,7 @@ class Streams(NamedTuple):
 
     @staticmethod
     def initial(joints: int) -> Streams:
-        """Before the first sample."""
+        """Record before the first sample, for this number of joints."""
         rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
         return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
 
@@ -138,7 +138,7 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
 
 @entry_point
 def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bool, bool, int]:
-    """Whether a joint sample is one of the publisher that is used.
+    """Decide whether a joint sample comes from the publisher that is used.
 
     Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
     second one, and samples belong to the nearer stream. The first stream is used while it goes on; when it ends, the
@@ -238,7 +238,7 @@ class SampleChecks:
         self._stream_buffer, self._streams = buffered(Streams.initial(len(self._joint_names)))
 
     def joints(self, sample: JointSample) -> JointSample | None:
-        """Check a joint sample; None for one that contradicts those before.
+        """Check a joint sample; None where it contradicts the samples before.
 
         Velocity and effort that are None, empty or all NaN are not measured.
         """

@@ -83,7 +83,7 @@ class Tracks(NamedTuple):
 
     @staticmethod
     def initial(sensors: int, first: int, max_wait: int) -> Tracks:
-        """Before the first reading; sensors before the first one are not used, and always fresh."""
+        """Record before the first reading; sensors with an index below ``first`` are not used, and always fresh."""
         fresh = np.arange(sensors) < first
         return Tracks(
             stamps=np.zeros((sensors, MAX_QUEUE_LENGTH), np.int64),
@@ -294,7 +294,7 @@ def next_frame(
     steps: Matrix,
     out: Tensor,
 ) -> tuple[int, float]:
-    """Use the oldest joint state that waits, if it need not wait any longer.
+    """Make the values of a frame at the oldest waiting joint state, if it need not wait any longer.
 
     Parameters
     ----------

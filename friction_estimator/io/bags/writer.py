@@ -99,7 +99,7 @@ class BagWriter:
         self._workshop = Path(tempfile.mkdtemp(end, begin, parent))
 
     def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | bytearray | memoryview) -> None:
-        """Write a serialized message at the time of its recording [ns].
+        """Write a serialized message of this type to a topic, under the time of its recording [ns].
 
         Raises
         ------
