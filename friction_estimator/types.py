@@ -162,11 +162,18 @@ class Attitude(NamedTuple):
 
 @dataclass(slots=True)
 class ContactPhase:
-    """Which feet carry load."""
+    """Which feet carry load.
 
-    contact: BoolArray  # (k,) True where the foot is in stance
-    since: FloatArray  # (k,) time since the foot last changed between stance and swing [s]
-    name: str  # `double_support`, `left_support`, `right_support`, `flight`, or joined foot names
+    Attributes
+    ----------
+    contact : (k,) True where the foot is in stance
+    since : (k,) time since the foot last changed between stance and swing [s]
+    name : ``double_support``, ``left_support``, ``right_support``, ``flight``, or joined foot names
+    """
+
+    contact: BoolArray
+    since: FloatArray
+    name: str
 
 
 @record
@@ -198,14 +205,24 @@ class Dynamics(NamedTuple):
 
 @dataclass(slots=True)
 class BaseState:
-    """Pose and twist of ``base_link``."""
+    """Pose and twist of ``base_link``.
 
-    position_base_in_world: FloatArray  # (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
-    rotation_base_to_world: FloatArray  # (3, 3)
-    linear_velocity: FloatArray  # (3,) of the base origin, world axes [m/s]
-    angular_velocity: FloatArray  # (3,) base axes [rad/s]
-    pose_covariance: FloatArray  # (6, 6) position, then rotation (world axes) [m^2, rad^2]
-    twist_covariance: FloatArray  # (6, 6) linear (world axes), then angular (base axes)
+    Attributes
+    ----------
+    position_base_in_world : (3,) [m]; the world starts under the robot, x forward, z = 0 on the ground
+    rotation_base_to_world : (3, 3)
+    linear_velocity : (3,) of the base origin, world axes [m/s]
+    angular_velocity : (3,) base axes [rad/s]
+    pose_covariance : (6, 6) position, then rotation (world axes) [m^2, rad^2]
+    twist_covariance : (6, 6) linear (world axes), then angular (base axes) [m^2/s^2, rad^2/s^2]
+    """
+
+    position_base_in_world: FloatArray
+    rotation_base_to_world: FloatArray
+    linear_velocity: FloatArray
+    angular_velocity: FloatArray
+    pose_covariance: FloatArray
+    twist_covariance: FloatArray
 
 
 @unbuffered_record
@@ -245,48 +262,51 @@ class SensorCalibration:
 
 @dataclass(slots=True)
 class LawEstimate:
-    """The identified friction law of all joints; the same object until it is identified further."""
+    """The identified friction law of all joints; the same object until it is identified further.
 
-    parameters: FloatArray  # (n, p) identified parameters, columns named by the joint's law, zero beyond
-    parameters_sigma: FloatArray  # (n, p) their standard deviations
-    # (n,) F_c [N m] and F_v [N m s/rad] of eq. 57: the line through the law over the velocities so far
+    Attributes
+    ----------
+    parameters : (n, p) identified parameters, columns named by the joint's law, zero beyond
+    parameters_sigma : (n, p) their standard deviations
+    coulomb, viscous : (n,) F_c [N m] and F_v [N m s/rad] of eq. 57: the line through the law over the velocities so far
+    coulomb_sigma, viscous_sigma : (n,) their standard deviations [N m], [N m s/rad]
+    coulomb_viscous_covariance : (n,) covariance of the two [(N m)^2 s/rad]
+    velocity_range : (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN
+        before it has moved
+    """
+
+    parameters: FloatArray
+    parameters_sigma: FloatArray
     coulomb: FloatArray
     viscous: FloatArray
-    # (n,) their standard deviations
     coulomb_sigma: FloatArray
     viscous_sigma: FloatArray
-    coulomb_viscous_covariance: FloatArray  # (n,) covariance of the two [(N m)^2 s/rad]
-    # (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN before it
-    # has moved
+    coulomb_viscous_covariance: FloatArray
     velocity_range: FloatArray
 
 
 @dataclass(slots=True)
 class JointFriction:
-    """Output of the friction stage for one instant."""
+    """Output of the friction stage for one instant: fields as in :class:`FrictionEstimate`."""
 
-    friction: FloatArray  # (n,) the estimate [N m]
-    sigma: FloatArray  # (n,) its standard deviation [N m]
-    measured: BoolArray  # (n,) True where measurements are behind `friction`, False where the law alone gives it
-    model: FloatArray  # (n,) prediction of the identified law at this velocity [N m]
-    model_sigma: FloatArray  # (n,) standard deviation of that prediction [N m]
-    # (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while unknown
+    friction: FloatArray
+    sigma: FloatArray
+    measured: BoolArray
+    model: FloatArray
+    model_sigma: FloatArray
     external_torque: FloatArray
-    external_torque_sigma: FloatArray  # (n,) its standard deviation [N m]; NaN while unknown
-    # (n,) normalised innovation squared, the newest: one on average for a right model; NaN while there is none
+    external_torque_sigma: FloatArray
     nis: FloatArray
-    # (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
     calibration_torque: FloatArray
-    disturbed: BoolArray  # (n,) True while a push keeps the joint from learning
-    law: LawEstimate  # the identified law
+    disturbed: BoolArray
+    law: LawEstimate
 
 
 @dataclass(slots=True, kw_only=True)
 class JointEstimate(JointFriction):
-    """Friction of the joints in one joint-state sample."""
+    """Friction of the joints in one joint-state sample: fields as in :class:`FrictionEstimate`."""
 
-    stamp_ns: int  # of the sample [ns]
-    # (n,) echo of the input
+    stamp_ns: int
     velocity: FloatArray
     effort: FloatArray
 
@@ -297,7 +317,20 @@ class FrictionEstimate(JointEstimate):
 
     Attributes
     ----------
-    position : (n,) echo of the input
+    friction : (n,) estimated friction torque [N m]
+    sigma : (n,) its standard deviation [N m]
+    measured : (n,) True where measurements are behind ``friction``, False where the law alone gives it
+    model : (n,) prediction of the identified law at this velocity [N m]
+    model_sigma : (n,) standard deviation of that prediction [N m]
+    external_torque : (n,) momentum-observer torque with friction and wrenches of the ground removed [N m]; NaN while
+        unknown
+    external_torque_sigma : (n,) its standard deviation [N m]; NaN while unknown
+    nis : (n,) normalised innovation squared, the newest: one on average for a right model; NaN while there is none
+    calibration_torque : (n,) torque that errors of model and sensors explain, as far as they are estimated [N m]
+    disturbed : (n,) True while a push keeps the joint from learning
+    law : the identified friction law
+    stamp_ns : stamp of the joint-state sample [ns]
+    velocity, effort, position : (n,) echo of the input, see :class:`JointSample` for the units
     phase : contact phase
     base : base state
     valid : (n,) False for joints whose friction should not be used now, see ``Estimator.invalid_reasons``

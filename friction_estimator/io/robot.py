@@ -175,12 +175,20 @@ _FIXED_BASE = {"observer": "momentum", "robot.fixed_base": True}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Robot(ShortRepr):
-    """Configuration and URDF of one robot."""
+    """Configuration and URDF of one robot.
 
-    name: str  # of its file, without suffix
-    config: Config  # validated configuration
-    urdf_xml: str  # text of the URDF; empty when the YAML names none, because it comes from `robot_description`
-    urdf_path: Path | None  # file it was read from, None when it names none
+    Attributes
+    ----------
+    name : name of its file, without suffix
+    config : validated configuration
+    urdf_xml : text of the URDF; empty when the YAML names none, because it comes from ``robot_description``
+    urdf_path : file of the URDF; None when the YAML names none
+    """
+
+    name: str
+    config: Config
+    urdf_xml: str
+    urdf_path: Path | None
 
 
 def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:
