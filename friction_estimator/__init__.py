@@ -17,6 +17,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`load_recording`         joint signals of a rosbag2, .csv or .npz
 :func:`example`                a simulated recording to try the package with
 :func:`plan_excitation`        a motion that shows friction and inertia of an arm
+:func:`check_motion`           which parameters a motion shows, by simulated recordings of it
 :func:`identify`               friction, inertia and drive parameters from recordings
 :func:`load_identification`    the result of an earlier identification
 :func:`validate`               an identification applied to other recordings
@@ -40,6 +41,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from friction_estimator.api.check_motion import check_motion
     from friction_estimator.api.experiments import load_recording
     from friction_estimator.api.identify import identify, load_identification
     from friction_estimator.api.outputs import export, report
@@ -66,6 +68,7 @@ __all__ = [
     "Payload",
     "SafeCompensation",
     "WrenchSample",
+    "check_motion",
     "example",
     "export",
     "identify",
@@ -90,6 +93,7 @@ _MODULES = {
     "Payload": "identification.joint_log",
     "SafeCompensation": "control",
     "WrenchSample": "types",
+    "check_motion": "api.check_motion",
     "example": "api.simulate",
     "export": "api.outputs",
     "identify": "api.identify",

@@ -32,14 +32,24 @@ from friction_estimator.types import AnyPath
 
 @dataclass(frozen=True, slots=True)
 class ParameterCheck:
-    """Errors of one identified parameter in simulated recordings of a motion, in which its true value is known."""
+    """Errors of one identified parameter in simulated recordings of a motion, in which its true value is known.
 
-    name: str  # as in ParameterTable
-    unit: str  # as in ParameterTable
-    truth: float  # mean of what was simulated
-    error: float  # RMS of the identified values less the true ones
-    sigma: float  # RMS of the standard deviations
-    inside: float  # share of the identified values within two standard deviations of the true ones
+    Attributes
+    ----------
+    name : e.g. ``elbow/viscous``, or ``mx shoulder + 0.4 m elbow`` (a base parameter with what it groups)
+    unit : of truth, error and sigma
+    truth : mean of what was simulated
+    error : RMS of the identified values less the true ones
+    sigma : RMS of the standard deviations
+    inside : share of the identified values within two standard deviations of the true ones
+    """
+
+    name: str
+    unit: str
+    truth: float
+    error: float
+    sigma: float
+    inside: float
 
     @property
     def verdict(self) -> str:
@@ -82,12 +92,25 @@ def check_motion(
     recordings, robot, kp, kd, joints : as for :func:`~friction_estimator.identify`; no torque is needed
     repeats : number of simulated recordings
     seed : of parameters and noise
+    stage : called with the title of each long piece of work; returns a context manager of its progress
+    warn : called with every warning about the data as it is found
     options : further options of :func:`~friction_estimator.identify`
+
+    Returns
+    -------
+    checks : one for every identified parameter
 
     Raises
     ------
     FrictionEstimatorError
         When the recording cannot be used, or the base of the robot is not fixed.
+
+    Examples
+    --------
+    >>> import friction_estimator as fe
+    >>> checks = fe.check_motion(fe.example("arm"), "arm", law="coulomb_viscous", repeats=1)
+    >>> [one.name for one in checks if one.verdict != "shown"]
+    ['mz shoulder']
     """
     working = stage or silent
     chosen, warnings = as_robot(robot), list[str]()
