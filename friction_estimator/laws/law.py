@@ -110,7 +110,12 @@ _Law = TypeVar("_Law", bound=FrictionLaw)
 
 
 def register_law(law: _Law) -> _Law:
-    """Make a law available under its ``name``."""
+    """Make a law available by its ``name`` in parameters, options and files, and return it.
+
+    Parameters
+    ----------
+    law : a table of terms (``LinearFrictionLaw``), or an object of another subclass of ``FrictionLaw``
+    """
     _LAWS[law.name] = law
     return law
 
