@@ -72,7 +72,7 @@ class ScoredIdentification(Identification):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IdentificationResult(ScoredIdentification):
-    """What an identification found.
+    """Result of :func:`identify`: friction laws, bodies, errors and findings.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ _KEYS = ("robot", "bags", "metadata", "namespace")
 
 @dataclass(frozen=True, slots=True)
 class FleetRobot:
-    """One robot of a fleet."""
+    """One robot of a fleet, and how its bags are recognised."""
 
     serial: str  # serial number
     robot: Robot  # configuration and URDF
@@ -170,7 +170,7 @@ _LINE_COLUMNS = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb
 
 @dataclass(frozen=True, slots=True)
 class BagResult:
-    """Outcome of one bag."""
+    """Outcome of one bag in a run: finished, skipped or failed, with the reason."""
 
     bag: str  # path or URL
     status: str  # `finished`, `skipped` (an earlier run has finished it) or `failed`

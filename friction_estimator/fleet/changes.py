@@ -34,7 +34,7 @@ _LEVEL_TOLERANCE = 1e-9  # levels that differ by less are the same one
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A step or the begin of a ramp."""
+    """A step in the friction of a joint, or the begin of a ramp."""
 
     kind: str  # `step` or `ramp`
     day: float  # first day of the change, since 1970 [d]

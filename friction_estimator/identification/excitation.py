@@ -55,7 +55,7 @@ class ExcitationOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExcitationPlan(JointTrajectory):
-    """A trajectory to move along while recording."""
+    """A planned trajectory, along which the robot moves while it is recorded."""
 
     torque: FloatArray  # (N, n) what the URDF's rigid bodies take, friction comes on top [N m or N]
     parameters: tuple[str, ...]  # (p) what can be identified with it
@@ -165,7 +165,7 @@ def optimize_excitation(
 
 @dataclass(frozen=True, slots=True)
 class ExcitationQuality:
-    """How good a motion is for identification."""
+    """How well a motion determines the parameters: condition number and size of their standard deviations."""
 
     condition: float  # condition number of the observation matrix with columns of unit norm
     # mean of ln(sigma) over the parameters' standard deviations when they are made independent, -ln(det(W^T W)) /

@@ -45,7 +45,7 @@ class ExternalWrench:
 
 @dataclass(frozen=True, slots=True)
 class RobotDescription:
-    """The robot whose joints were recorded."""
+    """URDF of the robot whose joints were recorded, and whether its base is fixed."""
 
     urdf_xml: str  # text of its URDF
     fixed_base: bool  # True for an arm on a base that does not move, False for a robot that walks

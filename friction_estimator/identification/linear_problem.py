@@ -15,7 +15,7 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class LinearProblem:
-    """``y = W chi + rho`` (Hamon et al. 2010, eq. 11)."""
+    """Least-squares problem ``y = W chi + rho``: parameters chi, residual rho (Hamon et al. 2010, eq. 11)."""
 
     names: tuple[str, ...]  # (p) of the parameters
     units: tuple[str, ...]  # (p)
@@ -37,7 +37,7 @@ class LinearProblem:
 
 @dataclass(frozen=True, slots=True)
 class LinearFit:
-    """A solution with its uncertainty."""
+    """Solution of a linear problem with its covariance."""
 
     problem: LinearProblem  # what was solved
     values: FloatArray  # (p,)

@@ -76,7 +76,7 @@ PAPER = TrainingSettings(150, 200, 200, 200, 64, 0.05, 0.0005, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What an epoch of one module achieved."""
+    """Progress and errors of one module after an epoch of the training."""
 
     module: str  # its name
     # epochs of all modules, finished modules counting in full

@@ -47,7 +47,7 @@ _MIN_RMS_VELOCITY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SignalRecording:
-    """Signals of ``m`` samples."""
+    """Network inputs and targets of MOB-Net for ``m`` samples."""
 
     inputs: Float32Array  # (m, x) see Signals
     # (m, nv) see there, too

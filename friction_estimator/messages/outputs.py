@@ -46,7 +46,7 @@ _TEXT = _Kind("friction_text", 9, (0.0, 0.0, 0.035))  # TEXT_VIEW_FACING
 
 @dataclass(frozen=True, slots=True)
 class JointAxis:
-    """Axis of a joint."""
+    """Axis of a joint: link and direction, for the markers."""
 
     frame: str  # link that the joint moves; its origin lies on the axis
     axis: FloatArray  # (3,) unit vector in that link

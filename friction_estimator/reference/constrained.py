@@ -111,7 +111,7 @@ def _inverse(A: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedSolution:
-    """Friction of one instant and what it follows from."""
+    """Friction of one instant, with the quantities from which it was computed."""
 
     instant: Instant  # sensors, attitude, contact and dynamics
     rows: IntArray  # constraint rows of the standing feet in the flattened (k*6) stack

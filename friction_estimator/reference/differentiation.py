@@ -19,7 +19,7 @@ from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArra
 
 @dataclass(frozen=True, slots=True)
 class DerivativeWeights:
-    """How a derivative follows from the samples of a window."""
+    """Weights of the samples of a window in a derivative."""
 
     values: FloatArray  # (L,) `derivative = values @ samples`
     middle: int  # index of the sample at the instant of the derivative

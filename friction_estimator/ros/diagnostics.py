@@ -71,7 +71,7 @@ class RecentValues:
 
 @dataclass(slots=True)
 class InputCounters:
-    """Messages of one topic."""
+    """Counters of the messages of one topic."""
 
     received: int = 0  # messages since the start
     refused: int = 0  # of these

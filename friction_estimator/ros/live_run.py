@@ -59,7 +59,7 @@ _EFFORTS = {field.removeprefix("law."): topic for field, topic in topics.SCALARS
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """State of a live run."""
+    """Newest values, counters and load of a live run."""
 
     joint_names: tuple[str, ...]  # (n); empty before the first estimate
     # (n,) newest values on their topics; NaN while unknown

@@ -18,7 +18,7 @@ _LEAST_STEP = (-0.75, -1.0, -1.0)
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Motion of the robot."""
+    """Motion of the robot: timing and size of its steps, squats, and posture."""
 
     walks: bool = True  # False: both feet stay on the ground
     start: float = 0.5  # first lift-off [s]

@@ -36,7 +36,7 @@ _UNEVEN = Ground(
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An external force for a short time."""
+    """An external force on a part of the robot for a short time."""
 
     start: float  # [s]
     duration: float  # [s]
@@ -58,7 +58,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One simulated experiment."""
+    """One simulated experiment: gait, friction, pushes and ground."""
 
     name: str  # of the scenario
     duration: float  # simulated time [s]

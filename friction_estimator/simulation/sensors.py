@@ -33,7 +33,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevel:
-    """Errors of the sensors."""
+    """Errors and rates of all simulated sensors."""
 
     name: str  # of the level
     errors: SensorNoise  # white noise a sample; biases and gain errors are drawn once per run and axis

@@ -71,7 +71,7 @@ CURVE_DEFAULTS = FrictionCurveOptions()
 
 @dataclass(frozen=True, slots=True)
 class CurveSource:
-    """Where the measured friction of one joint comes from, and the law and columns that explain it."""
+    """How the friction of one joint is measured, and the law and columns that are fitted to it."""
 
     joint: str  # its name, or that of the motor
     law: FrictionLaw  # any of the registry

@@ -146,7 +146,7 @@ def _sources(names: Sequence[str], options: FrictionCurveOptions) -> list[CurveS
 
 @dataclass(frozen=True, slots=True)
 class JointCurve:
-    """The law of one joint."""
+    """The fitted law of one joint, with the samples that it was fitted to."""
 
     joint: str  # its name
     samples: CurveSamples  # all with measured friction, and the extra columns that were chosen

@@ -23,7 +23,7 @@ _LARGEST_TERM = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ExtraColumn:
-    """A signal that the measured torque holds beyond friction of the velocity, times an unknown number."""
+    """An unknown factor of a signal that adds to the measured friction torque, such as a constant offset."""
 
     # of the unknown number
     name: str
@@ -41,7 +41,7 @@ _USUAL: Any = None
 
 @dataclass(frozen=True, slots=True)
 class CurveSamples:
-    """Measured friction of one joint."""
+    """Measured friction of one joint over its velocity, with the other signals that explain it."""
 
     velocity: FloatArray  # (N,) [rad/s]
     friction: FloatArray  # (N,) with the sign of the velocity it resists [N m]

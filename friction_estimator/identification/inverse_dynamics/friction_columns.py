@@ -40,7 +40,7 @@ class FrictionSite:
 
 @dataclass(frozen=True, slots=True)
 class FrictionColumn:
-    """What one column means."""
+    """Where and by which parameter one column of the friction acts."""
 
     site: str  # name of the joint or the motor
     parameter: Parameter  # that multiplies the column

@@ -25,7 +25,7 @@ EVEN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Samples without a gap between them."""
+    """A part of a recording that has no gap in time."""
 
     # first sample and the one after the last
     start: int

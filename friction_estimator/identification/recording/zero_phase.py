@@ -98,7 +98,7 @@ FULL_BAND = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ParallelFilter:
-    """One filter for all columns of one motion."""
+    """Low-pass and decimation for all columns of one motion, see :func:`make_parallel_filter`."""
 
     stretches: tuple[tuple[int, int], ...]  # first sample and the one after the last of every stretch without a gap
     period: float  # between two samples [s]

@@ -201,7 +201,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """An exported file."""
+    """Text of an exported file, and what its format cannot express."""
 
     text: str  # of the file
     warnings: tuple[str, ...] = ()  # what the format cannot express, one sentence each
