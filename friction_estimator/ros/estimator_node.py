@@ -62,7 +62,7 @@ _LOGGED = (": sensors", ": friction diagnosis", ": load", ": outputs", ": identi
 class InputTopic:
     """Gives the messages of one topic to the estimator, and its estimates to the node.
 
-    subscription ─► receive ─► InputQueue ─► use: read, Estimator.add, EstimatorNode.publish
+    subscription ─► enqueue ─► InputQueue ─► use: read, Estimator.add, EstimatorNode.publish
 
     Bad messages are counted, logged and skipped. Executor and queue may hold messages when the node leaves its state:
     they are dropped, because by then estimator and publishers may be gone.
@@ -82,12 +82,12 @@ class InputTopic:
         self._node, self._name, self._read, self._is_joint_topic = node, name, read, joints
         self._estimator: Estimator | None = estimator
         self._counters = node.diagnostics.input_counters(name)
-        self._put = node.queue.put_joints if joints else node.queue.put
+        self._enqueue = node.queue.enqueue_joints if joints else node.queue.enqueue
 
-    def receive(self, raw: bytes) -> None:
+    def enqueue(self, raw: bytes) -> None:
         """Put a message into the queue."""
         self._counters.received += 1
-        self._put(self.use, raw)
+        self._enqueue(self.use, raw)
 
     def use(self, raw: bytes, arrived: float) -> bool:
         """Give a message, arrived at this time [s], to the estimator; true when it led to an estimate."""
@@ -327,12 +327,12 @@ class EstimatorNode(ManagedNode):
             arguments = message_class(topic.type), topic.name
             events = SubscriptionEventCallbacks(incompatible_qos=one.note_mismatch)
             if joints:
-                subscription = self.create_subscription(*arguments, one.receive, qos, event_callbacks=events, raw=True)
+                subscription = self.create_subscription(*arguments, one.enqueue, qos, event_callbacks=events, raw=True)
                 undo.callback(self.destroy_subscription, subscription)
             else:
                 source = SubscriptionOnDemand(self, *arguments, qos, events)
                 undo.callback(source.destroy)
-                undo.callback(self.queue.add_source(source.fetch, one.receive, topic.name))
+                undo.callback(self.queue.add_source(source.fetch, one.enqueue, topic.name))
 
     def publish(self, estimate: FrictionEstimate) -> None:
         """Publish an estimate and its collisions, and note it in guard and diagnostics."""

@@ -58,7 +58,7 @@ _STAMPED = BODY + 8
 _STRIDE = 20
 """Estimates between two checks whether the process shall end, which costs as much as reading a message."""
 
-Take = Callable[[bytes, float], bool]
+Use = Callable[[bytes, float], bool]
 """Uses one message that arrived at a time [s]; true when it led to an estimate."""
 
 
@@ -66,8 +66,8 @@ Take = Callable[[bytes, float], bool]
 class _Source:
     """Sensor whose messages are fetched on demand."""
 
-    fetch: Callable[[], bytes | None]  # takes the oldest message from the middleware
-    receive: Callable[[bytes], None]  # puts a message into the queue
+    fetch: Callable[[], bytes | None]  # oldest message in the middleware
+    enqueue: Callable[[bytes], None]  # puts a message into the queue
     topic: str  # of the messages
     newest_ns: int = 0  # stamp of the newest one that was fetched [ns]
     checked_ns: int = 0  # its value at the previous check [ns]
@@ -78,6 +78,10 @@ class _Source:
 
 class InputQueue:
     """Passes on messages in the order of their arrival, and leaves joint samples out when they arrive too fast.
+
+    middleware ─► fetch ─► enqueue ─► use: the estimator gets the message, or it is left out
+
+    The executor fetches joint states, and the queue fetches the messages of other sensors.
 
     After a pause of the process the node is late, but it catches up. A node that stays late for a second cannot keep
     up: then old joint samples are left out if a newer one waits. All messages of the other sensors are used: they cost
@@ -97,7 +101,7 @@ class InputQueue:
     def __init__(self, leave_out: bool, now: Callable[[], float] = time.perf_counter) -> None:
         self._leave_out = leave_out
         self._now = now
-        self._waiting: deque[tuple[float, Take, bool, bytes]] = deque()
+        self._waiting: deque[tuple[float, Use, bool, bytes]] = deque()
         self._sources: list[_Source] = []
         self.is_waiting: Callable[[], bool] = lambda: False
         self._waiting_joint_count = self._newest_ns = 0
@@ -110,15 +114,15 @@ class InputQueue:
         self._idle = 0.0
         self._waits_since: float | None = None
 
-    def put(self, take: Take, raw: bytes) -> None:
-        """Put a message of another sensor into the queue; ``take`` uses it, at once if none waits."""
+    def enqueue(self, use: Use, raw: bytes) -> None:
+        """Put a message of another sensor into the queue; ``use`` is called with it, at once if none waits."""
         if self._waiting:
-            self._waiting.append((self._now(), take, False, raw))
+            self._waiting.append((self._now(), use, False, raw))
         else:
-            take(raw, self._now())
+            use(raw, self._now())
 
-    def put_joints(self, take: Take, raw: bytes) -> None:
-        """Put a joint state into the queue; ``take`` uses it.
+    def enqueue_joints(self, use: Use, raw: bytes) -> None:
+        """Put a joint state into the queue; ``use`` is called with it.
 
         The readings that it needs go before it into the queue, and nothing newer: after a pause, readings and joint
         samples advance together.
@@ -126,19 +130,19 @@ class InputQueue:
         stamp_ns = stamp_of(raw) if len(raw) >= _STAMPED else None
         self._newest_ns = stamp_ns or 0
         self._fetch_others(stamp_ns)
-        self._waiting.append((self._now(), take, True, raw))
+        self._waiting.append((self._now(), use, True, raw))
         self._waiting_joint_count += 1
 
     def add_source(
-        self, fetch: Callable[[], bytes | None], receive: Callable[[bytes], None], topic: str = ""
+        self, fetch: Callable[[], bytes | None], enqueue: Callable[[bytes], None], topic: str = ""
     ) -> Callable[[], None]:
-        """Fetch the messages of a sensor when joint samples need them, and give them to ``receive``.
+        """Fetch the messages of a sensor when joint samples need them, and call ``enqueue`` with each.
 
         Returns
         -------
         Function that ends the fetching.
         """
-        source = _Source(fetch, receive, topic)
+        source = _Source(fetch, enqueue, topic)
         self._sources.append(source)
         return lambda: self._sources.remove(source)
 
@@ -177,7 +181,7 @@ class InputQueue:
                     break
                 source.newest_ns = stamp_of(raw) if len(raw) >= _STAMPED else 0
                 source.count += 1
-                source.receive(raw)
+                source.enqueue(raw)
 
     def check(self) -> None:
         """Check whether the node keeps up, if the period is over; call it when all available messages are fetched."""
@@ -220,14 +224,14 @@ class InputQueue:
         """Use messages until one leads to an estimate or none is left."""
         waiting = self._waiting
         while waiting:
-            arrived, take, joints, raw = waiting.popleft()
+            arrived, use, joints, raw = waiting.popleft()
             if joints:
                 self._waiting_joint_count -= 1
                 if self._is_left_out(arrived):
                     self.left_out += 1
                     continue
                 self.used += 1
-            if take(raw, arrived):
+            if use(raw, arrived):
                 return
 
     def use_all(self) -> None:

@@ -19,7 +19,7 @@ from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import Robot
 from friction_estimator.messages.cdr import CdrScanner, stamp_of
 from friction_estimator.ros.diagnostics import NodeDiagnostics
-from friction_estimator.ros.input_queue import InputQueue, Take
+from friction_estimator.ros.input_queue import InputQueue, Use
 from friction_estimator.ros.middleware import RELIABLE_INPUT, SENSOR_OUTPUT, SubscriptionOnDemand
 from friction_estimator.ros.spin import make_executor
 from friction_estimator.simulation import SimulationSample
@@ -35,8 +35,8 @@ class Line:
         self.ages: list[float] = []
         self.arrived = 0
         self.queue = InputQueue(leave_out, now=lambda: self.time)
-        self._joint = partial(self.queue.put_joints, self._estimate)
-        self._other = partial(self.queue.put, self._take_other)
+        self._joint = partial(self.queue.enqueue_joints, self._estimate)
+        self._other = partial(self.queue.enqueue, self._use_other)
 
     def _estimate(self, raw: bytes, arrived: float) -> bool:
         self.joints.append(int(raw))
@@ -44,7 +44,7 @@ class Line:
         self.ages.append(self.time - 1e-3 * int(raw))
         return True
 
-    def _take_other(self, raw: bytes, arrived: float) -> bool:
+    def _use_other(self, raw: bytes, arrived: float) -> bool:
         self.others.append(int(raw))
         return False
 
@@ -162,13 +162,13 @@ def test_the_loop_uses_messages_of_a_real_executor_in_order(
         time.sleep(cost)
         return True
 
-    def take_other(raw: bytes, arrived: float) -> bool:
+    def use_other(raw: bytes, arrived: float) -> bool:
         used["others"].append(int(CdrScanner(raw).string()))
         return False
 
-    receiver.create_subscription(String, "joints", partial(queue.put_joints, take_joints), RELIABLE_INPUT, raw=True)
+    receiver.create_subscription(String, "joints", partial(queue.enqueue_joints, take_joints), RELIABLE_INPUT, raw=True)
     others = SubscriptionOnDemand(receiver, String, "others", RELIABLE_INPUT, SubscriptionEventCallbacks())
-    end_source = queue.add_source(others.fetch, partial(queue.put, take_other))
+    end_source = queue.add_source(others.fetch, partial(queue.enqueue, use_other))
     publishers = [sender.create_publisher(String, topic, SENSOR_OUTPUT) for topic in ("others", "joints")]
     give_up = time.monotonic() + 60.0
 
@@ -227,9 +227,11 @@ def test_stamps_that_lag_are_named_by_a_node_that_is_late_itself(
     for sample in samples[:20]:
         estimator.add(sample.joints)
     diagnostics = NodeDiagnostics("node", queue, estimator, list)
-    joint = partial(queue.put_joints, lambda raw, arrived: True)
+    joint = partial(queue.enqueue_joints, lambda raw, arrived: True)
     messages: list[bytes] = []
-    queue.add_source(lambda: messages.pop(0) if messages else None, partial(queue.put, lambda *_: False), "imu/data")
+    queue.add_source(
+        lambda: messages.pop(0) if messages else None, partial(queue.enqueue, lambda *_: False), "imu/data"
+    )
     for start in range(1, 4):
         stamps = [1_000_000_000 + 1_000_000 * k for k in range(300 * start, 300 * start + 300)]
         messages += [with_stamp(bytes(16), stamp - lag) for stamp in stamps]
@@ -253,13 +255,13 @@ def test_after_a_pause_readings_and_joint_samples_advance_together(hours_ahead: 
     """Each joint sample finds the readings up to its own stamp; readings of another clock are all used at once."""
     queue, order = InputQueue(leave_out=False, now=lambda: 0.0), list[tuple[str, int]]()
 
-    def noting(name: str) -> Take:
+    def noting(name: str) -> Use:
         return lambda raw, arrived: order.append((name, stamp_of(raw))) is None and name == "joints"
 
     lead = hours_ahead * 3_600_000_000_000
     messages = [with_stamp(bytes(16), stamp_ns + lead) for stamp_ns in STAMPS]
-    queue.add_source(lambda: messages.pop(0) if messages else None, partial(queue.put, noting("reading")))
-    joint = partial(queue.put_joints, noting("joints"))
+    queue.add_source(lambda: messages.pop(0) if messages else None, partial(queue.enqueue, noting("reading")))
+    joint = partial(queue.enqueue_joints, noting("joints"))
     for stamp_ns in STAMPS[2:9:3]:
         joint(with_stamp(bytes(16), stamp_ns))
         queue.use_until_estimate()
