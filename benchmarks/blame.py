@@ -168,7 +168,7 @@ def outcomes(kinds: Iterable[str], seeds: Iterable[int], noise: str) -> list[dic
 
 
 def rows_of(found: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """One row a kind."""
+    """One row per kind."""
     rows = []
     for kind, (what, *_) in KINDS.items():
         if not (mine := [one for one in found if one["kind"] == kind]):

@@ -31,7 +31,7 @@ GAINS = ((20.0, 0.5), (40.0, 2.0))
 DELAYS = (0.0, 0.005, 0.010, 0.015)
 COULOMB, VISCOUS, ARMATURE = np.array([0.3, 0.15]), np.array([0.2, 0.1]), np.array([0.05, 0.05])
 _RATE, _STEPS = 500, 4
-"""Samples a second, and steps a sample: delays are whole steps."""
+"""Samples per second, and steps per sample: delays are whole steps."""
 _SPEED_OF_SIGN = 0.005
 _NOISE = 1e-4
 URDF = as_robot("leg").urdf_xml

@@ -111,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{method}: {inside:.0f} % within 1.96 sigma during pushes above the foot, in the leg that is hit")
     if model is None:
         return
-    print(f"\nCPU time of the networks of this model: {1e3 * _cpu_time(model.networks):.3f} ms a sample")
-    print(f"with the sizes of the paper: {1e3 * _cpu_time(_paper_networks()):.3f} ms a sample")
+    print(f"\nCPU time of the networks of this model: {1e3 * _cpu_time(model.networks):.3f} ms per sample")
+    print(f"with the sizes of the paper: {1e3 * _cpu_time(_paper_networks()):.3f} ms per sample")
 
 
 def report(kind: str, walks: Sequence[WalkErrors]) -> None:

@@ -17,7 +17,7 @@ from friction_estimator.io.documents import write_atomically
 from friction_estimator.types import FloatArray
 
 Numbers = tuple[float, ...]
-"""One number a column of the tables."""
+"""One number per column of the tables."""
 
 TRUE_STATES = "true states"
 """Stands for the noise level of the oracle: clean sensors, and the states from the simulator."""
@@ -131,7 +131,7 @@ def _identity(record: Any) -> tuple[Any, ...]:
 
 
 def write_json(results: Results, path: Path) -> None:
-    """Write them with five digits, NaN as null, one record a line."""
+    """Write them with five digits, NaN as null, one record per line."""
     lines = [f'"settings": {json.dumps(results.settings)}', f'"labels": {json.dumps(results.labels)}']
     for name in _RECORDS:
         rows = (json.dumps(_plain(dataclasses.asdict(record))) for record in getattr(results, name))

@@ -153,7 +153,7 @@ def consistency_table(summaries: Summaries, results: Results, labels: tuple[str,
 
 
 def consistency_overview(summaries: Summaries, results: Results, labels: tuple[str, ...], observer: str) -> list[str]:
-    """Worst joint in stance or swing of every case, one column a sensor level."""
+    """Worst joint in stance or swing of every case, one column per sensor level."""
     rows = []
     for case in results.settings["cases"]:
         cells = []

@@ -1,4 +1,4 @@
-"""Faults of files: parameters, YAML, URDF, tables, bags, names. A function a row lists what is wrong."""
+"""Faults of files: parameters, YAML, URDF, tables, bags, names. A function per row lists what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of process and middleware: signals, other nodes, odd messages. A function a row lists what is wrong."""
+"""Faults of process and middleware: signals, other nodes, odd messages. A function per row lists what is wrong."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ URDF = f"""<robot name="rx130l_arm"><link name="upper"/>
 <origin xyz="{ARM_LENGTH} 0 0"/></joint></robot>"""
 
 _STEPS = 2
-"""Integration steps a sample."""
+"""Integration steps per sample."""
 _STIFFNESS, _DAMPING = 3e4, 2e3
 """Of the controller: 5 Hz with the arm [N m/rad, N m s/rad]."""
 

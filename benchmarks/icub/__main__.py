@@ -140,7 +140,7 @@ def _coverage(recording: str, track: Track, errors: Errors) -> tuple[str, ...]:
 
 
 def draw_errors(recordings: Sequence[Recording], tracks: Tracks, path: Path) -> None:
-    """Yaw error and horizontal position error over time, one column a recording."""
+    """Yaw error and horizontal position error over time, one column per recording."""
     columns = []
     for recording in recordings:
         top = figures.Panel(recording.name, "", "yaw error [deg]", legend=not columns)

@@ -28,7 +28,7 @@ _KNOWN = 0.05  # standard deviation of a parameter that is known, as a part of i
 
 
 FIGURES = ("uncertainty", "law_error", "nis", "disturbed", "driving")
-"""Figures of the diagnosis that every record has, one a joint."""
+"""Figures of the diagnosis that every record has, one per joint."""
 
 
 def causes(robot: RandomRobot) -> tuple[str, ...]:

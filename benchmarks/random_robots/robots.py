@@ -4,7 +4,7 @@
   of mass. The estimator's URDF has masses that are wrong by up to 15 % and centres of mass by up to 12 mm (standard
   deviations).
 - Friction: one of :data:`KINDS` with other coefficients in every joint, 0.15 to 0.8 % of the torque that topples the
-  robot; a ripple of up to 20 % with none, one or two numbers a turn.
+  robot; a ripple of up to 20 % with none, one or two numbers per turn.
 - Sensors: joints at 500 to 1000 Hz, the IMU at 200 to 1000 Hz, wrenches at 100 to 1000 Hz; encoders of 13 to 20 bits
   with differentiated velocity, or a measured velocity; torques and wrenches up to 5 ms late, torque gains of up to 3 %,
   offsets in some torque sensors; an IMU that is tilted by up to 3 degrees; half of the robots' YAML files have the

@@ -1,4 +1,4 @@
-"""Scores of the estimates of random robots: one record a robot, and shares over all joints of many records.
+"""Scores of the estimates of random robots: one record per robot, and shares over all joints of many records.
 
 Samples count after 6 s of 20 s. Relative error: RMS of the error over RMS of the friction. Coverage: fraction of the
 errors within 1.96 sigma, the smaller one of stance and swing. A joint is wrong when its relative error exceeds 0.25 (a

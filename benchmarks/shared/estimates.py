@@ -28,7 +28,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """Estimates, one row a sample of the run.
+    """Estimates, one row per sample of the run.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class JointGroups:
 
     Attributes
     ----------
-    labels : (g) one a column
+    labels : (g) one per column
     members : (g, s) joint indices of each column
     """
 

@@ -112,7 +112,7 @@ def is_table(path: Path) -> bool:
 class Experiments:
     """Recordings of the same joints, ready for identification."""
 
-    logs: tuple[JointLog, ...]  # one a recording, with payloads, all of the same joints
+    logs: tuple[JointLog, ...]  # one per recording, with payloads, all of the same joints
     paths: tuple[Path | None, ...]  # of the files, None where a recording was made in memory
     robot: Robot | None  # the given robot, or the one that a bag names; None when there is none
     # of motors that move several joints together, and of the motors of all other joints; None: none do

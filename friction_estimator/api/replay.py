@@ -42,7 +42,7 @@ _OF_JOINTS = (
     "position", "velocity", "effort", "friction", "sigma", "measured", "model", "model_sigma", "external_torque",
 )  # fmt: skip
 _OF_LAW = ("coulomb", "viscous", "coulomb_sigma", "viscous_sigma")
-"""Attributes of an estimate, and of its law, that have one value a joint."""
+"""Attributes of an estimate, and of its law, that have one value per joint."""
 _OF_BASE = {
     "position_base_in_world": (3,),
     "rotation_base_to_world": (3, 3),
@@ -63,7 +63,7 @@ MAX_CURVE_POINTS = 3000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplayResult(ShortRepr):
-    """Estimates of a whole run: one row a joint sample, one column a joint.
+    """Estimates of a whole run: one row per joint sample, one column per joint.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class ReplayResult(ShortRepr):
         return joint_errors(self.friction, self.truth, self.sigma, where)
 
     def to_frame(self) -> Any:
-        """All signals as a pandas frame, one row a sample; ``frame["friction", "l_knee"]`` is one of its columns.
+        """All signals as a pandas frame, one row per sample; ``frame["friction", "l_knee"]`` is one of its columns.
 
         Needs pandas.
         """

@@ -20,7 +20,7 @@ import numpy as np
 
 from friction_estimator.config import AttitudeConfig, SensorNoise
 from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.kernels.records import RecordTemplate, buffered, buffered_zeros, record
+from friction_estimator.kernels.records import RecordTemplate, buffered, buffered_zeros, record, zeros
 from friction_estimator.linear_algebra import (
     Quaternion,
     Triple,
@@ -58,7 +58,12 @@ _INVALID, _VALID, _TILT_WRONG = range(3)
 _FAILED = "the state of its filter was not finite"
 _MIN_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
-_EMPTY: RecordTemplate[Attitude] = RecordTemplate(buffered_zeros(Attitude, (3, 3), 3, 3, 3, (3, 3), (3, 3))[1])
+_EMPTY: RecordTemplate[Attitude] = RecordTemplate(
+    zeros(
+        Attitude, rotation_base_to_world=(3, 3), angular_velocity=3, angular_acceleration=3, specific_force=3,
+        covariance=(3, 3), rate_covariance=(3, 3),
+    )
+)  # fmt: skip
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
 ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 """Where these fields are in the buffer of an :class:`Attitude`."""
@@ -438,6 +443,9 @@ class AttitudeEstimator:
 
 
 def _initial_state() -> tuple[FloatArray, AttitudeState]:
-    buffer, state = buffered_zeros(AttitudeState, 12, (12, 12), 4, (3, 3), 1, 3, 3, 3)
+    buffer, state = buffered_zeros(
+        AttitudeState, gravity=12, gravity_covariance=(12, 12), quaternion=4, quaternion_covariance=(3, 3),
+        yaw_with_bias=1, mean_acceleration=3, angular_acceleration=3, gyro=3,
+    )  # fmt: skip
     state.quaternion[0] = 1.0
     return buffer, state

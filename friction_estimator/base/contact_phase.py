@@ -140,7 +140,7 @@ class ContactPhaseDetector:
 
     def reset(self) -> None:
         """Decide anew, without debounce, at the next sample."""
-        self._buffer, state = buffered_zeros(ContactState, *(len(self._names) for _ in ContactState._fields))
+        self._buffer, state = buffered_zeros(ContactState, **dict.fromkeys(ContactState._fields, len(self._names)))
         state.since[:] = math.nan
 
     def step(self, wrenches: FloatArray, fresh: BoolArray, dt: float) -> ContactPhase:

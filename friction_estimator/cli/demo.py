@@ -218,7 +218,7 @@ class _PlainView:
 
 
 class _TableView:
-    """A live table with one row a joint, and a progress bar.
+    """A live table with one row per joint, and a progress bar.
 
     Parameters
     ----------

@@ -70,10 +70,10 @@ _DRIFT: OptionTable = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fleet``."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
-    replay = add_command(actions, "replay", "run the live estimator over many bags; one Parquet row a bag and joint")
+    replay = add_command(actions, "replay", "run the live estimator over many bags; one Parquet row per bag and joint")
     add_smooth_option(replay)
     identify = add_command(
-        actions, "identify", "identify friction from each of many bags; one Parquet row a bag and joint"
+        actions, "identify", "identify friction from each of many bags; one Parquet row per bag and joint"
     )
     for run, options in ((replay, _REPLAY), (identify, _IDENTIFY)):
         run.add_argument(

@@ -354,7 +354,7 @@ class CollisionDetector:
         self._collided_until_ns = [0] * len(self._limbs)
 
     def step(self, estimate: FrictionEstimate) -> tuple[Collision, ...]:
-        """Collisions that begin at this estimate, at most one a limb."""
+        """Collisions that begin at this estimate, at most one per limb."""
         dt = self._states.step(estimate)
         if dt == 0.0:
             self._collided_until_ns = [0] * len(self._limbs)

@@ -56,8 +56,8 @@ class Coupling:
             )
         if self.matrix.shape != (n, n):
             raise ConfigError(
-                f"the coupling of {n} joints and {n} motors needs a square matrix with one row a joint and one column "
-                f"a motor; it is {' x '.join(map(str, self.matrix.shape))}"
+                f"the coupling of {n} joints and {n} motors needs a square matrix with one row per joint and one "
+                f"column per motor; it is {' x '.join(map(str, self.matrix.shape))}"
             )
         pairs = zip(self.motor_names, self.joint_names, strict=True)
         elsewhere = [motor for motor, joint in pairs if motor != joint and motor in self.joint_names]

@@ -34,7 +34,17 @@ def parameter(
     *,
     is_advanced: bool = False,
 ) -> Any:
-    """Dataclass field with the metadata that validation, ROS declaration and docs need."""
+    """Dataclass field with the metadata that validation, ROS declaration and docs need.
+
+    Parameters
+    ----------
+    default : its type is that of the parameter
+    description : a sentence that stands alone
+    unit : empty without one
+    low, high : smallest and largest valid number
+    choices : valid names; empty: any
+    is_advanced : True for a parameter that few robots need
+    """
     return field(default=default, metadata={"range": Range(description, unit, low, high, choices, is_advanced)})
 
 

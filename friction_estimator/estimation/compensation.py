@@ -37,7 +37,10 @@ _BRAKES = "the torque brakes the joint: check the signs of velocity, desired vel
 
 @dataclass(frozen=True, slots=True)
 class TransmittedLaws:
-    """Friction of the joints from the laws of the motors, ``S f(S^T dq, S^-1 tau)`` (Guedelha et al. 2017, eq. 34)."""
+    """Friction of the joints from the laws of the motors (Guedelha et al. 2017, eq. 34).
+
+    ``friction = A f(A^T dq, A^-1 tau)`` with ``A = T^-T``.
+    """
 
     laws: JointLaws  # of the motors (n)
     motors: Transmission  # transmission between motors and joints

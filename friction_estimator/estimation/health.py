@@ -165,7 +165,7 @@ OUTCOME = "{outcome}"
 
 
 class Check(NamedTuple):
-    """Result of a check."""
+    """Result of one sensor check on one topic; with an empty ``text`` the sensor has passed."""
 
     # what was checked
     kind: SensorFault

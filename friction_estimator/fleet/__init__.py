@@ -38,7 +38,7 @@ def replay(
     progress: BagProgress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> FleetRun:
-    """Run the live estimator over many bags, and write one Parquet row a bag and joint.
+    """Run the live estimator over many bags, and write one Parquet row per bag and joint.
 
     Bags that an earlier run into the same folder has finished with the same robot, options and version are skipped.
 
@@ -85,7 +85,7 @@ def identify(
     progress: BagProgress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> FleetRun:
-    """Identify friction from each of many bags, and write one Parquet row a bag and joint.
+    """Identify friction from each of many bags, and write one Parquet row per bag and joint.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def identify(
     All other parameters, the result and the errors are those of :func:`replay`.
     """
     if method is not None:
-        find_method(method)  # one error here, not one a bag
+        find_method(method)  # one error here, not one per bag
     task = IdentifyTask(absolute(os.fspath(output)), method, law)
     return run_bags(bags, robots, task, scheduler, workers, progress, announce)
 

@@ -1,4 +1,4 @@
-"""Robots of a fleet, and what a worker does with one bag: find its robot, estimate friction, write one row a joint.
+"""Robots of a fleet, and what a worker does with one bag: find its robot, estimate friction, write one row per joint.
 
 The estimator is recursive: each estimate follows from the one before. So a bag is one task, however long it is.
 """
@@ -230,7 +230,7 @@ class ReplayTask:
     reports: bool = False  # also write an HTML report of every bag
 
     def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, name: str) -> dict[str, Any]:
-        """Columns of a bag's rows: a value a joint, or one for all; ``name`` is that of row file and report."""
+        """Columns of a bag's rows: a value per joint, or one for all; ``name`` is that of row file and report."""
         tally, robot = _Tally(), owner.robot
         page = f"reports/{name}.html" if self.reports else None
         with tempfile.TemporaryDirectory() if page is not None else nullcontext() as folder:
@@ -282,7 +282,7 @@ class IdentifyTask:
     law: str | None = None  # friction law of all joints; None: that of the robot's live node
 
     def columns(self, reader: BagReader, owner: FleetRobot, thermometer: _Thermometer, _name: str) -> dict[str, Any]:
-        """Columns of a bag's rows: a value a joint, or a motor where motors move several joints."""
+        """Columns of a bag's rows: a value per joint, or per motor where motors move several joints."""
         found = identify(reader.path, owner.robot, method=self.method, law=self.law, namespace=owner.namespace)
         for message in reader.messages(thermometer.topics):
             thermometer.add(message)

@@ -43,7 +43,7 @@ _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
 def drift_table(joints: Sequence[JointDrift]) -> Table:
-    """One row a joint: growth and temperature."""
+    """One row per joint: growth and temperature."""
     columns = (
         "joint",
         "serial",

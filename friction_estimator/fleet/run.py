@@ -63,7 +63,7 @@ class FleetRun:
     Attributes
     ----------
     output : folder or URL of the results
-    results : one a bag, in the order in which they ended
+    results : one per bag, in the order in which they ended
     """
 
     output: str

@@ -1,6 +1,6 @@
 """Files of a fleet: recorded bags, found by path, glob or URL, and the friction table that is made of them.
 
-The table has one Parquet row a bag and joint, one file a bag, one folder a month.
+The table has one Parquet row per bag and joint, one file per bag, one folder per month.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def write_rows(folder: str, file: str, columns: Mapping[str, Any], settings: Map
     Parameters
     ----------
     folder, file : output folder, and path in it by :func:`row_file`
-    columns : a value a joint by column, or one for all joints; NaN and missing columns become null
+    columns : a value per joint by column, or one for all joints; NaN and missing columns become null
     settings : robot, version and options, by which :func:`is_finished` recognises the rows
     """
     count = len(columns["joint"])

@@ -60,7 +60,7 @@ class JointDrift:
 
     @property
     def name(self) -> str:
-        """Joint and serial number."""
+        """``JOINT of SERIAL``, with the serial number of the robot."""
         return f"{self.days.series.joint} of {self.days.series.serial}"
 
     @property

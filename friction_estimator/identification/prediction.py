@@ -250,7 +250,7 @@ class CurvePrediction:
 def curves_of_laws(
     friction: IdentifiedParameters, names: Sequence[str], treatment: Treatment, coupling: Coupling | None
 ) -> list[CurvePrediction]:
-    """Predictions of measured friction, one a joint or motor in ``names``, by laws of another method or the live node.
+    """Predictions of measured friction, one per joint or motor of ``names``, by laws of another method or the node.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
 
     Parameters
     ----------
-    rows : measured and predicted torques, one entry a limb
+    rows : measured and predicted torques, one entry per limb
     motions : of the recordings
     """
     scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())

@@ -125,8 +125,8 @@ class Identification(ShortRepr):
     friction: IdentifiedParameters  # law and parameters of every joint, as the live node starts from them
     # everything that was estimated, also what the live node does not use (inertia, drive gain)
     parameters: ParameterTable
-    scores: tuple[JointScore, ...]  # (n) one a joint
-    samples: tuple[FrictionSamples, ...]  # (n) one a joint
+    scores: tuple[JointScore, ...]  # (n) one per joint
+    samples: tuple[FrictionSamples, ...]  # (n) one per joint
     condition: float  # condition number of the column-scaled observation matrix
     verdicts: tuple[str, ...]  # findings, one sentence each, the most severe first
     provenance: Provenance  # how it was made

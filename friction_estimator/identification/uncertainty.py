@@ -236,7 +236,11 @@ def _range_blocks(problem: LinearProblem, condition: FloatArray, ranges: int) ->
 
 
 def outliers(fit: LinearFit, condition: FloatArray) -> BoolArray:
-    """True (r,) for rejected rows, except in the few ranges of a condition where rows are rejected again and again."""
+    """True (r,) for rows that the robust fit rejects at random, such as pushes.
+
+    Rows in the few ranges of the condition (r,), for instance a speed, whose rows both halves of the data reject, are
+    False: there the model is wrong.
+    """
     rejected, (blocks, again) = fit.weights == 0.0, _recurring(fit, condition)
     for joint in np.unique(fit.problem.joint):
         rows = fit.problem.joint == joint

@@ -130,7 +130,7 @@ def _parameter_rows(table: ParameterTable) -> Iterator[dict[str, Any]]:
 
 
 def _samples_text(samples: FrictionSamples, most: int) -> str:
-    """Header and one line a sample, at most the given number of them, evenly spaced."""
+    """Header and one line per sample, at most the given number of them, evenly spaced."""
     text = io.StringIO()
     columns = np.column_stack([getattr(samples, name) for name in _SAMPLE_COLUMNS])
     columns = columns[:: max(1, -(-len(columns) // max(most, 1)))]

@@ -32,7 +32,7 @@ _LEAST_SURFACE_JOINTS = 5
 
 @dataclass(slots=True)
 class NewRobot:
-    """Parameters of a new robot for its YAML, and the reasons for them."""
+    """Guessed parameters of a new robot for its YAML, with a reason for each choice."""
 
     parameters: dict[str, Any] = field(default_factory=dict)  # flat parameters, as in config_from_parameters
     reasons: list[str] = field(default_factory=list)  # one sentence for each choice

@@ -7,7 +7,7 @@ buffer are views of it, so that a kernel that gets the buffer changes the record
 :func:`to_buffer`          a new buffer with the values of a record
 :func:`from_buffer`        the record whose arrays are views of a buffer
 :func:`buffered`           both: a new buffer with the values of a record, and its record
-:func:`buffered_zeros`     the same for a record of zeros
+:func:`buffered_zeros`     the same for a record of zeros, from the shapes of its arrays
 :func:`buffer_of`          the buffer of a record that was made from one
 :class:`RecordTemplate`    makes many records of one shape
 =========================  ===========================================================
@@ -174,9 +174,22 @@ def buffered(values: Tuple) -> tuple[FloatArray, Tuple]:
     return buffer, from_buffer(type(values), buffer)
 
 
-def buffered_zeros(kind: type[Tuple], *shapes: int | tuple[int, ...]) -> tuple[FloatArray, Tuple]:
-    """Buffer and record of zeros with these shapes, one a field."""
-    return buffered(kind(*(np.zeros(shape) for shape in shapes)))
+def zeros(kind: type[Tuple], **fields: Any) -> Tuple:
+    """A record of zeros.
+
+    Parameters
+    ----------
+    fields : shape of each array, an int or a tuple, and each record that is a field; scalars are zero
+    """
+    types = field_types(kind.__name__)
+    scalars = {field: 0 for field, name in types.items() if FLAT_TYPES.get(name, ("", 1))[1] == 0}
+    arrays = {field: np.zeros(shape) for field, shape in fields.items() if types.get(field) in FLAT_TYPES}
+    return kind(**{**scalars, **fields, **arrays})
+
+
+def buffered_zeros(kind: type[Tuple], **fields: Any) -> tuple[FloatArray, Tuple]:
+    """Buffer and record of :func:`zeros`."""
+    return buffered(zeros(kind, **fields))
 
 
 def buffer_of(values: tuple[Any, ...] | LazyRecord | FloatArray) -> FloatArray:

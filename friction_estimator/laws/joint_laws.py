@@ -77,7 +77,7 @@ def regressor_of_motors(
     laws : terms of the laws of n motors
     matrix, to_joints : (n, n) maps between motors and joints, as of :class:`MotorTable`
     velocity, effort : (n,) joint velocities [rad/s] and motor torques reflected to the joints [N m]
-    regressor : (n, p) output, a row a motor
+    regressor : (n, p) output, a row per motor
     """
     n, none = velocity.size, np.empty(0)
     for motor in range(n):
@@ -186,7 +186,7 @@ def expected_friction(
 
 
 class JointLaws:
-    """One linear friction law a joint.
+    """One linear friction law per joint.
 
     ``n`` joints share arrays of ``p`` columns, as many as the law with most parameters has. Where a law has fewer, the
     remaining columns of every regressor are zero.

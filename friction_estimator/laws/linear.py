@@ -59,7 +59,7 @@ class Factor(IntEnum):
 
     NONE = 0
     SINE = 1
-    """``sin(k q)`` of the position q of the motor, which has k ripples a turn"""
+    """``sin(k q)`` of the position q of the motor, which has k ripples per turn"""
     COSINE = 2
     """``cos(k q)``"""
 
@@ -120,7 +120,7 @@ class LinearFrictionLaw(FrictionLaw):
     Parameters
     ----------
     name : the key in the registry
-    terms : (p), one a parameter
+    terms : (p), one per parameter
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Inputs and targets of MOB-Net, one row a sample: the same code for simulation, recordings and the live node.
+"""Inputs and targets of MOB-Net, one row per sample: the same code for simulation, recordings and the live node.
 
     r     = K_0 (p - p_0 - integral(tau + beta + r))     eq. 9, all rows, virtual joints included
     tau_u = r - J^T F, low-passed like r                 target, section 4.2

@@ -20,7 +20,7 @@ from pinocchio.rpy import matrixToRpy, rpyToMatrix
 
 from friction_estimator.config import Config
 from friction_estimator.errors import RobotModelError, choices
-from friction_estimator.kernels.records import RecordTemplate, buffered, buffered_zeros
+from friction_estimator.kernels.records import RecordTemplate, buffered, zeros
 from friction_estimator.linear_algebra import skew
 from friction_estimator.robot.dynamics import (
     FeetTable,
@@ -322,8 +322,13 @@ class RobotModel:
             *zip(feet.parent_rotation, [parent.rotation for parent in parents], strict=True),
             *zip(feet.parent_position, [parent.translation for parent in parents], strict=True),
         ]
-        shapes = n, nv, 3, (nv, nv), nv, nv, (k, 6, nv), (k, 6), (k, 3), (k, 3, 3)
-        self._template = RecordTemplate(buffered_zeros(Dynamics, *shapes)[1])
+        self._template = RecordTemplate(
+            zeros(
+                Dynamics, position=n, velocity=nv, specific_force=3, mass_matrix=(nv, nv), bias=nv, momentum_bias=nv,
+                foot_jacobian=(k, 6, nv), foot_bias_acceleration=(k, 6), foot_position_in_base=(k, 3),
+                foot_rotation_to_base=(k, 3, 3),
+            )
+        )  # fmt: skip
 
     def _frame_id(self, name: str, parameter: str) -> int:
         if not self._model.existFrame(name):

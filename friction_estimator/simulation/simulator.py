@@ -157,7 +157,7 @@ class Simulator:
         Raises
         ------
         SimulationError
-            When the robot has fallen, the scenario is over, or ``feedforward`` is not one finite number a joint.
+            When the robot has fallen, the scenario is over, or ``feedforward`` is not one finite number per joint.
         """
         if self.time >= self.duration:
             raise SimulationError(f"the scenario {self._scenario.name!r} is over after {self.duration:g} s")

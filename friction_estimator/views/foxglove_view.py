@@ -71,7 +71,7 @@ def _base(frame: ViewFrame, stamp: messages.Timestamp) -> messages.FrameTransfor
 
 
 def _scene(frame: ViewFrame, stamp: messages.Timestamp) -> messages.SceneUpdate:
-    """One line a link, coloured by the friction of its joint."""
+    """One line per link, coloured by the friction of its joint."""
     pairs = zip(frame.segments.tolist(), (frame.colors() / 255.0).tolist(), strict=True)
     lines = [
         messages.LinePrimitive(

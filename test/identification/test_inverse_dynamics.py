@@ -120,7 +120,7 @@ def test_a_motor_that_moves_two_joints_has_its_own_friction():
     assert found["second/coulomb"] == pytest.approx(1.5, rel=1e-6)
     assert found["second/viscous"] == pytest.approx(0.7, rel=1e-6)
     assert found["elbow/coulomb"] == pytest.approx(COULOMB[1], rel=1e-6)
-    elbow = result.samples[1]  # one law a joint: what the motor adds is projected onto it
+    elbow = result.samples[1]  # one law per joint: what the motor adds is projected onto it
     live = result.friction.values[1] @ np.array([np.sign(elbow.velocity), elbow.velocity])
     left_over = elbow.fitted - OFFSET[1] - live
     rest, speed = left_over[elbow.used], elbow.velocity[elbow.used]

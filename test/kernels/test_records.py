@@ -58,7 +58,7 @@ def test_a_kernel_cuts_the_buffer_of_a_tuple_and_refuses_another():
 
 
 def test_a_buffer_is_that_of_a_tuple_only_while_all_arrays_are_its_views():
-    buffer, one = buffered_zeros(Ends, 2, 3)
+    buffer, one = buffered_zeros(Ends, first=2, last=3)
     assert buffer_of(one) is buffer
     moved = one._replace(last=np.ones(3))
     np.testing.assert_array_equal(from_buffer(Ends, buffer_of(moved)).last, 1.0)

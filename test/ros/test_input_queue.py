@@ -126,7 +126,7 @@ def test_an_overloaded_node_reports_both_rates_and_what_to_do(robot: Robot) -> N
 def test_joint_states_that_repeat_their_stamp_are_no_good_data(
     robot: Robot, samples: Sequence[SimulationSample]
 ) -> None:
-    """A driver that never sets the stamps: the node gets 1000 messages a second, and the estimate is void."""
+    """A driver that never sets the stamps: the node gets 1000 messages per second, and the estimate is void."""
     estimator = Estimator(robot.config, robot.urdf_xml)
     diagnostics = NodeDiagnostics("node", InputQueue(leave_out=False), estimator, list)
     diagnostics.input_counters("joint_states")

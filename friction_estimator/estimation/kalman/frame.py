@@ -57,7 +57,7 @@ _DIFFERENTIATED_PART = 0.2
 class FrameMemory(NamedTuple):
     """State carried from one frame to the next; ``collisions``: low-passed torque (n,) of hits on the feet [N m]."""
 
-    law: PreslidingMemory
+    presliding: PreslidingMemory
     disturbance: DisturbanceMemory
     collisions: Vector
 
@@ -121,14 +121,14 @@ def _calibrate_wrenches(wrenches: FloatArray, estimates: LimbEstimates, calibrat
 
 
 @kernel
-def _possible_friction(external: float, velocity: float, std: float, law: float, rest: float) -> float:
+def _possible_friction(external: float, velocity: float, std: float, law_torque: float, stick_friction: float) -> float:
     """Largest part of an external torque that may be friction instead: all that brakes the joint, or holds it.
 
     What drives the joint may replace the friction of the law, because friction takes energy.
     """
     if external * velocity < 0.0 or abs(velocity) < std:
         return abs(external)
-    return min(abs(external), abs(law) + rest)
+    return min(abs(external), abs(law_torque) + stick_friction)
 
 
 @kernel
@@ -215,7 +215,7 @@ def evaluate_frame(
     """
     law, velocity = out.law, motion.velocity
     wave = ripple_wave(robot.motors, dynamics.position, context.ripples)
-    law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.law, law)
+    law_at_motion(laws, robot.motors, estimates, motion, inputs.effort, inputs.dt, wave, memory.presliding, law)
     _calibrate_wrenches(inputs.wrenches, estimates, out.wrenches)
     calibrated = ObserverInputs(inputs.effort, out.wrenches, inputs.imu_fresh, inputs.wrench_fresh, inputs.dt)
     large = step_disturbance(
@@ -287,9 +287,9 @@ class FrameEvaluation:
 
     def drop_presliding(self) -> None:
         """Drop the strains of presliding."""
-        velocity = self.memory.law.velocity
+        velocity = self.memory.presliding.velocity
         none = np.zeros((velocity.size, 0))
-        self._buffer, self.memory = buffered(self.memory._replace(law=PreslidingMemory(velocity, none, none)))
+        self._buffer, self.memory = buffered(self.memory._replace(presliding=PreslidingMemory(velocity, none, none)))
 
     def step(
         self,

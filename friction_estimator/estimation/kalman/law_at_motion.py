@@ -127,7 +127,7 @@ def _motion_of_motors(
 
 @kernel
 def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -> FloatArray:
-    """Sine and cosine (n, 2) of motor position times ripples a turn (n,); (n, 0) without ripple."""
+    """Sine and cosine (n, 2) of motor position times ripples per turn (n,); (n, 0) without ripple."""
     n = position.size
     wave = np.empty((n, 2 * min(ripples.size, 1)))
     for motor in range(n):

@@ -19,7 +19,7 @@ deviation."""
 def law_bounds(laws: JointLaws) -> FloatArray:
     """Rows (n, b, p) whose product with a joint's parameters is never negative; zero rows bind nothing.
 
-    They hold the nonnegative parameters, which come first, one row a parameter, and F_c.
+    They hold the nonnegative parameters, which come first, one row per parameter, and F_c.
     """
     p = laws.parameter_count
     single = np.eye(p) * laws.nonnegative[:, :, None]

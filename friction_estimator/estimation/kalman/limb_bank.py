@@ -9,7 +9,9 @@ published together, after the last one, so that their order does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -41,11 +43,6 @@ _MAX_RESTING_SPEED = 0.02
 _MIN_STD_OVER_RIPPLE = 0.25
 """Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
-_DONE = object()
-"""What the work of a window gives when nothing is left of it."""
-_SHARED_PARTS = 6
-"""Parts of the work of a window besides the limbs: feet, robot model, wrong positions, wrong links, what was learned,
-publication."""
 
 
 def first_fit_decreasing(costs: Sequence[float]) -> list[list[int]]:
@@ -63,34 +60,32 @@ def first_fit_decreasing(costs: Sequence[float]) -> list[list[int]]:
 
 
 class FrameSchedule:
-    """Work of a window, spread over the frames after it.
-
-    Attributes
-    ----------
-    pending : True while a part of the work is left
-    """
+    """Work of a window, spread over the frames after it."""
 
     def __init__(self) -> None:
-        self._parts: Iterator[None] = iter(())
-        self.pending, self._parts_per_frame = False, 1
+        self._parts, self._parts_per_frame = deque[Callable[[], None]](), 1
 
-    def begin(self, parts: Iterator[None], count: int, frames: int) -> None:
-        """Begin work in so many parts, which the next frames do; the iterator does a part at a time."""
-        self._parts, self.pending = parts, True
-        self._parts_per_frame = math.ceil(count / max(frames, 1))
+    @property
+    def pending(self) -> bool:
+        """True while a part of the work is left."""
+        return bool(self._parts)
+
+    def begin(self, parts: Sequence[Callable[[], None]], frames: int) -> None:
+        """Begin work, whose parts the next frames do in this order."""
+        self._parts, self._parts_per_frame = deque(parts), math.ceil(len(parts) / max(frames, 1))
 
     def do_next(self) -> bool:
         """Do the parts of one frame; True when they were the last ones."""
-        if not self.pending:
-            return False
-        self.pending = all(next(self._parts, _DONE) is not _DONE for _ in range(self._parts_per_frame))
-        return not self.pending
+        was_pending = self.pending
+        for _ in range(min(self._parts_per_frame, len(self._parts))):
+            self._parts.popleft()()
+        return was_pending and not self.pending
 
 
 class LimbBank:
     """The filters of all limbs and what follows from them.
 
-    The work of a window is spread over the frames after it, in the parts of :meth:`_work_of_window`. The largest limb
+    The work of a window is spread over the frames after it, in the parts of :meth:`begin_window`. The largest limb
     alone is a group, and a group of smaller limbs costs at most as much. Where a window has fewer samples than there
     are parts, each frame does more.
 
@@ -175,16 +170,18 @@ class LimbBank:
         self._unloaded_feet.retune(noise.force_std)
 
     def begin_window(self, window: Window, usable: bool) -> None:
-        """Take a complete window; every :meth:`step` from now on does a part of the work on it.
+        """Take a complete window; every :meth:`advance_work` from now on does a part of the work on it.
 
         Parameters
         ----------
         usable : False when the noise of the sensors is not known yet
         """
-        work = self._work_of_window(window, usable)
-        self._schedule.begin(work, _SHARED_PARTS + len(self._groups), window.samples)
+        groups = [partial(self._use_window_in_group, group, window, usable) for group in self._groups]
+        collect = partial(self._collect_results, window.time)
+        parts: list[Callable[[], None]] = [partial(self._classify_feet, window), *self.dynamics.parts(window), *groups]
+        self._schedule.begin([*parts, collect, self._estimates.publish], window.samples)
 
-    def step(self, frozen: bool) -> bool:
+    def advance_work(self, frozen: bool) -> bool:
         """Do the next part of the work on a window, if any is left; True when the estimates are new.
 
         Parameters
@@ -192,35 +189,28 @@ class LimbBank:
         frozen : True keeps law and calibration as they are
         """
         self._frozen = frozen
-        if not self._schedule.do_next():
-            return False
-        self._estimates.publish()
-        return True
+        return self._schedule.do_next()
 
-    def finish(self, frozen: bool) -> bool:
+    def complete_work(self, frozen: bool) -> bool:
         """Do all work on a window that is left; True when the estimates are new."""
         new = False
         while self._schedule.pending:
-            new = self.step(frozen)
+            new = self.advance_work(frozen)
         return new
 
-    def _work_of_window(self, window: Window, usable: bool) -> Iterator[None]:
-        """Parts of the work on a window; after the last one the estimates are published."""
-        self._mean_wrenches = self._unloaded_feet.step(window)
+    def _classify_feet(self, window: Window) -> None:
+        """Find the feet in the air, and those that land or lift off."""
+        self._mean_wrenches = self._unloaded_feet.classify(window)
         landing = self._unloaded_feet.contact_transition
         for limb in (limb_filter.limb for limb_filter in self.filters):
             self.contact_transition[limb.joints] = self._floating and any(landing[foot] for foot in limb.feet.tolist())
-        yield
         self.unexplained.fill(np.nan)
-        yield from self.dynamics.evaluate(window)
+
+    def _use_window_in_group(self, group: list[int], window: Window, usable: bool) -> None:
+        """Let the limbs with these numbers use a window."""
         self.newest = window, self.dynamics.speed
-        for group in self._groups:
-            yield
-            for limb_index in group:
-                self._use_window(limb_index, window, usable, self._frozen)
-        yield
-        self._finish_window(window.time)
-        yield  # what the estimates change, and their publication, are the work of another frame
+        for limb_index in group:
+            self._use_window(limb_index, window, usable, self._frozen)
 
     def _use_window(self, index: int, window: Window, usable: bool, frozen: bool) -> None:
         """Let one limb use a window, if its sensors delivered and nothing pushes it."""
@@ -236,9 +226,9 @@ class LimbBank:
             if not self._filter_window(index, window, frozen):
                 self._failed[index] = "the readings of a window were not finite"
         else:
-            limb_filter.begin(*self.dynamics.momentum(limb_filter.buffers.limb, limb.joints.size))
+            limb_filter.start_from(*self.dynamics.momentum(limb_filter.buffers.limb, limb.joints.size))
 
-    def _finish_window(self, time: float) -> None:
+    def _collect_results(self, time: float) -> None:
         """Take over what all limbs have learned from a window with this end [s].
 
         Raises
@@ -257,7 +247,7 @@ class LimbBank:
             elif index not in failed:
                 limb_filter.save_checkpoint(time)
         self._split_offset()
-        self._changes.step(time)
+        self._changes.advance(time)
         if failed:
             joints = {index: [self._names[joint] for joint in self.filters[index].limb.joints] for index in failed}
             texts = (f"{text} ({', '.join(joints[index])})" for index, text in failed.items())
@@ -277,11 +267,11 @@ class LimbBank:
             known = np.stack((limb_filter.state, np.sqrt(variance)))
             delay[:, limb.feet] = known[:, layout["wrench_delay"]]
             gain[:, limb.joints] = known[:, layout["effort_gain"]]
-            of_imu = layout["accelerometer_bias"]
-            bias = variance[of_imu]
+            imu_states = layout["accelerometer_bias"]
+            bias = variance[imu_states]
             if (bias > 0.0).all():
                 weight += 1.0 / bias
-                weighted += limb_filter.state[of_imu] / bias
+                weighted += limb_filter.state[imu_states] / bias
         variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
         return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, self._changes.found)
@@ -389,7 +379,7 @@ class LimbBank:
         limb, balance = limb_filter.limb, self._evaluate_limb(index)
         fastest = max(map(abs, window.end_motion.velocity[limb.joints].tolist()))
         resting = fastest < _MAX_RESTING_SPEED
-        if not limb_filter.step(balance, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
+        if not limb_filter.update(balance, frozen or resting, bool(self.contact_transition[limb.joints[0]])):
             self._used.discard(index)
             return False
         if self._rippling.size:

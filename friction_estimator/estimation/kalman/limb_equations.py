@@ -3,7 +3,7 @@
 Seen from the IMU, the joint rows of the momentum balance over a window of length T read (Lim et al. 2024, eqs. 4-10)
 
     p(t + T) = p(t) + T (tau + C^T v - g + J^T F - friction) + noise
-    friction = S (Phi(dq) theta + delta)            # S is the identity without a transmission
+    friction = A (Phi(dq) theta + delta)            # A maps motors to joints; the identity without a transmission
     delta(t + T) = exp(-T / tau_delta) delta(t) + noise
 
 with errors of model and sensors acting as more torques, each linear in its size. Everything is linear, so one Kalman
@@ -105,8 +105,10 @@ class FilterTable(NamedTuple):
 
 
 @entry_point
-def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: Vector, duration: float) -> None:
-    """Predict the model error, states m to 2 m, over a window [s]: a first-order Gauss-Markov process.
+def decay_model_error(
+    memory: LimbMemory, fit: WindowFit, table: FilterTable, previous_variance: Vector, duration: float
+) -> None:
+    """Predict the model error over a window [s]: a first-order Gauss-Markov process.
 
     ``x = f x``, ``P = f P f + v - f^2 v_0`` with its stationary variance v, and that of before, v_0: the variance of a
     sliding motor, plus ``stick_variance`` of one at standstill. The model error of a motor that begins to slide shrinks
@@ -119,10 +121,9 @@ def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: Vec
     duration : of the window [s]
     """
     x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, fit.stick_variance
-    m = sliding.size
-    decay = math.exp(-duration / MODEL_ERROR_TIME)
-    for a in range(m):
-        i, variance = m + a, sliding[a] + at_rest[a]
+    decay, delta = math.exp(-duration / MODEL_ERROR_TIME), table.first_state.model_error
+    for a in range(sliding.size):
+        i, variance = delta + a, sliding[a] + at_rest[a]
         f = decay * math.sqrt(min(variance / previous_variance[a], 1.0)) if previous_variance[a] > 0.0 else decay
         x[i] *= f
         for j in range(x.size):
@@ -133,7 +134,7 @@ def decay_model_error(memory: LimbMemory, fit: WindowFit, previous_variance: Vec
 
 
 @kernel
-def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, balance: LimbBalance) -> None:
+def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, table: FilterTable, balance: LimbBalance) -> None:
     """Add to the log-likelihood ratio of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
@@ -143,20 +144,21 @@ def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, balance: LimbBal
     x, P, S, T, G = memory.state, memory.covariance, fit.innovation_covariance, balance.duration, balance.force_columns
     m, rest = fit.innovation.size, balance.stick_friction_squared
     for c in range(m):
+        own = table.first_state.model_error + c
         along, square, noise = 0.0, 0.0, 0.0
         for a in range(m):
-            g = T * G[a, m + c]
+            g = T * G[a, own]
             along -= g * fit.innovation[a]
             square += g * g
             for b in range(m):
-                noise += g * S[a, b] * T * G[b, m + c]
+                noise += g * S[a, b] * T * G[b, own]
         if square == 0.0:
             continue
-        unexplained, variance = x[m + c] + along / square, noise / square**2
+        unexplained, variance = x[own] + along / square, noise / square**2
         fit.unexplained[0, c], fit.unexplained[1, c] = unexplained, variance
         if rest[c] <= 0.0 or not balance.dry_friction_known[c]:
             continue
-        law_variance = max(variance - P[m + c, m + c], 0.0) + memory.model_error_variance[c]
+        law_variance = max(variance - P[own, own], 0.0) + memory.model_error_variance[c]
         free_variance = law_variance + UNIFORM_VARIANCE * rest[c]
         log_ratio = 0.5 * (
             unexplained**2 * (1.0 / law_variance - 1.0 / free_variance) - math.log(free_variance / law_variance)
@@ -189,56 +191,91 @@ def _predict_momentum(x: FloatArray, P: FloatArray, balance: LimbBalance) -> Non
 
 
 @kernel
-def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table: FilterTable, frozen: bool) -> float:
-    """Advance state and covariance by one window, in place; return the squared distance of the measured momentum.
-
-    A window that is not finite changes nothing, and its distance is NaN.
-
-    Parameters
-    ----------
-    memory, fit : in place
-    frozen : True keeps the covariance of law and calibration as it is
-    """
-    x, P = memory.state, memory.covariance
-    m, T, gains = balance.force.size, balance.duration, table.first_state.effort_gain
+def _is_usable(balance: LimbBalance) -> bool:
+    """Whether all of a balance is finite."""
     forces = is_bounded(balance.force) and is_bounded(balance.force_columns) and is_bounded(balance.force_variance)
     momentum = is_bounded(balance.momentum) and is_bounded(balance.momentum_covariance)
-    if not (forces and momentum and is_bounded(balance.stick_friction_squared)):
-        return math.nan
-    previous_variance = memory.model_error_variance + fit.stick_variance
-    for a in range(m):
+    return forces and momentum and is_bounded(balance.stick_friction_squared)
+
+
+@kernel
+def _update_stick_variance(memory: LimbMemory, fit: WindowFit, balance: LimbBalance) -> None:
+    """Write the variance that the model error of motors at rest has in addition: anywhere within the dry friction."""
+    for a in range(balance.force.size):
         fit.free_at_rest[a] = memory.stick_log_ratio[a] > 0.0 or not balance.dry_friction_known[a]
         fit.stick_variance[a] = UNIFORM_VARIANCE * balance.stick_friction_squared[a] * fit.free_at_rest[a]
-    _predict_momentum(x, P, balance)
-    decay_model_error(memory, fit, previous_variance, T)
-    if not frozen:
-        for i in range(x.size):
-            P[i, i] += T * table.random_walk[i]
-        for i in range(gains, gains + m):
-            for j in range(gains, gains + m):
-                P[i, j] -= T * table.gain_noise
+
+
+@kernel
+def _add_random_walk(P: FloatArray, table: FilterTable, duration: float) -> None:
+    """Add the random walk of law and calibration over a window [s] to the covariance, in place."""
+    gains, m = table.first_state.effort_gain, table.coulomb.shape[0]
+    for i in range(len(P)):
+        P[i, i] += duration * table.random_walk[i]
+    for i in range(gains, gains + m):
+        for j in range(gains, gains + m):
+            P[i, j] -= duration * table.gain_noise
+
+
+@kernel
+def _write_innovation(memory: LimbMemory, fit: WindowFit, balance: LimbBalance) -> None:
+    """Write measured less predicted momentum, and its covariance."""
+    m = balance.momentum.size
     for a in range(m):
-        fit.innovation[a] = balance.momentum[a] - x[a]
+        fit.innovation[a] = balance.momentum[a] - memory.state[a]
         for b in range(m):
-            fit.innovation_covariance[a, b] = P[a, b] + balance.momentum_covariance[a, b]
-    _update_stick_log_ratio(memory, fit, balance)
-    normalised = solve_positive(fit.innovation_covariance, fit.innovation.reshape((m, 1)))[0]
-    distance = 0.0
+            fit.innovation_covariance[a, b] = memory.covariance[a, b] + balance.momentum_covariance[a, b]
+
+
+@kernel
+def _normalised_innovation(fit: WindowFit, balance: LimbBalance) -> float:
+    """Normalised innovation squared of all joints together, which is returned, and of each alone, in place.
+
+    That of one joint is over the variance without what its noise has more because its errors last over windows.
+    """
+    m, T, S = balance.force.size, balance.duration, fit.innovation_covariance
+    normalised = solve_positive(S, fit.innovation.reshape((m, 1)))[0]
+    nis = 0.0
     for a in range(m):
-        distance += fit.innovation[a] * normalised[a, 0]
-        variance = fit.innovation_covariance[a, a]
+        nis += fit.innovation[a] * normalised[a, 0]
         noise = T * T * balance.force_variance[a, a] + balance.momentum_covariance[a, a]
         correlated = (1.0 - 1.0 / balance.correlation_factor[a]) * noise  # does not average out over windows
-        fit.nis[a] = fit.innovation[a] ** 2 / (variance - correlated)
-    return distance
+        fit.nis[a] = fit.innovation[a] ** 2 / (S[a, a] - correlated)
+    return nis
 
 
 @entry_point
-def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matrix, considered: int) -> None:
+def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table: FilterTable, frozen: bool) -> float:
+    """Predict state and covariance over a window, and compare them with the measured momentum, in place.
+
+    Parameters
+    ----------
+    frozen : True keeps the covariance of law and calibration as it is
+
+    Returns
+    -------
+    Normalised innovation squared of all joints; NaN, and nothing has changed, for a window that is not finite
+    """
+    if not _is_usable(balance):
+        return math.nan
+    previous_variance = memory.model_error_variance + fit.stick_variance
+    _update_stick_variance(memory, fit, balance)
+    _predict_momentum(memory.state, memory.covariance, balance)
+    decay_model_error(memory, fit, table, previous_variance, balance.duration)
+    if not frozen:
+        _add_random_walk(memory.covariance, table, balance.duration)
+    _write_innovation(memory, fit, balance)
+    _update_stick_log_ratio(memory, fit, table, balance)
+    return _normalised_innovation(fit, balance)
+
+
+@entry_point
+def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matrix, first_considered: int) -> None:
     """Correct by a reading of m states from ``start`` on; its innovation (m,) has the covariance S (m, m); in place.
 
-    With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from ``considered``
-    on do not learn from it (Schmidt's consider filter): neither they nor their own covariance change.
+    With ``S = L L^T`` and ``W = L^-1 C P``: ``x += W^T L^-1 innovation`` and ``P -= W^T W``. States from
+    ``first_considered`` on do not learn from it (Schmidt's consider filter): neither they nor their own covariance
+    change.
 
     Parameters
     ----------
@@ -250,10 +287,10 @@ def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matr
     solve_lower(L, augmented)
     W, unrolled = augmented[:, :size].copy(), m - m % 3
     for a in range(m):
-        for j in range(considered):
+        for j in range(first_considered):
             x[j] += W[a, j] * augmented[a, size]
     for i in range(size):
-        row = P[i] if i < considered else P[i, :considered]
+        row = P[i] if i < first_considered else P[i, :first_considered]
         for a in range(0, unrolled, 3):  # three at a time: the row is read and written less often
             w1, w2, w3 = W[a, i], W[a + 1, i], W[a + 2, i]
             first, second, third = W[a], W[a + 1], W[a + 2]
@@ -334,7 +371,8 @@ def adapt_model_error_variance(
     x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.model_error_variance
     m, p = table.presliding.shape
     for i in range(m):
-        own_column, first = G[i, m + i], table.first_state.law + i * p
+        own = table.first_state.model_error + i
+        own_column, first = G[i, own], table.first_state.law + i * p
         torque, plateau, presliding_torque, presliding_variance = 0.0, 0.0, 0.0, 0.0
         for j in range(p):
             torque += G[i, first + j] * x[first + j]
@@ -345,9 +383,9 @@ def adapt_model_error_variance(
                     presliding_variance += P[first + j, first + k] * table.presliding[i, k]
         if own_column != 0.0:
             memory.law_mean_square[i] += adaptation_gain * ((torque / own_column) ** 2 - memory.law_mean_square[i])
-        observed = variance[i] - P[m + i, m + i]
+        observed = variance[i] - P[own, own]
         if observed > _MIN_OBSERVED_SHARE * variance[i] and fit.stick_variance[i] < variance[i]:
-            variance[i] *= 1.0 + max(adaptation_gain * (x[m + i] ** 2 / observed - 1.0), -_MAX_DECREASE)
+            variance[i] *= 1.0 + max(adaptation_gain * (x[own] ** 2 / observed - 1.0), -_MAX_DECREASE)
         min_variance = max(
             _MIN_STD_OVER_PRIOR**2 * initial_variance,
             min(_MIN_STD_OVER_LAW**2 * memory.law_mean_square[i], initial_variance),
@@ -380,29 +418,22 @@ def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: F
 
 
 @entry_point
-def step_limb(
+def correct_limb(
     memory: LimbMemory,
     fit: WindowFit,
     balance: LimbBalance,
     table: FilterTable,
     frozen: bool,
-    gate: float,
     adaptation_time: float,
     initial_variance: float,
-) -> float:
-    """Update a limb's filter by a window, in place; return the squared Mahalanobis distance of its momentum.
-
-    The momentum of a window beyond the gate is not used yet. A window that is not finite changes nothing.
+) -> None:
+    """Use the momentum of a window that fits, and adapt the variance of the model error, in place.
 
     Parameters
     ----------
     frozen : True keeps law and calibration as they are
-    gate : largest squared distance of a window that fits
     adaptation_time : over which the model-error variance is adapted [s]
     initial_variance : model-error variance before any data [(N m)^2]
     """
-    distance = predict_limb(memory, fit, balance, table, frozen)
-    if distance <= gate:
-        correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
-        adapt_model_error_variance(memory, fit, balance, table, balance.duration / adaptation_time, initial_variance)
-    return distance
+    correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
+    adapt_model_error_variance(memory, fit, balance, table, balance.duration / adaptation_time, initial_variance)

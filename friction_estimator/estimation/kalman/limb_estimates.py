@@ -202,8 +202,8 @@ def _write_calibration(
             factor, row = columns[a, i], P[i, calibration:]
             if factor != 0.0:
                 torque += factor * x[i]
-                of_wrenches = first_state.foot_bias <= i < first_state.effort_gain  # foot_bias and foot_gain
-                if not of_wrenches:
+                is_wrench_state = first_state.foot_bias <= i < first_state.effort_gain  # foot_bias and foot_gain
+                if not is_wrench_state:
                     without_wrenches += factor * x[i]
                 for j in range(product.size):
                     product[j] += factor * row[j]

@@ -17,10 +17,11 @@ from friction_estimator.estimation.kalman.limb_equations import (
     LimbMemory,
     WindowFit,
     correct_foot_bias,
+    correct_limb,
     correct_momentum,
     correct_states,
     decay_model_error,
-    step_limb,
+    predict_limb,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout
 from friction_estimator.estimation.kalman.sensor_changes import LimbNormalEquations
@@ -67,20 +68,20 @@ class ImpactDetector:
         """Forget all windows added so far."""
         self._count = 0
         self._impulse = self._nothing
-        self._distance = self._coherent = self._duration = 0.0
+        self._nis_sum = self._coherent = self._duration = 0.0
 
-    def add(self, innovation: FloatArray, S: FloatArray, distance: float, duration: float) -> None:
+    def add(self, innovation: FloatArray, S: FloatArray, nis: float, duration: float) -> None:
         """Add a window: its innovation (m,) with covariance (m, m), normalised square, and length [s]."""
         self._count += 1
         self._impulse = self._impulse + innovation
-        self._distance += distance
+        self._nis_sum += nis
         self._duration += duration
         self._coherent = float(self._impulse @ np.linalg.solve(S, self._impulse)) / self._count
 
     @property
     def is_change(self) -> bool:
         """True when windows have not fitted for long and agree in direction, or for very long."""
-        agree = self._count >= _MIN_COHERENT_WINDOWS and self._coherent > _MIN_COHERENCE * self._distance
+        agree = self._count >= _MIN_COHERENT_WINDOWS and self._coherent > _MIN_COHERENCE * self._nis_sum
         return (agree and self._duration >= _MIN_CHANGE_DURATION) or self._duration > _MAX_IMPACT_DURATION
 
     @property
@@ -116,7 +117,7 @@ class LimbFilter:
     buffers : of these records
     normal_equations : what the newest seconds show of law and calibration
     windows : number of windows used for identification
-    running : False until :meth:`begin`
+    running : False until :meth:`start_from`
     """
 
     def __init__(
@@ -135,10 +136,24 @@ class LimbFilter:
         self.limb, self.layout = layout.limb, layout
         table = FilterTable(layout.first_state, bounds, coulomb, presliding, (rate * layout.prior_std) ** 2, gain_noise)
         table_buffer, self.table = buffered(table)
-        memory_buffer, self.memory = buffered_zeros(LimbMemory, size, (size, size), m, m, m)
-        fit_buffer, self.fit = buffered_zeros(WindowFit, m, m, m, (m, m), m, (2, m))
+        memory_buffer, self.memory = buffered_zeros(
+            LimbMemory,
+            state=size,
+            covariance=(size, size),
+            model_error_variance=m,
+            law_mean_square=m,
+            stick_log_ratio=m,
+        )
+        fit_buffer, self.fit = buffered_zeros(
+            WindowFit, stick_variance=m, free_at_rest=m, innovation=m, innovation_covariance=(m, m), nis=m,
+            unexplained=(2, m),
+        )  # fmt: skip
         self.state, self.covariance = self.memory.state, self.memory.covariance
-        balance_buffer, self.balance = buffered_zeros(LimbBalance, (), m, (m, size), (m, m), m, (m, m), m, m, m, m)
+        balance_buffer, self.balance = buffered_zeros(
+            LimbBalance, force=m, force_columns=(m, size), force_variance=(m, m), momentum=m,
+            momentum_covariance=(m, m), dry_friction=m, stick_friction_squared=m, dry_friction_known=m,
+            correlation_factor=m,
+        )  # fmt: skip
         self.buffers = FilterBuffers(to_buffer(layout.limb), memory_buffer, fit_buffer, table_buffer, balance_buffer)
         self.normal_equations = LimbNormalEquations(layout)
         self._checkpoints: deque[tuple[FloatArray, int]] = deque(maxlen=_CHECKPOINT_COUNT)
@@ -241,7 +256,7 @@ class LimbFilter:
         mine.stick_log_ratio[:] = theirs.stick_log_ratio
         self.windows = other.windows
 
-    def begin(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
+    def start_from(self, momentum: FloatArray, momentum_covariance: FloatArray) -> None:
         """Start, or continue after an unused window, at a measured momentum (m,) [N m s] of covariance (m, m)."""
         rows = self._momentum
         self._clear(rows)
@@ -252,11 +267,11 @@ class LimbFilter:
     def skip(self, duration: float) -> None:
         """Predict over a window [s] without a measurement."""
         before = self.memory.model_error_variance + self.fit.stick_variance
-        decay_model_error(self.buffers.memory, self.buffers.fit, before, duration)
+        decay_model_error(self.buffers.memory, self.buffers.fit, self.buffers.table, before, duration)
         self.running = False
         self.normal_equations.interrupt()
 
-    def step(self, balance: LimbBalance | FloatArray, frozen: bool, contact_transition: bool) -> bool:
+    def update(self, balance: LimbBalance | FloatArray, frozen: bool, contact_transition: bool) -> bool:
         """Update by one window; False where it is not finite: then only the friction of motors at rest may change.
 
         Parameters
@@ -266,34 +281,43 @@ class LimbFilter:
         contact_transition : True while a foot lands or lifts off: what does not fit then is an impact, not a change
         """
         memory, fit, table = self.buffers.memory, self.buffers.fit, self.buffers.table
-        gate, adapting = self._gate, (self._config.model_error_memory, self._model_error_variance)
         buffer = buffer_of(balance)
         balance = from_buffer(LimbBalance, buffer)
         if self._is_first:
-            variance = balance.stick_friction_squared
-            if np.isfinite(variance).all():
-                self._is_first = False  # motors that stick have done so before: their friction may be any already
-                self.fit.stick_variance[:] = UNIFORM_VARIANCE * variance * self.fit.free_at_rest
-                self._diagonal(self.layout["model_error"])[:] += self.fit.stick_variance
-        distance = step_limb(memory, fit, buffer, table, frozen, gate, *adapting)
-        if math.isnan(distance):
+            self._stick_before(balance.stick_friction_squared)
+        nis = predict_limb(memory, fit, buffer, table, frozen)
+        if math.isnan(nis):
             self.normal_equations.interrupt()
             return False
-        self.normal_equations.add(buffer, self.memory.model_error_variance + self.fit.stick_variance)
-        if distance <= gate:
+        if nis <= self._gate:
+            correct_limb(
+                memory, fit, buffer, table, frozen, self._config.model_error_memory, self._model_error_variance
+            )
             self._impacts.clear()
         else:
-            innovation = self.fit.innovation
-            self._impacts.add(innovation, self.fit.innovation_covariance, distance, balance.duration)
-            if not contact_transition and self._impacts.is_change:
-                self._inflate_after_change(balance, self._impacts.force, frozen)
-                self._impacts.clear()
-            else:
-                self._reset_momentum(innovation, distance)
-            S = self.covariance[self._momentum, self._momentum] + balance.momentum_covariance
-            correct_momentum(memory, innovation, S, table, frozen)
+            self._use_impact(balance, nis, frozen, contact_transition)
+        self.normal_equations.add(buffer, self.memory.model_error_variance + self.fit.stick_variance)
         self.windows += not frozen
         return True
+
+    def _stick_before(self, stick_friction_squared: FloatArray) -> None:
+        """Give motors (m,) that stick in the first window any friction: they have done so before."""
+        if np.isfinite(stick_friction_squared).all():
+            self._is_first = False
+            self.fit.stick_variance[:] = UNIFORM_VARIANCE * stick_friction_squared * self.fit.free_at_rest
+            self._diagonal(self.layout["model_error"])[:] += self.fit.stick_variance
+
+    def _use_impact(self, balance: LimbBalance, nis: float, frozen: bool, contact_transition: bool) -> None:
+        """Take the momentum of a window beyond the gate anew: an impact, unless several show a change."""
+        innovation = self.fit.innovation
+        self._impacts.add(innovation, self.fit.innovation_covariance, nis, balance.duration)
+        if not contact_transition and self._impacts.is_change:
+            self._inflate_after_change(balance, self._impacts.force, frozen)
+            self._impacts.clear()
+        else:
+            self._reset_momentum(innovation, nis)
+        S = self.covariance[self._momentum, self._momentum] + balance.momentum_covariance
+        correct_momentum(self.buffers.memory, innovation, S, self.buffers.table, frozen)
 
     def correct_foot_bias(self, foot: int, reading: FloatArray, variance: FloatArray) -> None:
         """Correct with the mean reading (6,) of an unloaded foot, which is its bias; its variance (6,)."""
@@ -347,10 +371,10 @@ class LimbFilter:
         self.windows = max(self.windows, int(identified.samples[row]))
         self.memory.model_error_variance[motor] = identified.residual_variance[row]
 
-    def _reset_momentum(self, innovation: FloatArray, distance: float) -> None:
+    def _reset_momentum(self, innovation: FloatArray, nis: float) -> None:
         """Inflate the covariance of the momentum after an impact, for instance at landing, and nothing else."""
         rows = self._momentum
-        unexplained = 1.0 - self._gate / distance
+        unexplained = 1.0 - self._gate / nis
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
     def _inflate_after_change(self, balance: LimbBalance, force: FloatArray, frozen: bool) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from friction_estimator.config import SensorNoise
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
-from friction_estimator.linear_algebra import solve_positive
+from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, solve_positive
 from friction_estimator.types import FloatArray, Matrix, Vector
 
 SIGNIFICANT_RATIO = 4.0
@@ -156,3 +156,33 @@ def reading_stds(noise: SensorNoise) -> FloatArray:
     return np.array([
         max(noise.position_std, _MIN_STD), max(noise.independent_velocity_std, _MIN_STD), noise.angular_velocity_std
     ])  # fmt: skip
+
+
+@entry_point
+def acceleration_correction(
+    readings: Vector, std: Vector, first: Vector, last: Vector, power: Vector, gain: float
+) -> FloatArray:
+    """Correction (c,) of the filters' mean acceleration of both ends of a window [rad/s^2].
+
+    The acceleration by the filters is smooth, and late; that by the window's readings is in time, and noisy. Where the
+    two differ by clearly more than noise explains, the readings count,
+
+        a = a_filter + k (a_readings - a_filter)        k = max(0, 1 - 4 var(noise) / E (a_readings - a_filter)^2)
+
+    and elsewhere not at all: their noise is that of the momentum too, and would pull the calibration after it.
+
+    Parameters
+    ----------
+    readings, std : (c,) by the readings, and standard deviation
+    first, last : (c,) of the filters at both ends
+    power, gain : (c,) mean square difference, in place, and the part of it that is replaced
+    """
+    correction = np.empty(power.size)
+    for i in range(power.size):
+        difference = readings[i] - 0.5 * (first[i] + last[i])
+        power[i] += gain * (difference * difference - power[i])
+        if not power[i] <= DIVERGENCE_LIMIT:
+            power[i] = 0.0
+        noise = SIGNIFICANT_RATIO * std[i] ** 2
+        correction[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
+    return correction

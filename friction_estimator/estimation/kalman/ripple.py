@@ -35,7 +35,7 @@ _MIN_PERIODS = 2.0
 """Number of periods that a motor must have moved through."""
 _MIN_LOG_RATIO = 80.0
 """A ripple is found when the explained squares of all motors, in half variances of the rest, exceed this: the
-log-likelihood ratio against no ripple. The number a turn is then right to about two, and more data correct it."""
+log-likelihood ratio against no ripple. The number per turn is then right to about two, and more data correct it."""
 _MIN_AMPLITUDE = 0.03
 """Smallest amplitude of a ripple, as a part of the friction. Other errors of the law explain less."""
 _MIN_QUARTILE, _MAX_SPREAD = 0.7, 0.7
@@ -123,7 +123,7 @@ def _add_to_periodogram(
 
 
 class RippleSearch:
-    """Periodogram over all windows so far, motor by motor and for every number of ripples a turn.
+    """Periodogram over all windows so far, motor by motor and for every number of ripples per turn.
 
     Parameters
     ----------
@@ -132,7 +132,10 @@ class RippleSearch:
 
     def __init__(self, motors: int) -> None:
         n, ripples = motors, (motors, MAX_RIPPLES)
-        self._buffer, self._sums = buffered_zeros(PeriodogramSums, (n, _BLOCK, 3), n, ripples, ripples, n, n, n, n, n)
+        self._buffer, self._sums = buffered_zeros(
+            PeriodogramSums, block=(n, _BLOCK, 3), block_size=n, sines=ripples, cosines=ripples, unexplained_squares=n,
+            friction_squares=n, windows=n, lowest=n, highest=n,
+        )  # fmt: skip
         self._sums.lowest[:], self._sums.highest[:] = math.inf, -math.inf
         self._previous_best = -math.inf
 
@@ -169,7 +172,7 @@ class RippleSearch:
         return 0.5 * (low + high), high - low
 
     def detect(self, known: int = 0) -> int:
-        """Number of ripples a turn, zero while there is no clear one; to be called every :data:`RIPPLE_TEST_INTERVAL`.
+        """Number of ripples per turn, zero while none is clear; to be called every :data:`RIPPLE_TEST_INTERVAL`.
 
         Parameters
         ----------

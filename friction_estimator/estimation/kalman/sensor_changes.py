@@ -1,10 +1,10 @@
 """What has changed in mid-run: the error of one sensor, joint or foot that explains the newest seconds best.
 
 Errors of sensors and links are states of the limbs' filters, each with its column in the balance of momentum. A change
-adds ``a ~ N(0, S)`` to some states. With a, all other states and the size of the noise integrated out, the N numbers of
+adds ``a ~ N(0, V)`` to some states. With a, all other states and the size of the noise integrated out, the N numbers of
 the newest seconds, with the weighted square Q, are more likely with the change than without any by
 
-    log odds = (nu + N) / 2 log((nu + Q) / (nu + Q - d^T (S^-1 + J)^-1 d)) - log det(1 + S J) / 2
+    log odds = (nu + N) / 2 log((nu + Q) / (nu + Q - d^T (V^-1 + J)^-1 d)) - log det(1 + V J) / 2
 
 with the information J and the product d of the changed states (:meth:`LimbNormalEquations.change_information`). It is
 the generalised likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely
@@ -122,8 +122,8 @@ def _add_to_normal_equations(
     balance: LimbBalance,
     block: BlockBalance,
     model_error_variance: Vector,
-    model_error: int,
-    law: int,
+    first_model_error: int,
+    first_law: int,
     sums: Matrix,
 ) -> int:
     """Add a window to its block, and a complete block to ``sums`` of :class:`LimbNormalEquations`; all in place.
@@ -131,7 +131,7 @@ def _add_to_normal_equations(
     Parameters
     ----------
     model_error_variance : (m,) of the motors [(N m)^2]
-    model_error, law : first states of these blocks
+    first_model_error, first_law : first states of model error and law
 
     Returns
     -------
@@ -150,12 +150,12 @@ def _add_to_normal_equations(
             block.noise[a, b] += T * T * balance.force_variance[a, b]
     if block.duration[0] < CORRELATION_TIME - 0.5 * T:
         return 0
-    R, rows = block.noise + balance.momentum_covariance, np.empty((m, G.shape[1] - law + 1))
-    rows[:, :-1], rows[:, -1] = block.columns[:, law:], block.impulse - balance.momentum
+    R, rows = block.noise + balance.momentum_covariance, np.empty((m, G.shape[1] - first_law + 1))
+    rows[:, :-1], rows[:, -1] = block.columns[:, first_law:], block.impulse - balance.momentum
     for a in range(m):
         for b in range(m):
-            for c in range(model_error, model_error + m):
-                R[a, b] += block.columns[a, c] * model_error_variance[c - model_error] * block.columns[b, c]
+            for c in range(first_model_error, first_model_error + m):
+                R[a, b] += block.columns[a, c] * model_error_variance[c - first_model_error] * block.columns[b, c]
     _begin_block(block, balance)
     solve_lower(cholesky(R)[0], rows)
     if not is_bounded(rows):
@@ -179,7 +179,9 @@ class LimbNormalEquations:
         self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
         self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
         m = layout.limb.joints.size
-        self._buffer, self._block = buffered_zeros(BlockBalance, 1, (m, layout.size), m, (m, m))
+        self._buffer, self._block = buffered_zeros(
+            BlockBalance, duration=1, columns=(m, layout.size), impulse=m, noise=(m, m)
+        )
         self.begin_second()
         self.interrupt()
 
@@ -250,7 +252,7 @@ class ChangeComparison:
         self._compared, self._likely = 0, ""
         self.found: StateChange | None = None
 
-    def step(self, time: float) -> None:
+    def advance(self, time: float) -> None:
         """Do a part of the work, after all limbs have used the window with this end [s]."""
         next(self._work, None)
         if not 0.0 <= time - self._second < 1.0:
@@ -277,13 +279,13 @@ class ChangeComparison:
         ranked = sorted(found, reverse=True)
         best = ranked[0]
         newest = next(one.log_odds for one in found if one.cause == best.cause)  # of the shortest span
-        of_sensor = best.block in _SENSOR_CAUSES
-        too_long = not of_sensor and self._compared >= _MAX_COMPARISONS
+        is_sensor_change = best.block in _SENSOR_CAUSES
+        too_long = not is_sensor_change and self._compared >= _MAX_COMPARISONS
         if not best.log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
             self._start_anew()
             return
         runner_up = ""
-        if of_sensor and best.cause == self._likely:
+        if is_sensor_change and best.cause == self._likely:
             rival = next(one for one in ranked if one.cause != best.cause)
             runner_up = f"by a factor of {math.exp(rival.log_odds - best.log_odds):.1g}: {rival.cause}"
         self.found = StateChange(best.block, best.place, best.size, runner_up)

@@ -44,16 +44,16 @@ from friction_estimator.types import (
 )
 
 _RIPPLE_FOUND = (
-    "Ripple: the friction has {} periods a turn. Identification goes on with the ripple, which saved parameters "
+    "Ripple: the friction has {} periods per turn. Identification goes on with the ripple, which saved parameters "
     "contain from now on, and sigma is larger for some seconds."
 )
-_RIPPLE_CORRECTED = "Ripple: the friction has {} periods a turn (was {})."
+_RIPPLE_CORRECTED = "Ripple: the friction has {} periods per turn (was {})."
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
 """Windows without a measurement after which the model error is unknown."""
 
 
 class KalmanFriction:
-    """Friction stage with one filter a limb.
+    """Friction stage with one filter per limb.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class KalmanFriction:
 
     def reset_to_prior(self) -> None:
         """Start from the prior, without law and calibration, with terms of presliding and without any of ripple."""
-        self.terms.choose(np.zeros(0), presliding=True)
+        self.terms.set_terms(np.zeros(0), presliding=True)
         self._start_filters()
         self.reset()
 
@@ -102,7 +102,7 @@ class KalmanFriction:
         """Restart the filters; law and calibration stay."""
         for part in (self._clock, self._noise, self._motion, self._buffer, self._fbse):
             part.reset()
-        self._frames.reset(self.terms.distances)
+        self._frames.reset(self.terms.distance_count)
         self.terms.reset()
         self.bank.reset()
         self._publish_law()
@@ -119,7 +119,7 @@ class KalmanFriction:
             When a result is not finite. Limbs whose law was not finite have their newest valid law again, or the prior;
             call :meth:`reset` then.
         """
-        if self.bank.step(self.frozen):  # a part of the work on the newest complete window
+        if self.bank.advance_work(self.frozen):  # a part of the work on the newest complete window
             self._use_estimates(frame.stamp_ns)
         dt = self._clock.interval(frame.dt, frame.position)
         if dt != frame.dt:
@@ -130,7 +130,7 @@ class KalmanFriction:
         motion = self._motion.step(frame.position, frame.velocity, dt)
         correctable_variance = self._evaluate(frame, attitude, phase, dynamics, motion)
         # this frame may complete the next window
-        if (window := self._buffer.close(frame.readings_per_sample)) is not None:
+        if (window := self._buffer.commit_row(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         newest, estimates = self._frames.newest, self.bank.estimates
         friction, sigma = newest.friction, newest.sigma
@@ -164,7 +164,7 @@ class KalmanFriction:
         angular_acceleration = attitude.buffer[ANGULAR_ACCELERATION]
         context = FrameContext(phase.contact, self.terms.ripples, unmodelled, angular_acceleration, oldest)
         n, p = self.terms.laws.table.scales.shape
-        sample = self._buffer.row(self.time, n, len(frame.wrenches), p)
+        sample = self._buffer.next_row(self.time, n, len(frame.wrenches), p)
         correctable_variance, expired = self._frames.step(
             frame, dynamics, motion, self.terms.laws, self.bank.estimates_buffer, context, sample
         )
@@ -200,7 +200,7 @@ class KalmanFriction:
                 text = _RIPPLE_CORRECTED.format(found, int(before[0]))
             else:
                 laws = self.terms.laws
-                self.terms.choose(ripples, presliding=self.terms.distances > 0)
+                self.terms.set_terms(ripples, presliding=self.terms.distance_count > 0)
                 self._continue_filters(laws)
                 text = _RIPPLE_FOUND.format(found)
             self._health.add_event("ripple", stamp_ns, text)
@@ -245,14 +245,14 @@ class KalmanFriction:
 
     def _update_unmodelled_variance(self, window: Window) -> None:
         """Update the variance of the torque that the terms of presliding lack, from the motor torques of a window."""
-        if self.terms.distances:
+        if self.terms.distance_count:
             load = self._motors.torque(window.effort)
             unexplained = load_presliding_variance(self.terms.laws, self.bank.estimates.parameters, load)
             self.unmodelled_variance = self._motors.variance_at_joints(unexplained)
 
     def finish_pending_updates(self) -> None:
         """Finish the work on the newest complete window."""
-        if self.bank.finish(self.frozen):
+        if self.bank.complete_work(self.frozen):
             self._publish_law()
 
     def _publish_law(self) -> None:
@@ -326,15 +326,15 @@ class KalmanFriction:
     def copy_identified(self, other: KalmanFriction) -> None:
         """Copy law and calibration from another stage of the same robot."""
         other.finish_pending_updates()
-        self._use_terms(other.terms.ripples, presliding=other.terms.distances > 0)
+        self._use_terms(other.terms.ripples, presliding=other.terms.distance_count > 0)
         self.bank.copy_identified(other.bank, self.terms.laws.common_columns(other.terms.laws))
         self._publish_law()
 
     def _use_terms(self, ripples: FloatArray, presliding: bool) -> None:
         """Start anew with these terms of the laws, where they are not those of now."""
         terms = self.terms
-        if presliding != (terms.distances > 0) or not np.array_equal(ripples, terms.ripples):
-            terms.choose(ripples, presliding)
+        if presliding != (terms.distance_count > 0) or not np.array_equal(ripples, terms.ripples):
+            terms.set_terms(ripples, presliding)
             self._start_filters()
             self.reset()
 
@@ -355,10 +355,10 @@ class KalmanFriction:
         """
         here, there = common_rows(identified, self._motors.names, self.laws.law_names)
         terms = self.terms
-        self._use_terms(terms.ripples_of(identified, there), identified.has_presliding or terms.distances > 0)
+        self._use_terms(terms.ripples_of(identified, there), identified.has_presliding or terms.distance_count > 0)
         self.bank.restore(identified, here, there, self.laws.parameter_count, terms.laws.added)
         spread = identified.presliding_covariance
-        everywhere = terms.distances and len(here) == len(self._motors.names)
+        everywhere = terms.distance_count and len(here) == len(self._motors.names)
         if everywhere and spread is not None and not spread[there].any():
             self._drop_presliding()
         self.bank.refresh_estimates()

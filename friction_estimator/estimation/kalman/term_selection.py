@@ -79,11 +79,11 @@ class TermSelection:
 
     def __init__(self, laws: JointLaws, motors: Transmission) -> None:
         self._law_names, self._motors = laws.law_names, motors
-        self.choose(np.zeros(0), presliding=True)
+        self.set_terms(np.zeros(0), presliding=True)
         self.reset()
 
-    def choose(self, ripples: FloatArray, presliding: bool) -> None:
-        """Use these terms, and search for a ripple from the beginning; ``ripples`` (n,) in a turn; (0,): no ripple."""
+    def set_terms(self, ripples: FloatArray, presliding: bool) -> None:
+        """Use these terms, and search for a ripple from the beginning; ``ripples`` (n,) per turn; (0,): no ripple."""
         self.ripples = ripples
         self.laws = JointLaws(self._law_names, presliding, bool(ripples.size))
         self._search: RippleSearch | None = RippleSearch(len(self._law_names))
@@ -97,27 +97,27 @@ class TermSelection:
         self._presliding_tested_at = self._ripple_tested_at = 0.0
 
     @property
-    def distances(self) -> int:
+    def distance_count(self) -> int:
         """Number of presliding distances among the terms."""
         return int(self.laws.presliding[0].sum())
 
     def rejects_presliding(self, time: float, bank: LimbBank) -> bool:
         """Whether the data show that no motor has presliding, although there are terms of it; tested now and then."""
-        if not self.distances or time - self._presliding_tested_at < _PRESLIDING_TEST_INTERVAL:
+        if not self.distance_count or time - self._presliding_tested_at < _PRESLIDING_TEST_INTERVAL:
             return False
         self._presliding_tested_at = time
         z = np.concatenate([presliding_score(limb_filter) for limb_filter in bank.filters])
         return bool((z < _MAX_Z_WITHOUT_PRESLIDING).all() and -(z * np.abs(z)).sum() > _MIN_SQUARES_WITHOUT_PRESLIDING)
 
     def find_ripple(self, time: float, bank: LimbBank) -> int:
-        """Use the newest window; return a new number of ripples a turn once the data show another one, else 0."""
+        """Use the newest window; return a new number of ripples per turn once the data show another one, else 0."""
         search, newest, waits = self._search, bank.newest, time < self._ripple_tested_at
         if search is None or newest is None or not newest[0].duration > 0.0 or waits:
             return 0
         window, speed = newest
         middle = self._motors.velocity(window.end_motion.position) - 0.5 * window.duration * speed
-        law = window.regressor, bank.estimates.parameters
-        search.add(middle, speed, *law, bank.unexplained, self.laws.added["ripple"])
+        parameters, columns = bank.estimates.parameters, self.laws.added["ripple"]
+        search.add(middle, speed, window.regressor, parameters, bank.unexplained, columns)
         if time - self._ripple_tested_at < RIPPLE_TEST_INTERVAL:
             return 0
         self._ripple_tested_at = time
@@ -131,7 +131,7 @@ class TermSelection:
         return found
 
     def correct_ripple(self, ripples: FloatArray, bank: LimbBank) -> None:
-        """Use another number of ripples a turn (n,).
+        """Use another number of ripples per turn (n,).
 
         The waves are turned so that the old and the new ones agree in the middle of each motor's range.
         """

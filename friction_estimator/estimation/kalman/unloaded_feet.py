@@ -54,7 +54,7 @@ class UnloadedFeet:
         self.unloaded = [False] * self._count
         self.contact_transition = [True] * self._count
 
-    def step(self, window: Window) -> FloatArray:
+    def classify(self, window: Window) -> FloatArray:
         """Classify the feet by a window; return mean wrenches (k, 6) of an earlier one, biases where ``unloaded``."""
         self._last.append(window.wrenches)
         lowest, highest = window.normal_force.tolist()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,11 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.config.robot import SensorVariances, sensor_variances
 from friction_estimator.estimation.kalman.limb_equations import MIN_MOMENTUM_STD, FilterTable, LimbBalance, LimbMemory
 from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, BlockStarts, Limb, stick_probability
-from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO
+from friction_estimator.estimation.kalman.local_motion import SIGNIFICANT_RATIO, acceleration_correction
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import buffered_zeros, from_buffer, record, set_scalars, to_buffer
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, Matrix, Tensor, Vector
 
@@ -269,16 +269,18 @@ def limb_balance(
         for b in range(m):
             variance[a, b] *= math.sqrt(end.correlation_factor[rows[a]] * end.correlation_factor[rows[b]])
     for c in range(m):
-        of_law = window.motor_friction_variance[rows[c]] * (CORRELATION_TIME / window.duration)
+        law_variance = window.motor_friction_variance[rows[c]] * (CORRELATION_TIME / window.duration)
         for a in range(m):
             for b in range(m):
-                variance[a, b] += limb.to_joints[a, c] * of_law * limb.to_joints[b, c]
+                variance[a, b] += limb.to_joints[a, c] * law_variance * limb.to_joints[b, c]
     friction_at_rest(limb, first_state.law, end, state, memory.covariance, out)
     _write_limb_momentum(limb, window, end, out.momentum, out.momentum_covariance)
 
 
 @kernel
-def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P: FloatArray, out: LimbBalance) -> None:
+def friction_at_rest(
+    limb: Limb, first_law_state: int, end: WindowBoundary, x: FloatArray, P: FloatArray, out: LimbBalance
+) -> None:
     """Write the largest friction that may hold the motors of a limb, and its square as far as they rest.
 
     It is that of the law, in the root mean square over the law's uncertainty, so that the friction of a joint that has
@@ -286,14 +288,14 @@ def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P
 
     Parameters
     ----------
-    law : first state of the laws
+    first_law_state : first state of the laws
     end : of the window
     x, P : (size,) state of the limb's filter and (size, size) its covariance
     """
     p = end.dry_regressor.shape[1]
     for a in range(limb.joints.size):
         joint = limb.joints[a]
-        mean, variance, first, phi = 0.0, 0.0, law + a * p, end.dry_regressor[joint]
+        mean, variance, first, phi = 0.0, 0.0, first_law_state + a * p, end.dry_regressor[joint]
         for i in range(p):
             mean += phi[i] * x[first + i]
             for j in range(p):
@@ -302,36 +304,6 @@ def friction_at_rest(limb: Limb, law: int, end: WindowBoundary, x: FloatArray, P
         out.dry_friction_known[a] = variance < _MAX_KNOWN_FRICTION_STD**2 * mean * mean
         out.dry_friction[a] = math.sqrt(mean * mean + variance)
         out.stick_friction_squared[a] = (out.dry_friction[a] * stick_probability(end.speed[joint], 0.0)) ** 2
-
-
-@entry_point
-def acceleration_correction(
-    readings: Vector, std: Vector, first: Vector, last: Vector, power: Vector, gain: float
-) -> FloatArray:
-    """Correction (c,) of the filters' mean acceleration of both ends of a window [rad/s^2].
-
-    The acceleration by the filters is smooth, and late; that by the window's readings is in time, and noisy. Where the
-    two differ by clearly more than noise explains, the readings count,
-
-        a = a_filter + k (a_readings - a_filter)        k = max(0, 1 - 4 var(noise) / E (a_readings - a_filter)^2)
-
-    and elsewhere not at all: their noise is that of the momentum too, and would pull the calibration after it.
-
-    Parameters
-    ----------
-    readings, std : (c,) by the readings, and standard deviation
-    first, last : (c,) of the filters at both ends
-    power, gain : (c,) mean square difference, in place, and the part of it that is replaced
-    """
-    correction = np.empty(power.size)
-    for i in range(power.size):
-        difference = readings[i] - 0.5 * (first[i] + last[i])
-        power[i] += gain * (difference * difference - power[i])
-        if not power[i] <= DIVERGENCE_LIMIT:
-            power[i] = 0.0
-        noise = SIGNIFICANT_RATIO * std[i] ** 2
-        correction[i] = (1.0 - noise / power[i]) * difference if power[i] > noise else 0.0
-    return correction
 
 
 class WindowDynamics:
@@ -354,11 +326,14 @@ class WindowDynamics:
         self._dry_speed = np.full(len(robot.joint_names), DRY_FRICTION_SPEED)
         self.retune(config.sensors)
         self._lever, n = robot.imu_lever, len(robot.joint_names)
-        self._error_buffer, self.error_columns = buffered_zeros(RobotErrorColumns, (n, n, 4), n, (n, n))
+        self._error_buffer, self.error_columns = buffered_zeros(
+            RobotErrorColumns, link_errors=(n, n, 4), acceleration=n, position_errors=(n, n)
+        )
         k, p = len(robot.foot_names), laws.parameter_count
         self._empty, _ = buffered_zeros(
-            WindowBoundary, n, (n, n), (n, 3), (n, 3), n, (k, 6, n), n, (k, 6), n, (n, p), n
-        )
+            WindowBoundary, momentum=n, joint_inertia=(n, n), gyro_lever=(n, 3), accelerometer_lever=(n, 3), bias=n,
+            foot_jacobian=(k, 6, n), effort=n, wrenches=(k, 6), speed=n, dry_regressor=(n, p), correlation_factor=n,
+        )  # fmt: skip
         self.reset()
 
     def retune(self, noise: SensorNoise) -> None:
@@ -386,20 +361,25 @@ class WindowDynamics:
         """Regressor (n, p) of the laws at a slow motion under the load of a window."""
         return self._laws.regressor(self._dry_speed, self._robot.motors.torque(window.effort))
 
-    def evaluate(self, window: Window) -> Iterator[None]:
-        """Evaluate the robot model over a window, in three parts: its end, wrong positions, wrong links.
+    def parts(self, window: Window) -> tuple[Callable[[], None], ...]:
+        """The evaluation of the robot model over a window, to be called in this order: end, positions, links.
 
         Momentum and balances of the limbs hold for this window after the last part.
         """
-        robot, end = self._robot, window.end_motion
-        dynamics = robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
-        acceleration = np.concatenate((window.angular_acceleration, window.acceleration))
+        parts = self._evaluate_end, self._evaluate_positions, self._evaluate_links
+        return tuple(partial(part, window) for part in parts)
+
+    def _evaluate_end(self, window: Window) -> None:
+        """Evaluate the robot model at the end of a window."""
+        end = window.end_motion
+        dynamics = self._robot.dynamics(end.position, end.velocity, end.angular_velocity, window.specific_force)
+        self._motion_at_end = dynamics, np.concatenate((window.angular_acceleration, window.acceleration))
         self._write_boundary(window, dynamics)
-        yield
-        errors = robot.position_error_columns(dynamics, acceleration, window.wrenches)
-        self.error_columns.position_errors[:] = errors
-        yield
-        self._evaluate_links(window, dynamics, acceleration)
+
+    def _evaluate_positions(self, window: Window) -> None:
+        """Write the columns of position errors at the end of a window."""
+        columns = self._robot.position_error_columns(*self._motion_at_end, window.wrenches)
+        self.error_columns.position_errors[:] = columns
 
     def _write_boundary(self, window: Window, dynamics: Dynamics) -> None:
         """Write what holds at the end of a window, at which the next one starts."""
@@ -417,10 +397,10 @@ class WindowDynamics:
             first.effort[:], first.wrenches[:] = 0.0, 0.0
         self._end_buffer = buffer
 
-    def _evaluate_links(self, window: Window, dynamics: Dynamics, acceleration: FloatArray) -> None:
-        """Write the columns of link errors over a window, with the accelerations (3 + n,) at its end."""
+    def _evaluate_links(self, window: Window) -> None:
+        """Write the columns of link errors over a window."""
         errors, before, columns_at = self.error_columns, self._motion_at_start, self._robot.link_error_columns
-        self._motion_at_start = dynamics, acceleration
+        self._motion_at_start = dynamics, acceleration = self._motion_at_end
         if before is None or window.duration <= 0.0:
             errors.link_errors[:], errors.acceleration[:] = columns_at(dynamics, acceleration), acceleration[3:]
             return

@@ -21,7 +21,14 @@ from friction_estimator.estimation.kalman.local_motion import LocalMotion, fit_a
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.momentum import ObserverInputs
 from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.kernels.records import from_buffer, record, set_scalars, to_buffer, unbuffered_record
+from friction_estimator.kernels.records import (
+    buffered_zeros,
+    from_buffer,
+    record,
+    set_scalars,
+    to_buffer,
+    unbuffered_record,
+)
 from friction_estimator.types import BoolArray, Dynamics, Flags, FloatArray, IntArray, Matrix, Vector
 
 _MIN_SAMPLES, _MAX_SAMPLES = 3, 1000
@@ -242,7 +249,7 @@ def _write_statistics(
         the law's columns the mean by the trapezoid rule. Second differences of white noise have six times its variance;
         what shakes faster than the sensor is read looks like noise, and like noise it is missing from the mean
     """
-    margin, end, law = span.margin, span.end, columns.motor_friction_variance
+    margin, end, first_of_law = span.margin, span.end, columns.motor_friction_variance
     N, inside = end - margin + 1, rows[margin : end + 1]
     weights, trapezoid = np.empty(N), np.empty(N)
     _fill_weights(weights, inside, span.held)
@@ -257,7 +264,7 @@ def _write_statistics(
         start = columns.wrenches + 6 * foot
         _summarise_columns(rows, weights, margin + late, start, start + 6, duration, means)
     for row in range(N):
-        for j in range(law, rows.shape[1]):
+        for j in range(first_of_law, rows.shape[1]):
             means[0, j] += trapezoid[row] * inside[row, j]
 
 
@@ -334,7 +341,7 @@ class WindowBuffer:
 
     def __init__(self, config: KalmanConfig, noise: SensorNoise, held: bool) -> None:
         self.wrench_delay: FloatArray = np.zeros(0)
-        self._length = config.window
+        self._target_length = config.window
         self._held = held
         self.retune(noise)
         self.reset()
@@ -345,99 +352,94 @@ class WindowBuffer:
 
     def reset(self) -> None:
         """Begin anew, and measure the period of the samples again."""
-        self._count, self._period = 0, 0.0
+        self._samples_per_window, self._period = 0, 0.0
         self.restart()
 
     def restart(self) -> None:
         """Begin anew with samples of the same period, perhaps of other laws."""
-        self._rows, self._size, self._shape = np.empty((0, 0)), 0, (0, 0, 0)
+        self._rows, self._row_count, self._sizes = np.empty((0, 0)), 0, (0, 0, 0)
         self._first, self._opened = True, math.inf
 
     def keep_terms(self, columns: IntArray) -> None:
         """Go on with some columns (q,) of the regressor alone."""
-        if not self._size:
+        if not self._row_count:
             self.restart()
             return
-        n, k, p = self._shape
+        n, k, p = self._sizes
         other, regressor = np.split(self._rows, [_sample_columns(n, k).regressor], axis=1)
         kept = regressor.reshape(-1, n, p)[:, :, columns].reshape(len(regressor), -1)
-        self._shape = n, k, columns.size
+        self._sizes = n, k, columns.size
         self._rows = np.concatenate((other, kept), axis=1)
         self._make_template()
 
-    def row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
+    def next_row(self, time: float, joints: int, feet: int, parameters: int) -> FloatArray:
         """Row of a new sample at a time since the restart [s], to be filled by :func:`write_sample`."""
-        if self._size == len(self._rows):
+        if self._row_count == len(self._rows):
             self._grow(joints, feet, parameters)
-        row = self._rows[self._size]
+        row = self._rows[self._row_count]
         row[0] = time
         return row
 
-    def close(self, readings_per_sample: FloatArray) -> Window | None:
+    def commit_row(self, readings_per_sample: FloatArray) -> Window | None:
         """Count the newest row; return the window that became complete, or None. The first window has only an end.
 
         Parameters
         ----------
         readings_per_sample : (1 + k,) of :class:`~friction_estimator.types.SensorFrame`
         """
-        time = float(self._rows[self._size, 0])
-        self._size += 1
-        if not self._count and not self._set_length():
+        time = float(self._rows[self._row_count, 0])
+        self._row_count += 1
+        if not self._samples_per_window and not self._set_length():
             return None
-        if time - self._opened > _MAX_LENGTHS * (self._length + _MIN_SAMPLES * self._period):
+        if time - self._opened > _MAX_LENGTHS * (self._target_length + _MIN_SAMPLES * self._period):
             self.reset()
             return None
-        margin = (self._count - 1) // 2
-        end = margin if self._first else margin + self._count
-        if self._size <= end + margin:
+        margin = (self._samples_per_window - 1) // 2
+        end = margin if self._first else margin + self._samples_per_window
+        if self._row_count <= end + margin:
             return None
         window = self._close(margin, end, readings_per_sample)
-        kept = self._size - (end - margin)
-        self._rows[:kept] = self._rows[end - margin : self._size]
-        self._size = kept
+        kept = self._row_count - (end - margin)
+        self._rows[:kept] = self._rows[end - margin : self._row_count]
+        self._row_count = kept
         self._first, self._opened = False, window.time
         slower = not window.complete and self._newest_period() > _MIN_GAP * self._period
-        if slower or 0.0 < window.duration < self._count * self._period / _MIN_GAP:
+        if slower or 0.0 < window.duration < self._samples_per_window * self._period / _MIN_GAP:
             self.reset()  # the period has changed: measure it again
         return window
 
     def _grow(self, n: int, k: int, p: int) -> None:
-        """Make room for more samples of n joints, k feet and p law parameters a joint."""
-        self._shape = n, k, p
+        """Make room for more samples of n joints, k feet and p law parameters per joint."""
+        self._sizes = n, k, p
         if self.wrench_delay.size != k:
             self.wrench_delay = np.zeros(k)
         rows = np.empty((max(64, 2 * len(self._rows)), _sample_columns(n, k).regressor + n * p))
-        if self._size:
-            rows[: self._size] = self._rows[: self._size]
+        if self._row_count:
+            rows[: self._row_count] = self._rows[: self._row_count]
         self._rows = rows
         self._make_template()
 
     def _make_template(self) -> None:
-        n, k, p = self._shape
-        vectors, feet = np.zeros(n), np.zeros((k, 6))
+        n, k, p = self._sizes
         end = LocalMotion(*np.zeros((3, n)), *np.zeros((2, 3)))
-        self._empty = to_buffer(
-            Window(
-                0.0, 0.0, 0, True, True, np.zeros(1 + k), end, np.zeros(3), vectors, np.zeros(3 + n), np.zeros(3 + n),
-                vectors, np.zeros(3), feet, np.zeros(k), np.zeros((2, k)), vectors, feet, np.zeros(3), feet,
-                np.zeros((n, p)), vectors, np.zeros(k, dtype=bool), np.zeros(n, dtype=bool),
-            )
+        self._empty, _ = buffered_zeros(
+            Window, reading_counts=1 + k, end_motion=end, angular_acceleration=3, acceleration=n,
+            mean_acceleration=3 + n, mean_acceleration_std=3 + n, effort=n, specific_force=3, wrenches=(k, 6),
+            wrench_shift=k, normal_force=(2, k), effort_rate=n, wrench_rate=(k, 6), specific_force_roughness=3,
+            wrench_roughness=(k, 6), regressor=(n, p), motor_friction_variance=n, wrench_fresh=k, disturbed=n,
         )  # fmt: skip
 
     def _set_length(self) -> bool:
-        """Set the number of samples a window once the period is known; False before."""
-        if self._size < _SAMPLES_FOR_PERIOD:
+        """Set the number of samples per window once the period is known; False before."""
+        if self._row_count < _SAMPLES_FOR_PERIOD:
             return False
         self._period, self._opened = self._newest_period(), float(self._rows[0, 0])
-        self._count = (
-            round(min(max(self._length / self._period, _MIN_SAMPLES), _MAX_SAMPLES))
-            if self._period > 0.0
-            else _MIN_SAMPLES
-        )
+        samples = self._target_length / self._period if self._period > 0.0 else 0.0
+        self._samples_per_window = round(min(max(samples, _MIN_SAMPLES), _MAX_SAMPLES))
         return True
 
     def _newest_period(self) -> float:
-        return float(np.median(np.diff(self._rows[: self._size, 0])))
+        return float(np.median(np.diff(self._rows[: self._row_count, 0])))
 
     def _close(self, margin: int, end: int, readings_per_sample: FloatArray) -> Window:
         rows, buffer = self._rows, self._empty.copy()

@@ -279,7 +279,10 @@ class FrictionIdentifier:
         """Drop all identified parameters."""
         initial_variance = self._table.initial_variance
         n, p = initial_variance.shape
-        self.buffer, state = buffered_zeros(IdentifierState, (n, p), (n, p, p), n, n, n, n, n, n, n, n)
+        self.buffer, state = buffered_zeros(
+            IdentifierState, parameters=(n, p), covariance=(n, p, p), samples=n, weight=n, squared_error=n,
+            squared_noise=n, residual_variance=n, measurement_variance=n, scale=n, nis=n,
+        )  # fmt: skip
         self.state = state
         state.covariance[:], state.nis[:] = initial_variance[:, :, None] * np.eye(p), np.nan
         _update_statistics(self.buffer)

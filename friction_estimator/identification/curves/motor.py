@@ -151,7 +151,7 @@ def run(
 
     Parameters
     ----------
-    logs : of the same joints, one an experiment, as for :func:`identify_motor`
+    logs : of the same joints, one per experiment, as for :func:`identify_motor`
     robot : not used; every method has it (`methods.IdentifyFunction`)
     options : of this method, with the coupling; without one every joint has its own motor
     progress, warn : called with the number of finished motors and of all; with each warning
@@ -172,7 +172,7 @@ def identify_motor(
 
     Parameters
     ----------
-    logs : one an experiment, of joints that are moved from outside with PWM = 0, or by their motors; the input
+    logs : one per experiment, of joints that are moved from outside with PWM = 0, or by their motors; the input
         ``joint_torque`` is the torque that the transmission passes on to the joint's child link [N m]; of a log with
         ``pwm`` or ``current``, the k-th joint's column is that of the k-th motor
     coupling : of the motors and joints to identify; the logs may have more joints

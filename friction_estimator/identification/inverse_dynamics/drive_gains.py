@@ -216,7 +216,10 @@ def with_gain_errors(solution: Estimate, gains: Mapping[str, float], solver: Sol
 
 
 def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> list[Finding]:
-    """Gains that were found, or not shown; and without the option, joints at which known bodies show another gain."""
+    """Findings about drive gains: identified ones, or those that the data do not show.
+
+    Without the option, they name joints whose known inertia shows another gain than one.
+    """
     names = solution.observations[0].motion.joint_names
     if solution.gains is not None and solution.gain_covariance is not None:
         sigma = np.sqrt(np.diagonal(solution.gain_covariance))

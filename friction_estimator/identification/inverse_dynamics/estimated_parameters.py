@@ -1,4 +1,4 @@
-"""What an estimate means: one registered law a joint, whose load is the motor torque; a table; the nearest bodies."""
+"""What an estimate means: one registered law per joint, whose load is the motor torque; a table; the nearest bodies."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _estimated_friction(estimate: Estimate, with_offset: Sequence[bool]) -> list
 
 
 def live_parameters(estimate: Estimate) -> IdentifiedParameters:
-    """The estimate as one registered law a joint, whose load is the motor torque.
+    """The estimate as one registered law per joint, whose load is the motor torque.
 
     A joint whose friction was estimated with that law gives its own parameters. Other friction (that of a motor that
     moves several joints, or of another model) is projected onto the law, at the samples of the fit. Laws that depend on

@@ -93,12 +93,12 @@ class TorqueModel:
         usable: Sequence[BoolArray],
         values: FloatArray | None = None,
     ) -> LinearProblem:
-        """Least-squares problem of all motions; both sides of the equation pass the same filter.
+        """Linear least-squares problem of all motions; both sides of the equation pass the same filter.
 
         Parameters
         ----------
-        loads : (N, n) of every motion [N m]
-        usable : (K, n) of every motion
+        loads : torques through the joints at the N instants of every motion, (N, n) [N m]
+        usable : True for the K filtered instants of every motion that count, (K, n)
         values : (p,) about which friction that depends on the load is linear; None: it does not change with it
 
         Raises
@@ -410,7 +410,7 @@ def search_stribeck_velocity(
         return estimate(model, observations, usable, plain, rounds=_FEW_ROUNDS).fit
 
     def deviance(logarithm: float) -> float:
-        """Minus twice the logarithm of the likelihood, each joint with its own variance, for one row a joint."""
+        """Minus twice the logarithm of the likelihood, each joint with its own variance, for one row per joint."""
         fit = fitted(logarithm)
         joints = np.unique(fit.problem.joint)
         return float(sum(np.log(np.mean(fit.residual[fit.problem.joint == joint] ** 2)) for joint in joints))

@@ -106,7 +106,7 @@ def findings_of(
     impossible : parameters of no real bodies, and their nearest values, see :func:`real_bodies`
     samples : (n) friction as the data show it, of joints or the motors in their place
     joint_names, motors : (n) joints, and the motors whose friction it is
-    live : (n) one law a joint
+    live : (n) one law per joint
     """
     found, laws = [], solution.model.friction.law_names
     if left > _GOOD_BODIES:
@@ -276,9 +276,9 @@ def _about_projection(
         return []
     names = ", ".join(site.name for site in added)
     text = (
-        f"{names} {'adds' if len(added) == 1 else 'add'} friction to several joints; the file has one law a joint, for "
-        f"a robot without robot.coupling, with an error of {' and '.join(lost)}: the whole friction is in the table of "
-        "parameters only"
+        f"{names} {'adds' if len(added) == 1 else 'add'} friction to several joints; the file has one law per joint, "
+        f"for a robot without robot.coupling, with an error of {' and '.join(lost)}: the whole friction is in the "
+        "table of parameters only"
     )
     return [Finding(Weight.LIVE_LAW_ERROR, text)]
 

@@ -81,7 +81,7 @@ class FrictionColumns:
 
     @property
     def sites(self) -> tuple[FrictionSite, ...]:
-        """Sites of friction: one a joint, then one for each motor that turns with several joints.
+        """Sites of friction: one per joint, then one for each motor that turns with several joints.
 
         A motor that turns with one joint only needs none: its friction cannot be separated from the joint's.
         """

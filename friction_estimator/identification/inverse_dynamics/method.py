@@ -214,7 +214,7 @@ def identify_inverse_dynamics(
 
     Parameters
     ----------
-    motions : one an experiment, all with the joints of the model, each with its own payload
+    motions : one per experiment, all with the joints of the model, each with its own payload
     model : of these joints
     options : what to estimate and how
 

@@ -28,8 +28,8 @@ _EXPLANATION = (
     "Units: N m, rad/s, N m s/rad; N and m for prismatic joints. Friction has the sign of the velocity it resists.",
 )
 _COUPLING = (
-    "coupling: joint velocity = matrix * motor velocity, row after row, one a joint. friction.<motor> is at the motor: "
-    "its velocity is matrix^-1 dq, and its torque acts on the joints as matrix^-T torque."
+    "coupling: joint velocity = matrix * motor velocity, row after row, one per joint. friction.<motor> is at the "
+    "motor: its velocity is matrix^-1 dq, and its torque acts on the joints as matrix^-T torque."
 )
 
 

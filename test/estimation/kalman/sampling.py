@@ -26,7 +26,7 @@ def add(
     nothing = np.zeros((n + 6, n + 6)), velocity, velocity, np.zeros((k, 6, n + 6)), np.zeros((k, 6))
     feet = np.zeros((k, 3)), np.zeros((k, 3, 3))
     write_sample(
-        buffer.row(time, n, k, regressor.shape[1]),
+        buffer.next_row(time, n, k, regressor.shape[1]),
         Dynamics(frame.position, velocity, attitude.specific_force, *nothing, *feet),
         JointMotion(frame.position, frame.velocity, acceleration, np.zeros(n)),
         ObserverInputs(frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.dt),
@@ -35,4 +35,4 @@ def add(
         motor_friction_variance,
         regressor,
     )
-    return buffer.close(frame.readings_per_sample)
+    return buffer.commit_row(frame.readings_per_sample)

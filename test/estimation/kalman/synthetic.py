@@ -95,7 +95,7 @@ class SyntheticLimb:
     def begin(self, limb_filter: LimbFilter) -> None:
         """Tell a filter the momentum."""
         reading = self.state[self.layout["momentum"]] + self.rng.normal(size=JOINTS) * self.momentum_std
-        limb_filter.begin(reading, np.eye(JOINTS) * self.momentum_std**2)
+        limb_filter.start_from(reading, np.eye(JOINTS) * self.momentum_std**2)
 
     def balance(self, impulse: np.ndarray | None = None) -> LimbBalance:
         """Balance of the next window; an impulse (2,) [N m s] changes the momentum unseen."""

@@ -22,11 +22,11 @@ BIAS_VARIANCE = np.full(6, 0.5)
 def filtered(layout: LimbStateLayout, windows: list[LimbBalance]) -> tuple[LimbFilter, list[np.ndarray]]:
     """The filter after the windows, and the model error variance that each of them used."""
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)))
-    limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
+    limb_filter.start_from(windows[0].momentum, windows[0].momentum_covariance)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
         variances.append(limb_filter.memory.model_error_variance.copy())
-        limb_filter.step(window, frozen=False, contact_transition=False)
+        limb_filter.update(window, frozen=False, contact_transition=False)
         if k in EMPTY:
             limb_filter.correct_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
     return limb_filter, variances

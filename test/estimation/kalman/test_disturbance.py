@@ -32,7 +32,10 @@ NO_FEET = np.zeros((0, 3)), np.zeros((0, 3, 3))
 def memory_of(joints: int, limbs: int) -> DisturbanceMemory:
     """Before the first sample."""
     n = joints
-    _, memory = buffered_zeros(DisturbanceMemory, (5, n), (2, n), n, n, (2, n), limbs, limbs, limbs)
+    _, memory = buffered_zeros(
+        DisturbanceMemory, observer=(5, n), variance=(2, n), filtered_expected=n, last_expected=n, last_external=(2, n),
+        since_push=limbs, disturbed_for=limbs, since_release=limbs,
+    )  # fmt: skip
     memory.observer[:] = initial_residual(n)
     memory.filtered_expected[:] = np.nan
     memory.since_push[:] = memory.since_release[:] = np.inf

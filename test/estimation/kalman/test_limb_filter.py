@@ -28,7 +28,7 @@ def learned(
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **(noise or NOISY))
     limb.begin(limb_filter)
     for _ in range(windows):
-        limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
+        limb_filter.update(limb.balance(), frozen=False, contact_transition=False)
     return limb, limb_filter
 
 
@@ -59,7 +59,7 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
         limb.state[prior] *= signs  # Gaussian about zero, as the prior says
         limb.begin(limb_filter)
         for _ in range(150):
-            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
+            limb_filter.update(limb.balance(), frozen=False, contact_transition=False)
             innovations.append(limb_filter.fit.nis.copy())
         error, P = limb_filter.state - limb.state, limb_filter.covariance
         values, vectors = np.linalg.eigh(P)
@@ -111,7 +111,7 @@ def error_after_change(config: KalmanConfig) -> float:
     errors = []
     for _ in range(70):
         window = limb.balance()
-        limb_filter.step(window, frozen=False, contact_transition=False)
+        limb_filter.update(window, frozen=False, contact_transition=False)
         errors.append(np.abs(limb.friction(window, limb_filter.state) - limb.friction(window, limb.state)).max())
     return float(np.sqrt(np.mean(np.square(errors[20:]))))
 
@@ -130,7 +130,7 @@ def test_large_innovations_while_a_foot_lands_inflate_no_covariance():
         before = law_sigma(limb_filter)
         change_friction(limb)
         for _ in range(10):
-            limb_filter.step(limb.balance(), frozen=False, contact_transition=contact_transition)
+            limb_filter.update(limb.balance(), frozen=False, contact_transition=contact_transition)
         return float((law_sigma(limb_filter) / before).max())
 
     assert opened(contact_transition=True) < 1.1 < 1.5 < opened(contact_transition=False)
@@ -145,7 +145,7 @@ def test_impacts_do_not_move_the_law():
         before, sigma, rng = limb_filter.state[law].copy(), law_sigma(limb_filter), np.random.default_rng(9)
         for k in range(300):
             impulse = rng.normal(size=JOINTS) * 0.5 if k % 10 == 0 else None
-            limb_filter.step(limb.balance(impulse), frozen=False, contact_transition=False)
+            limb_filter.update(limb.balance(impulse), frozen=False, contact_transition=False)
         return np.abs(limb_filter.state[law] - before) / sigma
 
     assert moved(KalmanConfig()).max() < 2.0
@@ -163,7 +163,7 @@ def test_frozen_moves_neither_law_nor_calibration_and_still_follows_friction():
         change_friction(limb)
         for number in range(100):
             window = limb.balance()
-            limb_filter.step(window, frozen=True, contact_transition=False)
+            limb_filter.update(window, frozen=True, contact_transition=False)
             truth = limb.friction(window, limb.state)
             if number >= 20:
                 errors.append(limb.friction(window, limb_filter.state) - truth)
@@ -180,7 +180,7 @@ def test_the_common_scale_of_the_torques_stays_fixed():
     gains = limb_filter.layout["effort_gain"]
     change_friction(limb)
     for k in range(200):
-        limb_filter.step(
+        limb_filter.update(
             limb.balance(np.ones(JOINTS) if k % 17 == 0 else None), frozen=k > 150, contact_transition=False
         )
         limb_filter.correct_foot_bias(0, np.full(6, 0.1), np.full(6, 0.1))
@@ -199,7 +199,7 @@ def test_the_law_stays_within_a_standard_deviation_of_its_bounds():
         limb.state[viscous] = -3.0
         limb.begin(limb_filter)
         for _ in range(300):
-            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
+            limb_filter.update(limb.balance(), frozen=False, contact_transition=False)
     assert free.state[viscous] < -2.0
     assert bounded.state[viscous] >= -1.001 * np.sqrt(bounded.covariance[viscous, viscous])
 
@@ -267,7 +267,7 @@ def test_the_covariance_stays_one():
     rng = np.random.default_rng(3)
     for k in range(300):
         impulse = rng.normal(size=JOINTS) * 3.0 if rng.uniform() < 0.1 else None
-        limb_filter.step(limb.balance(impulse), frozen=rng.uniform() < 0.3, contact_transition=rng.uniform() < 0.3)
+        limb_filter.update(limb.balance(impulse), frozen=rng.uniform() < 0.3, contact_transition=rng.uniform() < 0.3)
         if k % 50 == 0:
             limb_filter.skip(0.02)
             limb.begin(limb_filter)
@@ -289,7 +289,7 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
         resting = window % 40 >= 20
         limb.state[limb.layout.first_state.model_error] = torque if resting and sticks else 0.0
         read = limb.balance()._replace(stick_friction_squared=rests if resting else np.zeros(2))
-        limb_filter.step(read, frozen=False, contact_transition=False)
+        limb_filter.update(read, frozen=False, contact_transition=False)
         held.append(limb_filter.state[limb.layout.first_state.model_error])
     return limb_filter, np.array(held)
 
@@ -307,7 +307,7 @@ def test_friction_at_rest_is_free_while_the_dry_friction_is_not_known():
     at_rest = limb.balance()._replace(
         stick_friction_squared=np.full(2, 25.0), dry_friction_known=np.array([False, True])
     )
-    limb_filter.step(at_rest, frozen=False, contact_transition=False)
+    limb_filter.update(at_rest, frozen=False, contact_transition=False)
     np.testing.assert_array_equal(limb_filter.fit.free_at_rest, [True, False])
     np.testing.assert_allclose(limb_filter.fit.stick_variance, [25.0 / 3.0, 0.0])
 
@@ -324,7 +324,7 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
         at_rest = limb.balance()._replace(
             stick_friction_squared=np.full(2, 25.0), dry_friction_known=np.zeros(2, dtype=bool)
         )
-        limb_filter.step(at_rest, frozen=False, contact_transition=False)
+        limb_filter.update(at_rest, frozen=False, contact_transition=False)
     offset, sigma = limb_filter.state[layout["effort_offset"]], np.sqrt(limb_filter.covariance.diagonal())
     assert (np.abs(offset) < sigma[layout["effort_offset"]]).all()
     held = limb_filter.state[layout["model_error"]]

@@ -51,7 +51,8 @@ def columns_and_truths(noise: SensorNoise, late: float = 0.0) -> tuple[np.ndarra
     robot = RobotModel(config, ARM)
     dynamics, found, truths = WindowDynamics(config, robot, JointLaws(("coulomb_viscous",) * 2)), [], []
     for window in windows(noise):
-        list(dynamics.evaluate(window))
+        for part in dynamics.parts(window):
+            part()
         found.append(dynamics.error_columns.link_errors.copy())
         inside = []
         for t in np.linspace(window.time - window.duration, window.time, 5):

@@ -167,12 +167,12 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
     kept[wide.layout["law"]] = TERMS.presliding.ravel() == 0.0
     windows = random_balances(wide.layout, np.random.default_rng(3))
     for limb_filter in (wide, narrow):
-        limb_filter.begin(windows[0].momentum, windows[0].momentum_covariance)
+        limb_filter.start_from(windows[0].momentum, windows[0].momentum_covariance)
     for k, window in enumerate(windows[1:]):
         wide_now = wide.layout.size == kept.size
         small = window._replace(force_columns=np.ascontiguousarray(window.force_columns[:, kept]))
-        wide.step(window if wide_now else small, frozen=False, contact_transition=False)
-        narrow.step(small, frozen=False, contact_transition=False)
+        wide.update(window if wide_now else small, frozen=False, contact_transition=False)
+        narrow.update(small, frozen=False, contact_transition=False)
         if k == len(windows) // 2:
             assert np.abs(wide.state[kept] - narrow.state).max() > 1e-2
             wide.fix_presliding_at_zero()
@@ -180,7 +180,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
             wide.copy_identified(before, law.common_columns(TERMS))
             for one in (wide, narrow):  # momentum and model error begin anew
                 one.reset()
-                one.begin(window.momentum, window.momentum_covariance)
+                one.start_from(window.momentum, window.momentum_covariance)
     np.testing.assert_allclose(wide.state, narrow.state, atol=1e-4)
     np.testing.assert_allclose(wide.covariance, narrow.covariance, atol=1e-4)
 

@@ -134,7 +134,7 @@ def test_a_ripple_is_found_and_reported_and_the_next_run_begins_with_it(urdf_xml
     estimator, estimates = found
     assert_follows(estimates, instants, 4000)
     (event,) = estimator.health.events
-    assert event.code == "ripple" and f"{estimator.identified.ripples[0]:.0f} periods a turn" in event.text
+    assert event.code == "ripple" and f"{estimator.identified.ripples[0]:.0f} periods per turn" in event.text
     assert abs(estimator.identified.ripples - RIPPLES).max() <= 1.0
 
     save_parameters(tmp_path / "law.yaml", estimator.identified)

@@ -37,9 +37,9 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
         if change is not None:
             change(limb)
         for _ in range(round((10.0 if change is None else seconds) / WINDOW)):
-            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
+            limb_filter.update(limb.balance(), frozen=False, contact_transition=False)
             limb_filter.save_checkpoint(limb.time)
-            comparison.step(limb.time)
+            comparison.advance(limb.time)
     return comparison
 
 
@@ -106,9 +106,9 @@ def test_limbs_with_and_without_feet_are_compared_together():
         if number == round(10.0 / WINDOW):
             add("effort_gain", 1, 1.0)(robot[1])
         for limb, limb_filter in zip(robot, filters, strict=True):
-            limb_filter.step(limb.balance(), frozen=False, contact_transition=False)
+            limb_filter.update(limb.balance(), frozen=False, contact_transition=False)
             limb_filter.save_checkpoint(limb.time)
-        comparison.step(robot[0].time)
+        comparison.advance(robot[0].time)
     assert comparison.found is not None and comparison.found[:2] == ("effort_gain", 3)
 
 

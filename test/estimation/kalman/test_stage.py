@@ -303,5 +303,5 @@ def test_the_work_of_a_window_is_done_when_the_next_one_is_complete(urdf_xml):
     bank = LimbBank(config, RobotModel(config, urdf_xml), JointLaws(("six_slope_load",) * 12))
     for samples in range(1, 13):
         bank.begin_window(window(samples * 1e-3), usable=True)
-        assert any(bank.step(frozen=False) for _ in range(samples)), samples
-        assert not bank.step(frozen=False)
+        assert any(bank.advance_work(frozen=False) for _ in range(samples)), samples
+        assert not bank.advance_work(frozen=False)

@@ -39,7 +39,7 @@ def watch(forces: np.ndarray, stale: range = range(0)) -> tuple[np.ndarray, np.n
     feet, rng = UnloadedFeet(1, FORCE_STD, BIAS_STD, FIRM), np.random.default_rng(0)
     empty, touching, readings = [], [], []
     for k, force in enumerate(forces):
-        readings.append(feet.step(window(force, rng, k not in stale))[0])
+        readings.append(feet.classify(window(force, rng, k not in stale))[0])
         empty.append(feet.unloaded[0])
         touching.append(feet.contact_transition[0])
     return np.array(empty), np.array(touching), np.array(readings)
@@ -85,7 +85,7 @@ def test_a_bias_learned_while_the_foot_drags_cannot_lock_in(dragged):
     normal = limb_filter.layout.foot_bias(0).start + 2
     variance, found = np.array([1.0, 1.0, 1.0, 0.01, 0.01, 0.01]) / 10, []
     for force in np.r_[np.full(15, dragged), np.zeros(300)]:
-        reading = feet.step(window(force, rng))[0]
+        reading = feet.classify(window(force, rng))[0]
         if feet.unloaded[0]:
             limb_filter.correct_foot_bias(0, reading, variance)
         found.append(limb_filter.state[normal])
@@ -97,9 +97,9 @@ def test_noisier_sensors_have_wider_limits():
     rng = np.random.default_rng(1)
     feet = UnloadedFeet(1, 0.01, 0.1, FIRM)
     for _ in range(20):
-        feet.step(window(0.0, rng))
+        feet.classify(window(0.0, rng))
         assert not feet.unloaded[0]
     feet.retune(FORCE_STD)
     for _ in range(10):
-        feet.step(window(0.0, rng))
+        feet.classify(window(0.0, rng))
     assert feet.unloaded[0]

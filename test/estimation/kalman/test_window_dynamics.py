@@ -44,7 +44,8 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbBalance:
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
     layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
     dynamics = WindowDynamics(config, robot, laws)
-    list(dynamics.evaluate(window))
+    for part in dynamics.parts(window):
+        part()
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
     return balance(dynamics, leg)
 
@@ -103,7 +104,8 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     still = window(0.01)._replace(regressor=np.zeros((12, 2)))
     moved = still.end_motion._replace(position=still.end_motion.position + 0.01 * 0.05 * (np.arange(12) == 1))
     for one in (still, still._replace(end_motion=moved)):
-        list(dynamics.evaluate(one))
+        for part in dynamics.parts(one):
+            part()
     found = balance(dynamics, leg)
     np.testing.assert_allclose(found.dry_friction[:3] ** 2, [16.2, 16.2, prior], rtol=1e-2)
     np.testing.assert_allclose(found.stick_friction_squared[:3], [16.2, 0.0, prior], rtol=1e-2, atol=1e-3)
