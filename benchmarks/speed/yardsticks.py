@@ -47,7 +47,7 @@ class Walk:
     def frames(self) -> list[SensorFrame]:
         """Frames that the synchronizer makes of the samples, one for one."""
         config = self.robot.config
-        synchronizer = Synchronizer(config.synchronizer, len(config.feet), True, Health())
+        synchronizer = Synchronizer(config.synchronizer, len(self.joint_names), len(config.feet), True, Health())
         frames = []
         for sample in self.samples:
             for wrench in sample.wrenches:

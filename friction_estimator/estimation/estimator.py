@@ -69,7 +69,12 @@ class Estimator:
             self._health.add_event("robot_model", None, text)
         delays = config.imu.delay, *(foot.delay for foot in config.feet)
         self._synchronizer = Synchronizer(
-            config.synchronizer, len(config.feet), not config.robot.fixed_base, self._health, delays
+            config.synchronizer,
+            len(robot.joint_names),
+            len(config.feet),
+            not config.robot.fixed_base,
+            self._health,
+            delays,
         )
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False

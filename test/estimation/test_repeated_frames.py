@@ -14,7 +14,7 @@ PERIOD = 0.001
 
 def time_steps(position: FloatArray) -> dict[int, float]:
     """Time steps of the samples that are not left out of positions (m, n), by their index."""
-    synchronizer, steps = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=Health()), {}
+    synchronizer, steps = Synchronizer(SynchronizerConfig(), position.shape[1], 0, use_imu=False, health=Health()), {}
     for index, row in enumerate(position):
         sample = JointSample(index * round(1e9 * PERIOD), row, np.zeros_like(row), np.zeros_like(row))
         for frame in synchronizer.add_joints(sample):

@@ -29,7 +29,7 @@ def wrench(ms: float, foot: int = 0) -> WrenchSample:
 
 
 def synchronizer(feet: int = 1) -> Synchronizer:
-    return Synchronizer(SynchronizerConfig(), feet, use_imu=True, health=Health())
+    return Synchronizer(SynchronizerConfig(), 2, feet, use_imu=True, health=Health())
 
 
 def feed(target: Synchronizer, samples) -> list:
@@ -174,7 +174,7 @@ def test_a_lost_joint_sample_delays_the_next_ones_by_the_wait_and_no_more():
 
 def test_a_missed_cycle_of_the_driver_is_dropped_counted_and_keeps_nobody_waiting():
     health = Health()
-    s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=health)
+    s = Synchronizer(SynchronizerConfig(), 2, 0, use_imu=False, health=health)
     moving = [JointSample(k * MS, np.full(2, k + 0.01 * np.sin(k)), np.zeros(2), np.zeros(2)) for k in range(1, 101)]
     feed(s, moving)
     assert s.add_joints(JointSample(101 * MS, moving[-1].position, np.zeros(2), np.zeros(2))) == []
@@ -221,7 +221,7 @@ def test_joint_samples_that_are_far_apart_are_all_used():
 
 
 def test_efforts_in_a_second_message_of_the_same_stamp_complete_the_sample():
-    s = Synchronizer(SynchronizerConfig(), 0, use_imu=False, health=Health())
+    s = Synchronizer(SynchronizerConfig(), 2, 0, use_imu=False, health=Health())
     frames = []
     for ms in range(100):
         empty, whole = (JointSample(ms * MS, np.full(2, 0.1 * ms), np.zeros(2), np.full(2, e)) for e in (np.nan, 1.0))

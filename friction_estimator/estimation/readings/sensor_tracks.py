@@ -37,7 +37,7 @@ _STEP_TOLERANCE = 1e-9
 _MAX_REPETITIONS = 5
 """Largest number of repetitions in a row that are left out: joints may stop, and an estimate must not wait long."""
 WAITS, USED, REPEATS, GAP, CHANGED = 0, 1, 2, 4, 8
-"""Results of :func:`next_frame`."""
+"""Results of :func:`read_sensors`."""
 
 
 @record
@@ -54,6 +54,8 @@ class Tracks(NamedTuple):
     frames, new_per_frame : (s,) joint states so far, and new readings for each of them
     fresh, readings_per_sample : (s,) False for silent sensors; how often each is read per joint state, at most once
     joint_period : (1,) usual time between joint states [ns]
+    joint_position : (n,) positions of the newest joint state that was used [rad or m]
+    joint_steps : (2, n) resolution of each joint's readings, and its newest step while any joint changes [rad or m]
     skipped_time, repeated : (1,) time of the joint states left out since the last frame [s]; number of the newest ones
         in a row that repeat the one before
     first : of the sensors that are used
@@ -76,13 +78,15 @@ class Tracks(NamedTuple):
     fresh: Flags
     readings_per_sample: Vector
     joint_period: Vector
+    joint_position: Vector
+    joint_steps: Matrix
     skipped_time: Vector
     repeated: Indices
     first: int
     max_wait: int
 
     @staticmethod
-    def initial(sensors: int, first: int, max_wait: int) -> Tracks:
+    def initial(joints: int, sensors: int, first: int, max_wait: int) -> Tracks:
         """Record before the first reading; sensors with an index below ``first`` are not used, and always fresh."""
         fresh = np.arange(sensors) < first
         return Tracks(
@@ -102,6 +106,8 @@ class Tracks(NamedTuple):
             fresh=fresh,
             readings_per_sample=np.where(fresh, 1.0, _MIN_READINGS_PER_FRAME),
             joint_period=np.zeros(1),
+            joint_position=np.zeros(joints),
+            joint_steps=np.array([[np.inf], [0.0]]) * np.ones(joints),
             skipped_time=np.zeros(1),
             repeated=np.zeros(1, np.int64),
             first=first,
@@ -238,7 +244,7 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
 
 @kernel
 def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
-    """Whether a joint state need not wait any longer; parameters as of :func:`next_frame`."""
+    """Whether a joint state need not wait any longer; parameters as of :func:`read_sensors`."""
     overdue, period = newest - stamp - tracks.max_wait, tracks.joint_period[0]
     if used != NEVER and 0.0 < _MISSING_SAMPLE_RATIO * period < stamp - used <= RESET_AFTER_NS and overdue < 0:
         return False  # the sample between is lost or late: give it the time to come
@@ -250,7 +256,7 @@ def _is_complete(tracks: Tracks, stamp: int, newest: int, used: int) -> bool:
 
 
 @kernel
-def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, repeated: IntArray) -> bool:
+def _is_repetition(tracks: Tracks, position: FloatArray) -> bool:
     """Whether a joint state repeats the one before, although a joint moves.
 
     Positions of the joint state before under a new stamp come from a driver that has missed a cycle of its bus. A
@@ -258,14 +264,8 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
     hundred makes friction three times worse. A sample that is missing costs nothing. But joints at rest and coarse
     encoders also repeat themselves. So a repetition counts as a missed cycle only where a joint has just moved by
     several steps of its encoder, which no joint stops within a period.
-
-    Parameters
-    ----------
-    position, before : (n,) of this sample and of the one before
-    steps : (2, n) in place: resolution of each joint's readings, and its newest step while any joint changes
-    repeated : of :class:`Tracks`, in place
     """
-    changed, moves = False, False
+    before, steps, changed, moves = tracks.joint_position, tracks.joint_steps, False, False
     for joint in range(position.size):
         changed = changed or position[joint] != before[joint]
         moves = moves or abs(steps[1, joint]) > _MIN_MOVING_STEPS * steps[0, joint]
@@ -277,12 +277,12 @@ def _is_repetition(position: FloatArray, before: FloatArray, steps: FloatArray, 
             if abs(step - steps[1, joint]) > _STEP_TOLERANCE:
                 steps[0, joint] = min(steps[0, joint], abs(step - steps[1, joint]))
             steps[1, joint] = step
-    repeated[0] = repeated[0] + 1 if moves and not changed else 0
-    return 0 < repeated[0] <= _MAX_REPETITIONS
+    tracks.repeated[0] = tracks.repeated[0] + 1 if moves and not changed else 0
+    return 0 < tracks.repeated[0] <= _MAX_REPETITIONS
 
 
 @entry_point
-def next_frame(
+def read_sensors(
     tracks: Tracks,
     count: int,
     stamp: int,
@@ -290,18 +290,16 @@ def next_frame(
     used: int,
     forced: bool,
     position: Vector,
-    before: Vector,
-    steps: Matrix,
     out: Tensor,
 ) -> tuple[int, float]:
-    """Make the values of a frame at the oldest waiting joint state, if it need not wait any longer.
+    """Read the values of all sensors at the oldest waiting joint state, if it need not wait any longer.
 
     Parameters
     ----------
     count : of the readings that have arrived
     stamp, newest, used : of this joint state, of the newest one, and of the newest one that was used [ns]
     forced : True where it may not wait
-    position, before, steps : see :func:`_is_repetition`
+    position : (n,) of this joint state [rad or m]
     out : see :func:`_read_tracks`
 
     Returns
@@ -324,9 +322,13 @@ def next_frame(
             flags += GAP
         else:
             dt = step / 1e9
+    repeats = False
     if dt == 0.0:
         tracks.skipped_time[0], tracks.repeated[0] = 0.0, 0
-    elif _is_repetition(position, before, steps, tracks.repeated):
+    else:
+        repeats = _is_repetition(tracks, position)
+    tracks.joint_position[:] = position
+    if repeats:
         tracks.skipped_time[0] += dt
         return flags + REPEATS, 0.0
     dt, tracks.skipped_time[0] = dt + tracks.skipped_time[0], 0.0

@@ -27,7 +27,7 @@ from friction_estimator.estimation.readings.sensor_tracks import (
     RESET_AFTER_NS,
     Tracks,
     insert_readings,
-    next_frame,
+    read_sensors,
 )
 from friction_estimator.kernels.records import buffered
 from friction_estimator.types import FloatArray, JointSample, SensorFrame
@@ -45,12 +45,12 @@ _REPEATS = (
 
 
 class Synchronizer:
-    """Turns samples of ``k`` feet, one IMU and the joints into :class:`SensorFrame` objects.
+    """Turns samples of ``n`` joints, ``k`` feet and one IMU into :class:`SensorFrame` objects.
 
     Parameters
     ----------
     config : waiting time
-    foot_count : k
+    joint_count, foot_count : n, k
     use_imu : False for a fixed base, whose frames then always count as fresh
     health : counters to update
     sensor_delays : (1 + k,) age of the readings of IMU and feet at the time of their stamps [s]; empty: none
@@ -59,6 +59,7 @@ class Synchronizer:
     def __init__(
         self,
         config: SynchronizerConfig,
+        joint_count: int,
         foot_count: int,
         use_imu: bool,
         health: Health,
@@ -68,17 +69,18 @@ class Synchronizer:
         self._max_wait = int(config.max_wait * _NS)
         self._first = 0 if use_imu else 1
         self._health = health
-        self._foot_count = foot_count
+        self._joint_count, self._foot_count = joint_count, foot_count
         self.reset()
 
     def reset(self) -> None:
         """Forget all samples, as at the start."""
         self._waiting_joints: deque[JointSample] = deque()
-        self._buffer, self._tracks = buffered(Tracks.initial(1 + self._foot_count, self._first, self._max_wait))
+        self._buffer, self._tracks = buffered(
+            Tracks.initial(self._joint_count, 1 + self._foot_count, self._first, self._max_wait)
+        )
         self._arrived = 0
         self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
         self._used_ns: int | None = None
-        self._before, self._steps = np.zeros(0), np.zeros((2, 0))
         self._jumped: JointSample | None = None
         self._completed_ns, self._without_effort = -_EFFORT_WAIT_NS, False
 
@@ -227,18 +229,16 @@ class Synchronizer:
             without_effort = math.isnan(joints.effort[0])
             if without_effort and not forced and self._waits_for_effort(stamp):
                 break
-            if self._before.size != position.size:
-                self._before, self._steps = position, np.array([[math.inf], [0.0]]) * np.ones(position.size)
             values = np.empty((2, 1 + self._foot_count, 6))
-            flags, dt = next_frame(
+            flags, dt = read_sensors(
                 self._buffer, self._arrived, stamp, waiting[-1].stamp_ns, NEVER if used is None else used,
-                forced or len(waiting) > MAX_QUEUE_LENGTH, position, self._before, self._steps, values,
+                forced or len(waiting) > MAX_QUEUE_LENGTH, position, values,
             )  # fmt: skip
             self._arrived = 0
             if not flags:
                 break
             waiting.popleft()
-            self._used_ns, self._without_effort, self._before = stamp, without_effort, position
+            self._used_ns, self._without_effort = stamp, without_effort
             if flags & CHANGED:
                 self._fresh, self._readings_per_sample = tracks.fresh.copy(), tracks.readings_per_sample.copy()
             if flags & GAP and used is not None:
