@@ -272,5 +272,26 @@ def _unknown_friction(joints: int, parameters: int) -> JointFriction:
     """Friction without motor torques, or that another process estimates."""
     unknown, nothing = np.full(joints, np.nan), np.zeros(joints, dtype=bool)
     table = np.full((joints, parameters), np.nan)
-    law = LawEstimate(table, table, unknown, unknown, unknown, unknown, unknown, np.full((joints, 2), np.nan))
-    return JointFriction(unknown, unknown, nothing, unknown, unknown, unknown, unknown, unknown, unknown, nothing, law)
+    law = LawEstimate(
+        parameters=table,
+        parameters_sigma=table,
+        coulomb=unknown,
+        viscous=unknown,
+        coulomb_sigma=unknown,
+        viscous_sigma=unknown,
+        coulomb_viscous_covariance=unknown,
+        velocity_range=np.full((joints, 2), np.nan),
+    )
+    return JointFriction(
+        friction=unknown,
+        sigma=unknown,
+        measured=nothing,
+        model=unknown,
+        model_sigma=unknown,
+        external_torque=unknown,
+        external_torque_sigma=unknown,
+        nis=unknown,
+        calibration_torque=unknown,
+        disturbed=nothing,
+        law=law,
+    )

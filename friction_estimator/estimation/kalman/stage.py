@@ -139,9 +139,18 @@ class KalmanFriction:
         if correctable_variance >= CORRECTION_THRESHOLD**2:
             friction, sigma = self._corrected_friction(frame, attitude, phase, dynamics, motion)
         return JointFriction(
-            friction, sigma, newest.measured, newest.model, newest.model_sigma, newest.external_torque,
-            newest.external_torque_sigma, estimates.nis, estimates.calibration.torque, newest.disturbed, self._law,
-        )  # fmt: skip
+            friction=friction,
+            sigma=sigma,
+            measured=newest.measured,
+            model=newest.model,
+            model_sigma=newest.model_sigma,
+            external_torque=newest.external_torque,
+            external_torque_sigma=newest.external_torque_sigma,
+            nis=estimates.nis,
+            calibration_torque=estimates.calibration.torque,
+            disturbed=newest.disturbed,
+            law=self._law,
+        )
 
     def _use_estimates(self, stamp_ns: int) -> None:
         """Use what the limbs have learned from a window: terms of the law, law on the topics, delay of the wrenches."""

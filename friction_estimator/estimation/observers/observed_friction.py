@@ -178,9 +178,18 @@ class ObservedFriction:
             self._foot_collision_torque, external, external_sigma,
         )  # fmt: skip
         return JointFriction(
-            friction, sigma, measured.available, model, model_sigma, external, external_sigma, identifier.nis,
-            self._no_calibration, self._never_disturbed, identifier.law,
-        )  # fmt: skip
+            friction=friction,
+            sigma=sigma,
+            measured=measured.available,
+            model=model,
+            model_sigma=model_sigma,
+            external_torque=external,
+            external_torque_sigma=external_sigma,
+            nis=identifier.nis,
+            calibration_torque=self._no_calibration,
+            disturbed=self._never_disturbed,
+            law=identifier.law,
+        )
 
     def _add_velocities(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
         """Note the velocities at which motors learn, now and then."""
