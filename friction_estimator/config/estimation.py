@@ -133,11 +133,17 @@ class KalmanConfig(Validated):
     """
 
     link_mass_std: float = parameter(
-        0.1, "Relative standard deviation of each link's mass. 0: the masses are exact.", "", 0.0, 1.0
+        0.1,
+        "Prior standard deviation of the error of each link's mass, as a fraction of the mass in the URDF. "
+        "0: the masses are exact.",
+        "",
+        0.0,
+        1.0,
     )
     link_com_std: float = parameter(
         0.005,
-        "Standard deviation of each coordinate of each link's centre of mass. 0: the centres of mass are exact.",
+        "Prior standard deviation of the error of each coordinate of each link's centre of mass. "
+        "0: the centres of mass are exact.",
         "m",
         0.0,
         1.0,

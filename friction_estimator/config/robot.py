@@ -303,13 +303,27 @@ class SensorNoise(Validated):
     Noise is white, one draw per sample; biases and gains are constant, so no filter averages them out.
     """
 
-    position_std: float = parameter(1e-7, "Standard deviation of the joint position noise.", "rad", 0.0, 1.0)
-    velocity_std: float = parameter(2e-3, "Standard deviation of the joint velocity noise.", "rad/s", 0.0, 10.0)
-    effort_std: float = parameter(0.0, "Standard deviation of the motor torque noise.", "N m", 0.0, 1e3)
-    specific_force_std: float = parameter(1e-4, "Standard deviation of the accelerometer noise.", "m/s^2", 0.0, 10.0)
-    angular_velocity_std: float = parameter(5e-3, "Standard deviation of the gyroscope noise.", "rad/s", 0.0, 10.0)
-    force_std: float = parameter(1.0, "Standard deviation of the foot force noise.", "N", 0.0, 1e3)
-    moment_std: float = parameter(0.1, "Standard deviation of the foot moment noise.", "N m", 0.0, 1e3)
+    position_std: float = parameter(
+        1e-7, "Standard deviation of the white noise of one position reading of each joint.", "rad", 0.0, 1.0
+    )
+    velocity_std: float = parameter(
+        2e-3, "Standard deviation of the white noise of one velocity reading of each joint.", "rad/s", 0.0, 10.0
+    )
+    effort_std: float = parameter(
+        0.0, "Standard deviation of the white noise of one torque reading of each motor.", "N m", 0.0, 1e3
+    )
+    specific_force_std: float = parameter(
+        1e-4, "Standard deviation of the white noise of one accelerometer reading, each axis.", "m/s^2", 0.0, 10.0
+    )
+    angular_velocity_std: float = parameter(
+        5e-3, "Standard deviation of the white noise of one gyroscope reading, each axis.", "rad/s", 0.0, 10.0
+    )
+    force_std: float = parameter(
+        1.0, "Standard deviation of the white noise of one force reading of each foot, each axis.", "N", 0.0, 1e3
+    )
+    moment_std: float = parameter(
+        0.1, "Standard deviation of the white noise of one moment reading of each foot, each axis.", "N m", 0.0, 1e3
+    )
     specific_force_bias_std: float = parameter(
         0.0,
         "Standard deviation of the constant accelerometer bias. The observer kalman takes at least 0.3 m/s^2 while it "

@@ -67,7 +67,8 @@ ESTIMATOR_FIELDS = (
     ),
     _text(
         "mob_net_model",
-        "Model that the verb train wrote: the external torque is that of MOB-Net. Empty: of the friction stage.",
+        "File of a MOB-Net, written by the verb train, whose external torque is published. "
+        "Empty: that of the friction stage is published.",
     ),
     _flag(
         "mob_net_fused",
