@@ -67,12 +67,12 @@ class Coupling:
                 "name of the motor, so rename it"
             )
         if not np.isfinite(self.matrix).all():
-            raise ConfigError("the coupling matrix contains numbers that are not finite")
+            raise ConfigError("the coupling matrix contains numbers that are not finite: write finite ones")
         self._check_connections()
         if np.linalg.cond(self.matrix) > _MAX_CONDITION:
             raise ConfigError(
                 f"the coupling matrix of the joints {choices(self.joint_names)} cannot be inverted: some motion "
-                "of the motors would move no joint"
+                "of the motors would move no joint; check robot.coupling.matrix row by row"
             )
 
     def _check_connections(self) -> None:
@@ -84,7 +84,9 @@ class Coupling:
         ):
             if not used.all():
                 idle = [name for name, drives in zip(names, used, strict=True) if not drives]
-                raise ConfigError(f"the rows or columns of the {kind} {choices(idle)} in the coupling matrix are zero")
+                raise ConfigError(
+                    f"the rows or columns of the {kind} {choices(idle)} in the coupling matrix are zero: leave them out"
+                )
         for joints, motors in _groups(connected):
             if len(joints) != len(motors):
                 raise ConfigError(

@@ -52,7 +52,10 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         fs, path = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise ConfigError(f"cannot read {url}: {error}") from None
+        raise ConfigError(
+            f"cannot read {url}: {error}; install the fsspec package of its protocol (s3fs for s3://, gcsfs for "
+            "gs://), or give the path of a local folder"
+        ) from None
     fs.invalidate_cache()  # workers of a cluster live longer than what is in the store
     return fs, path
 
@@ -142,7 +145,7 @@ def local_copy(url: str, folder: str | None = None) -> Iterator[Path]:
             place.parent.mkdir(parents=True, exist_ok=True)
             fs.get_file(name, str(place))
         if not target.exists():
-            raise BagError(f"there is no bag at {url}")
+            raise BagError(f"there is no bag at {url} any more: leave the bags in place until the run has ended")
         yield target
 
 
@@ -261,7 +264,9 @@ def read_table(folders: Sequence[str], since: datetime | None = None) -> pa.Tabl
         try:
             rows = ds.dataset(files, SCHEMA, format="parquet", filesystem=fs).to_table(filter=recent)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ConfigError(f"{folder} holds a file that is no friction table: {error}") from None
+            raise ConfigError(
+                f"{folder} holds a file that is no friction table: {error}; give a folder of `fleet`"
+            ) from None
         reports = pc.binary_join_element_wise(output, rows["report"], "/")
         tables.append(rows.set_column(SCHEMA.get_field_index("report"), SCHEMA.field("report"), reports))
     rows = pa.concat_tables(tables)

@@ -78,7 +78,9 @@ def read_identification(path: AnyPath) -> Identification:
         return _from_section(document[IDENTIFICATION], friction)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{Path(path).expanduser()}: the section {IDENTIFICATION!r} is damaged: {reason}") from None
+        raise ConfigError(
+            f"{Path(path).expanduser()}: the section {IDENTIFICATION!r} is damaged: {reason}; identify again"
+        ) from None
 
 
 def identification_of_parameters(friction: IdentifiedParameters) -> Identification:

@@ -222,7 +222,9 @@ def read_document(path: AnyPath) -> dict[str, Any]:
         raise ConfigError(f"{source} does not hold identified parameters: expected the line 'format: {FORMAT}'")
     for key, known in (("format_version", VERSION), ("units", _UNITS)):
         if document.get(key) != known or isinstance(document.get(key), bool):
-            raise ConfigError(f"{source}: {key!r} is {document.get(key)!r}; this version reads {known!r}")
+            raise ConfigError(
+                f"{source}: {key!r} is {document.get(key)!r}; this version reads {known!r}: identify again"
+            )
     return document
 
 
@@ -355,7 +357,10 @@ def _check_units(joint: str, entry: Mapping[str, Any], law: FrictionLaw, covaria
     sigma = _values(joint, entry, law.parameter_names, "sigma")
     expected = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     if not np.allclose(sigma, expected, rtol=_SIGMA_TOLERANCE, atol=0.0):
-        raise ConfigError(f"'sigma' of the joint {joint!r} is not the root of the diagonal of its 'covariance'")
+        raise ConfigError(
+            f"'sigma' of the joint {joint!r} is not the root of the diagonal of its 'covariance': change "
+            "both, or neither"
+        )
 
 
 def _rising_speeds(joint: str, entry: Mapping[str, Any]) -> FloatArray:

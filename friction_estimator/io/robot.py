@@ -278,7 +278,9 @@ def read_node_parameters(path: Path) -> dict[str, Any]:
         )
     mine = [name for name in sections if name in _WILDCARDS or name.split("/")[-1] == _NODE_NAME]
     if not mine and len(sections) > 1:
-        raise ConfigError(f"{path} has no section '/**' or '{_NODE_NAME}'; its sections are {choices(sections)}")
+        raise ConfigError(
+            f"{path} has no section '/**' or '{_NODE_NAME}'; its sections are {choices(sections)}: rename one"
+        )
     parameters: dict[str, Any] = {}
     for name in mine or sections:
         values = sections[name]

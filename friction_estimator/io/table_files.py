@@ -105,7 +105,7 @@ def _by_kind(columns: Mapping[str, FloatArray], motor_places: Mapping[str, str])
             joint = motor_places.get(joint, joint)
         joints = kinds.setdefault(kind, {})
         if joint in joints:
-            raise InputError(f"the column {label!r} gives {kind} of {joint!r} a second time")
+            raise InputError(f"the column {label!r} gives {kind} of {joint!r} a second time: leave one out")
         joints[joint] = values * _factor(label, kind, unit[1].strip()) if unit else values
     return kinds
 
@@ -147,7 +147,9 @@ def _name_joints(kinds: _Kinds, joint_names: Sequence[str] | None) -> _Kinds:
             f"are {choices(wanted)}; {_HELP}"
         )
     if twice := [kind for kind in bare if len(kinds[kind]) > 1]:
-        raise InputError(f"the column {choices(twice)} is there with and without the name of the joint {wanted[0]!r}")
+        raise InputError(
+            f"the column {choices(twice)} is there with and without the name of the joint {wanted[0]!r}: leave one out"
+        )
     return {kind: dict.fromkeys(wanted, *joints.values()) for kind, joints in kinds.items()}
 
 
@@ -246,7 +248,9 @@ def _from_npz(content: bytes) -> dict[str, FloatArray]:
     except InputError:
         raise
     except Exception:  # zipfile, zlib and numpy let many kinds of errors through
-        raise InputError("is not an .npz that holds arrays of numbers only") from None
+        raise InputError(
+            "is not an .npz that holds arrays of numbers only: write it with numpy.savez(path, **columns)"
+        ) from None
     if len({column.size for column in columns.values()}) > 1:
         raise InputError("lengths differ: " + ", ".join(f"{name!r} {column.size}" for name, column in columns.items()))
     return columns
@@ -259,7 +263,7 @@ def _check_members(archive: zipfile.ZipFile) -> None:
     if unpacked > _MAX_BYTES or len(members) > _MAX_COLUMNS:
         raise InputError(
             f"holds {len(members)} arrays of {unpacked / 1e6:.0f} MB; at most {_MAX_COLUMNS} of {_MAX_BYTES / 1e6:g} "
-            "MB are read"
+            "MB are read: split the recording, or leave columns out"
         )
     for member in members:
         with archive.open(member) as stream:
@@ -268,32 +272,32 @@ def _check_members(archive: zipfile.ZipFile) -> None:
             shape, _, dtype = read(stream)
         name = member.filename.removesuffix(".npy")
         if dtype.kind not in "biuf":
-            raise InputError(f"the array {name!r} does not hold numbers: its type is {dtype}")
+            raise InputError(f"the array {name!r} does not hold numbers: its type is {dtype}; leave it out")
         if len(shape) != 1:
             raise InputError(
                 f"the array {name!r} has the shape {shape}; one column (N,) a name is expected: save the columns of "
                 f"{name!r} as '{name}/<joint>', each by itself"
             )
         if shape[0] * dtype.itemsize > member.file_size:
-            raise InputError(f"the array {name!r} is cut off: it has less than {shape[0]} numbers")
+            raise InputError(f"the array {name!r} is cut off: it has less than {shape[0]} numbers; copy the file again")
 
 
 def _from_csv(content: bytes) -> dict[str, FloatArray]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("is not a UTF-8 text") from None
+        raise InputError("is not a UTF-8 text: save it as one") from None
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip(_DELIMITERS + " ")]
     if not lines:
-        raise InputError("is empty")
+        raise InputError("is empty: a line of names and lines of numbers are needed")
     header = lines[0][1].lstrip("#% ")  # as numpy and Octave write it
     delimiter = max(_DELIMITERS, key=header.count)
     names = [name.strip().strip("\"'").strip() for name in header.split(delimiter)]
     if len(names) > _MAX_COLUMNS:
-        raise InputError(f"has {len(names)} columns; at most {_MAX_COLUMNS} are read")
+        raise InputError(f"has {len(names)} columns; at most {_MAX_COLUMNS} are read: leave some out")
     twice = [name for name, count in Counter(names).items() if name and count > 1]
     if twice:
-        raise InputError(f"the column {choices(twice)} is there more than once")
+        raise InputError(f"the column {choices(twice)} is there more than once: give each its own name")
     rows = [(number, line) for number, line in lines[1:] if not line.startswith("#")]
     values = _numbers(names, rows, delimiter)
     return {name: np.ascontiguousarray(values[:, place]) for place, name in enumerate(names) if name}

@@ -337,13 +337,15 @@ def load_model(path: Path, robot: Robot) -> Model:
         input_range, friction = (tensors[name] for name in _WHOLE)
         return Model(identity, float(document["period"]), networks, input_range, friction, document["training"])
     except (KeyError, TypeError, ValueError) as error:
-        raise LearningError(f"{path} is not a MOB-Net model: {error!r}") from None
+        raise LearningError(
+            f"{path} is not a MOB-Net model: {error!r}; write one with `friction_estimator train`"
+        ) from None
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Description and tensors of a ``.safetensors`` of this package. Raises LearningError when it is none."""
     if not path.is_file():
-        raise LearningError(f"there is no model at {path}")
+        raise LearningError(f"there is no model at {path}: write one with `friction_estimator train`")
     try:
         from safetensors import SafetensorError, safe_open
     except ModuleNotFoundError:
@@ -354,7 +356,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
             names = stream.keys()
             return document, {name: stream.get_tensor(name) for name in names}
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise LearningError(f"{path} is not a MOB-Net model: {error}") from None
+        raise LearningError(
+            f"{path} is not a MOB-Net model: {error}; write one with `friction_estimator train`"
+        ) from None
 
 
 def weight_shapes(inputs: int, hidden: int, outputs: int) -> dict[str, tuple[int, ...]]:

@@ -274,7 +274,10 @@ class _JointStates:
             raise InputError(f"{self._topic}: joint {choices(missing)} missing; the message holds {choices(names)}")
         if len(index) != len(names):
             twice = [name for name, count in Counter(names).items() if count > 1]
-            raise InputError(f"{self._topic}: joint {choices(twice)} is named more than once")
+            raise InputError(
+                f"{self._topic}: joint {choices(twice)} is named more than once: give each joint of the "
+                "driver its own name"
+            )
         return np.array([index[name] for name in self._joint_names], dtype=np.intp)
 
     def _wrong_length(self, field: str, length: int, joints: int) -> str:
@@ -341,7 +344,9 @@ def _stamp(topic: str, sec: int, nanosec: int) -> int:
 
 
 def _malformed(topic: str, type_name: str, raw: bytes, reason: Any) -> InputError:
-    return InputError(f"{topic}: {len(raw)} bytes are not a serialized {type_name}: {reason}")
+    return InputError(
+        f"{topic}: {len(raw)} bytes are not a serialized {type_name}: {reason}; check the type that its publisher has"
+    )
 
 
 class SensorMessages:

@@ -56,7 +56,10 @@ def build_model(config: Config, urdf_xml: str) -> pin.Model:
     model = pin.buildReducedModel(model, locked, pin.neutral(model)) if locked else model
     _check_joints(model, first_joint)
     if not pin.computeTotalMass(model) > 0.0:
-        raise RobotModelError("the links of the URDF have no mass, so there are no dynamics to compare torques with")
+        raise RobotModelError(
+            "the links of the URDF have no mass, so there are no dynamics to compare torques with: give their "
+            "<inertial>"
+        )
     set_armature(model, config.robot.armature, config.robot.joints)
     return model
 
@@ -120,7 +123,10 @@ def massless_warnings(model: pin.Model, first_joint: int) -> Iterator[str]:
 
 def _check_joints(model: pin.Model, first_joint: int) -> None:
     if model.njoints <= first_joint:
-        raise RobotModelError("the URDF has no movable joint, so there is no friction to estimate")
+        raise RobotModelError(
+            "the URDF has no movable joint, so there is no friction to estimate: give one that is revolute, "
+            "continuous or prismatic"
+        )
     if model.njoints - first_joint > _MAX_JOINTS:
         raise RobotModelError(
             f"the URDF has {model.njoints - first_joint} movable joints, more than {_MAX_JOINTS}: name those whose "

@@ -109,7 +109,7 @@ class RobotModel:
                 if other.name != foot.name and (others >= joints).all():
                     raise RobotModelError(
                         f"the feet {foot.name!r} and {other.name!r} are on one limb: one foot a limb is supported, "
-                        "whose wrench is that of all its sensors together"
+                        "whose wrench is that of all its sensors together; leave one out of feet.names"
                     )
         self.coupled: BoolArray = supports[first_joint:] | supports[first_joint:].T
         named = config.robot.in_unmeasured_contact(self.joint_names)

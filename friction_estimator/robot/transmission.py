@@ -68,7 +68,10 @@ class Transmission:
             names[index] = motor
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise ConfigError(f"robot.coupling: the motor {choices(twice)} has the name of another joint")
+            raise ConfigError(
+                f"robot.coupling: the motor {choices(twice)} has the name of another joint: rename it in "
+                "robot.coupling.motors"
+            )
         return _transmission(names, matrix)
 
     def select(self, indices: IntArray) -> Transmission:

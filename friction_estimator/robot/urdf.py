@@ -81,7 +81,7 @@ def parse_urdf(text: str, origin: str = "") -> Element:
     if any("www.ros.org/wiki/xacro" in element.tag or "ros.org/xacro" in element.tag for element in root.iter()):
         raise RobotModelError(f"{source} is a xacro file, not a URDF: convert it first with `xacro FILE -o robot.urdf`")
     if root.find("link") is None:
-        raise RobotModelError(f"{urdf} has no <link>")
+        raise RobotModelError(f"{urdf} has no <link>: give the URDF of a whole robot")
     if "<!ENTITY" in text:
         raise RobotModelError(f"{urdf} declares XML entities, which URDF parsers do not expand: write their texts out")
     _declare_world(root)
@@ -145,7 +145,7 @@ def _check_links_and_joints(root: Element) -> None:
             check_name(f"the name of the {kind}", name)
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise RobotModelError(f"the {kind} {choices(twice)} is there more than once")
+            raise RobotModelError(f"the {kind} {choices(twice)} is there more than once: give each its own name")
     for link in links:
         for inertial in link.findall("inertial"):
             _check_inertial(f"link {link.get('name')!r}", inertial)
@@ -205,7 +205,9 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
         raise RobotModelError(f"{owner} is of the type {kind!r}; the types are {choices(_TYPES)}")
     for end in ("parent", "child"):
         if (name := joint_link(joint, end)) not in links:
-            raise RobotModelError(f"{owner} has the {end} link {name!r}, not in the URDF")
+            raise RobotModelError(
+                f"{owner} has the {end} link {name!r}, not in the URDF: correct the name, or add the link"
+            )
     _check_elements(owner, joint)
     limit, axis = joint.find("limit"), joint.find("axis")
     if limit is not None:
@@ -216,7 +218,9 @@ def _check_joint(owner: str, joint: Element, links: Iterable[str | None]) -> Non
         if lower > upper:
             raise RobotModelError(f"{owner} has the limits lower = {lower:g} and upper = {upper:g}: exchange them")
     if kind in _MOVING and axis is not None and axis.get("xyz") and np.linalg.norm(vector_of(axis, "xyz")) < 1e-6:
-        raise RobotModelError(f"{owner} moves about or along the axis {axis.get('xyz')!r}, which has no direction")
+        raise RobotModelError(
+            f"{owner} moves about or along the axis {axis.get('xyz')!r}, which has no direction: give one such as 0 0 1"
+        )
 
 
 def _check_elements(owner: str, parent: Element) -> None:
@@ -250,10 +254,14 @@ def _check_tree(links: list[str], joints: list[Element]) -> None:
     if len(parents) < len(joints):
         children = [joint_link(joint, "child") for joint in joints]
         twice = {name for name in children if children.count(name) > 1}
-        raise RobotModelError(f"the links are not one tree: {choices(twice)} is the child of several joints")
+        raise RobotModelError(
+            f"the links are not one tree: {choices(twice)} is the child of several joints: leave one parent to each"
+        )
     roots = [name for name in links if name not in parents]
     if len(roots) != 1:
-        raise RobotModelError(f"the links are not one tree: those without a parent are {choices(roots)}")
+        raise RobotModelError(
+            f"the links are not one tree: those without a parent are {choices(roots)}; give all but one a parent"
+        )
     reached, waiting = set[str](), list(roots)
     children_of: dict[str, list[str]] = {}
     for child, parent in parents.items():
@@ -264,7 +272,9 @@ def _check_tree(links: list[str], joints: list[Element]) -> None:
         waiting += children_of.get(name, [])
     if len(reached) < len(links):
         circle = [name for name in links if name not in reached]
-        raise RobotModelError(f"the links are not one tree: {choices(circle)} hang on one another in a circle")
+        raise RobotModelError(
+            f"the links are not one tree: {choices(circle)} hang on one another in a circle: cut it at one joint"
+        )
 
 
 def joint_link(joint: Element, which: str) -> str:

@@ -122,7 +122,9 @@ def _check_joints(topic: str, runs: Sequence[Run], joint_names: tuple[str, ...])
             )
         for field in _FIELDS:
             if (count := table[field].shape[1]) not in (0, len(names)):
-                raise BagError(f"topic {topic}: {field} has {count} values for {len(names)} joint names")
+                raise BagError(
+                    f"topic {topic}: {field} has {count} values for {len(names)} joint names: check its publisher"
+                )
 
 
 def true_friction(reader: BagReader, joint_names: tuple[str, ...], stamp_ns: IntArray) -> FloatArray | None:
@@ -248,7 +250,10 @@ def _runs(reader: BagReader, messages: Sequence[BagMessage]) -> list[Run]:
     except ValueError as error:
         for message in messages:
             reader.decode(message)  # its error names the message
-        raise BagError(f"the messages on {messages[0].topic} of {reader.path} cannot be decoded: {error}") from None
+        raise BagError(
+            f"the messages on {messages[0].topic} of {reader.path} cannot be decoded: {error}; copy the bag again, or "
+            "record the topic anew"
+        ) from None
 
 
 def _usual_joints(reader: BagReader, topic: str, runs: Sequence[Run]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class BagReader:
         self._storages = _open_storages(self.path)
         filled = [storage for storage in self._storages if storage.message_count]
         if not filled:
-            raise BagError(f"the bag {self.path} is empty")
+            raise BagError(f"the bag {self.path} is empty: record it while the drivers publish")
         self.topics: dict[str, str] = {}
         self.custom_data: dict[str, str] = {}
         for storage in self._storages:
@@ -89,7 +89,10 @@ class BagReader:
         if found is None and not namespace and not name.startswith("/"):
             found = self._only_ending(wanted)
         if found and type_name and self.topics[found] != type_name:
-            raise BagError(f"topic {found} of {self.path} is a {self.topics[found]}, expected a {type_name}")
+            raise BagError(
+                f"topic {found} of {self.path} is a {self.topics[found]}, expected a {type_name}: give the name of "
+                "another topic"
+            )
         return found
 
     def messages(self, topics: Iterable[str] | None = None) -> Iterator[BagMessage]:
@@ -109,7 +112,9 @@ class BagReader:
             try:
                 for topic, type_name, time_ns, raw in storage.messages(wanted):
                     if not isinstance(raw, (bytes, memoryview)):  # SQLite keeps any type in any column
-                        raise BagError(f"a message on {topic} is stored as {type(raw).__name__}, not as bytes")
+                        raise BagError(
+                            f"a message on {topic} is stored as {type(raw).__name__}, not as bytes: copy the bag again"
+                        )
                     if time_ns > self._latest_ns:
                         break
                     last = time_ns
@@ -128,10 +133,15 @@ class BagReader:
         try:
             return jazzy_typestore().deserialize_cdr(message.raw, message.type)
         except KeyError:
-            raise BagError(f"topic {message.topic}: the message type {message.type} is not known") from None
+            raise BagError(
+                f"topic {message.topic}: the message type {message.type} is not known: only those of ROS 2 "
+                "Jazzy can be read"
+            ) from None
         except Exception:  # as above
             seconds = (message.time_ns - self.start_ns) * 1e-9
-            raise BagError(f"topic {message.topic}: the message at {seconds:.3f} s cannot be decoded") from None
+            raise BagError(
+                f"topic {message.topic}: the message at {seconds:.3f} s cannot be decoded: copy the bag again"
+            ) from None
 
     def topic_list(self) -> str:
         """The topics with their types, for an error message."""
@@ -265,7 +275,7 @@ def _open_storages(path: Path) -> list[_Storage]:
     storages = [_open_file(file) for file in files]
     if not any(storage.message_count for storage in storages):
         damage = [storage.damage for storage in storages if storage.damage]
-        raise BagError(f"no message of the bag {path} can be read: {'; '.join(damage) or reason}")
+        raise BagError(f"no message of the bag {path} can be read: {'; '.join(damage) or reason}; copy the bag again")
     if not any(storage.damage for storage in storages):
         storages[0].damage = f"metadata.yaml of {path} is missing or damaged: its files were read one by one"
     return storages

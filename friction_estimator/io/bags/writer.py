@@ -107,7 +107,7 @@ class BagWriter:
             When the bag is not open, the type is unknown, or the disk refuses.
         """
         if self._writer is None:
-            raise BagError(f"the bag {self.path} is not open")
+            raise BagError(f"the bag {self.path} is not open: write to it in its `with` block")
         connection = self._connections.get((topic, type_name))
         if connection is None:
             connection = self._connect(self._writer, topic, type_name)

@@ -178,7 +178,7 @@ class ExportRequest:
         if missing:
             raise ConfigError(
                 f"there is no friction of the motor {choices(missing)}, which moves joints together with others; "
-                f"there is that of {choices(named)}"
+                f"there is that of {choices(named)}: give the coupling with which it was identified"
             )
 
     @property
