@@ -227,7 +227,7 @@ def test_only_the_command_line_and_the_nodes_print() -> None:
         ("learning.network", "import jax"),
     ],
 )
-def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:
+def test_an_import_against_the_order_of_the_rooms_is_detected(module: str, source: str) -> None:
     assert len(wrong_arrows(source, f"friction_estimator.{module}")) == 1
 
 
@@ -244,5 +244,5 @@ def test_a_wrong_arrow_is_detected(module: str, source: str) -> None:
         ("cli.demo", "import friction_estimator.ros.node, friction_estimator.reports.recording_page"),
     ],
 )
-def test_a_right_arrow_is_not(module: str, source: str) -> None:
+def test_an_import_in_the_order_of_the_rooms_is_accepted(module: str, source: str) -> None:
     assert wrong_arrows(source, f"friction_estimator.{module}") == []

@@ -45,13 +45,13 @@ def errors_agree(result: fe.IdentificationResult, logs: list[fe.JointLog], robot
     ],
     ids=["automatic", "cut-off and delay", "harmonics", "load", "Stribeck velocity"],
 )
-def test_of_motor_torques(options: dict[str, object], tmp_path: Path) -> None:
+def test_validation_repeats_the_fit_errors_of_motor_torques(options: dict[str, object], tmp_path: Path) -> None:
     logs = [arm_recording(seed, late=0.004, constant=1.5) for seed in (1, 2)]
     errors_agree(fe.identify(logs, ARM, **{"law": "coulomb_viscous", **options}), logs, ARM, tmp_path)
 
 
 @pytest.mark.parametrize("law", ["coulomb_viscous", "tanh_stribeck"])
-def test_of_measured_friction(law: str, tmp_path: Path) -> None:
+def test_validation_repeats_the_fit_errors_of_measured_friction(law: str, tmp_path: Path) -> None:
     log = arm_recording(1, late=0.05, constant=0.7, kind="friction")
     result = fe.identify(log, law=law)
     assert any(name.endswith("/offset") for name in result.parameters.names)
@@ -59,7 +59,7 @@ def test_of_measured_friction(law: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("free", [True, False])
-def test_of_torques_behind_the_transmission(free: bool, tmp_path: Path) -> None:
+def test_validation_repeats_the_fit_errors_of_torques_behind_the_transmission(free: bool, tmp_path: Path) -> None:
     (tmp_path / "coupling.yaml").write_text(COUPLING_YAML)
     gain = np.array([0.25, 0.2])
     logs = [joint_log(TORSO, STRIBECK, gain, pwm=20.0, offset=0.12, inertia=0.3, name="driven")]

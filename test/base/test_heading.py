@@ -84,7 +84,7 @@ def test_a_lightly_loaded_sole_counts_less_than_a_loaded_one():
     assert errors[0] < 0.2 * errors[1]
 
 
-def test_feet_that_may_turn_hold_nothing():
+def test_feet_that_may_turn_do_not_correct_the_heading():
     config = suralp_config()
     feet = tuple(dataclasses.replace(foot, contact="point") for foot in config.feet)
     filter_ = new_heading(dataclasses.replace(config, feet=feet))

@@ -59,7 +59,7 @@ def test_every_field_is_described_and_its_default_is_valid():
         ({"robot.fixed_base": True, "observer": "fbse"}, r"needs a floating base.*momentum"),
     ],
 )
-def test_what_is_wrong_is_named_with_the_choices(wrong, message):
+def test_an_error_names_the_wrong_parameter_and_what_is_valid(wrong, message):
     with pytest.raises(ConfigError, match=message):
         config_from_parameters({**FEET, **wrong})
 

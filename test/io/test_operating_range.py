@@ -12,7 +12,7 @@ from test.known_identification import make_identification
 SAMPLES = make_identification(("hip",)).samples[0]
 
 
-def test_it_holds_used_samples_in_pairs_over_all_velocities() -> None:
+def test_the_operating_range_holds_used_samples_in_pairs_over_all_velocities() -> None:
     velocity, load = operating_range(SAMPLES)
     used = SAMPLES.velocity[SAMPLES.used]
     assert (np.diff(velocity) >= 0.0).all() and 48 <= velocity.size <= 72
@@ -31,7 +31,7 @@ def test_rare_velocities_count_as_much_as_frequent_ones() -> None:
     assert len(seen) < 30 and seen[-1] == 1.0
 
 
-def test_unknown_loads_and_missing_samples() -> None:
+def test_unknown_loads_count_as_zero_and_without_used_samples_the_range_is_empty() -> None:
     velocity, load = operating_range(replace(SAMPLES, load=np.full(SAMPLES.load.size, np.nan)))
     assert not load.any() and len(velocity) > 20
     assert not operating_range(replace(SAMPLES, used=np.zeros(SAMPLES.used.size, dtype=bool)))[0].size

@@ -123,7 +123,7 @@ def test_coulomb_and_viscous_friction_stays_what_it_is_to_the_bit() -> None:
     assert (simple.error, simple.lost) == (0.0, ())
 
 
-def test_it_is_the_least_squares_fit_to_the_law() -> None:
+def test_coulomb_and_viscous_friction_are_the_least_squares_fit_to_the_law() -> None:
     law, parameters = make_law("tanh_stribeck"), np.array([2.0, 1.5, 0.8, 0.05, 0.3, 200.0])
     simple = fit_coulomb_viscous(law, parameters, EVENLY, NO_LOAD)
     torque = law.torque(np.tile(parameters, (EVENLY.size, 1)), EVENLY)

@@ -108,7 +108,7 @@ def test_where_errors_stay_beyond_sigma_it_is_that_of_the_observer_and_fused_the
     np.testing.assert_allclose(fused, plain, atol=1e-9)
 
 
-def test_fused_it_lies_between_both_and_is_neither(model):
+def test_the_fused_external_torque_lies_between_those_of_mob_net_and_the_observer(model):
     fused, network, observer = (
         np.array([one.external_torque for one in fed(estimator)][-50:])
         for estimator in (

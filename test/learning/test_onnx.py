@@ -25,7 +25,7 @@ def run(session, x, hidden):
 
 
 @pytest.mark.parametrize("samples", [1, len(inputs())])
-def test_it_computes_what_jax_computed(session, samples):
+def test_the_onnx_network_computes_what_jax_computed(session, samples):
     hidden, parts = np.zeros(12, dtype=np.float32), []
     for x in inputs().reshape(-1, samples, 7):
         torque, sigma, hidden = run(session, x, hidden)

@@ -31,7 +31,7 @@ def test_a_single_constant_torque_is_an_error_of_its_sensor():
     assert (np.abs(mean) < 0.1).all() and (std < 0.3).all()
 
 
-def test_small_constant_torques_are_neither():
+def test_small_constant_torques_are_no_friction_and_leave_its_prior_uncertainty():
     mean, std = shared(0.1 * SIGNS * DRY, 0.05 * DRY)
     assert (np.abs(mean) < 0.05).all() and ((0.15 <= std) & (std < 0.2)).all()
 

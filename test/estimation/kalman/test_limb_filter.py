@@ -261,7 +261,7 @@ def test_after_a_change_law_sensors_and_links_are_open_and_the_momentum_is_not()
     assert not after[calibration, : calibration.start].any()
 
 
-def test_the_covariance_stays_one():
+def test_the_covariance_stays_symmetric_without_negative_variances():
     """Symmetric, and no variance below zero, after whatever happens."""
     limb, limb_filter = learned(KalmanConfig(), 1, 50)
     rng = np.random.default_rng(3)

@@ -75,5 +75,5 @@ def test_a_tenth_of_the_samples_missing_does_not_lengthen_the_period(jitter):
         assert np.median(trusted[periods[200:] == 1]) == pytest.approx(PERIOD, rel=0.03)
 
 
-def test_a_restart_stays_a_restart():
+def test_a_sample_that_restarts_the_filters_has_no_interval():
     assert StampClock(1).interval(0.0, np.zeros(1)) == 0.0
