@@ -19,7 +19,7 @@ TOP_LEVEL = {"types", "errors", "kernels", "linear_algebra"}
 """Modules, and the room ``kernels``, that every room may import."""
 ABOVE_HOT = {"tables", "metrics"}
 """Modules beside the rooms for the rooms that do not run on the robot."""
-HOT = {"config", "robot", "laws", "base", "reference", "estimation"}
+HOT = {"config", "robot", "laws", "base", "baselines", "estimation"}
 """Rooms that run on the robot: no ROS, files, clock or printing."""
 BELOW_ROS = {*HOT, "kernels", "control", "identification", "messages", "io", "simulation", "reports"}
 BELOW_ROS |= {"learning", "collision"}
@@ -28,8 +28,8 @@ ROOMS = {
     "robot": {"config"},
     "laws": {"config"},
     "base": {"config", "robot"},
-    "reference": {"config", "robot", "base"},
-    "estimation": {"config", "robot", "laws", "base", "reference"},
+    "baselines": {"config", "robot", "base"},
+    "estimation": {"config", "robot", "laws", "base", "baselines"},
     "kernels": set(),
     "control": set(),
     "identification": {"config", "robot", "laws"},

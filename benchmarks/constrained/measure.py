@@ -11,12 +11,12 @@ import numpy as np
 from benchmarks.constrained.rigid_walk import RigidWalk
 from benchmarks.shared.estimates import configure, drive, estimate
 from benchmarks.shared.walks import PERIOD, SimulatedRun, true_inputs
+from friction_estimator.baselines.constrained import ConstrainedFriction
 from friction_estimator.config import Config
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.observers import make_observer
 from friction_estimator.io.robot import Robot
 from friction_estimator.metrics import root_mean_square
-from friction_estimator.reference.constrained import ConstrainedFriction
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray
 

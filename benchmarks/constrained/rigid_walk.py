@@ -13,9 +13,9 @@ import numpy as np
 import pinocchio as pin
 from scipy.interpolate import make_interp_spline
 
+from friction_estimator.baselines.differentiation import Instant
 from friction_estimator.io.robot import Robot
 from friction_estimator.laws import make_law
-from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import Gait
 from friction_estimator.simulation.biped import Biped

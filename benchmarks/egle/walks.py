@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.shared.estimates import configure, drive
 from benchmarks.shared.walks import PERIOD, SimulatedRun, simulate, true_inputs
+from friction_estimator.baselines.constrained import ConstrainedFriction
+from friction_estimator.baselines.differentiation import Instant
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG, SmoothedEstimator
 from friction_estimator.io.robot import Robot
-from friction_estimator.reference.constrained import ConstrainedFriction
-from friction_estimator.reference.differentiation import Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import FrictionSetting, Gait, ParametrisedLaw, Scenario, Simulator, make_noise
 from friction_estimator.types import BoolArray, FloatArray

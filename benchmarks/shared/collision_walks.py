@@ -19,6 +19,7 @@ from scipy.signal import butter, lfilter
 from benchmarks.shared.random_walks import RandomWalks
 from benchmarks.shared.walks import PERIOD
 from friction_estimator.base.contact_phase import ground_wrenches
+from friction_estimator.baselines.base_state import resting_base
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
@@ -30,7 +31,6 @@ from friction_estimator.learning.external_torque import Fusion, Guard
 from friction_estimator.learning.network import Model
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.learning.training_data import friction_columns
-from friction_estimator.reference.base_state import resting_base
 from friction_estimator.simulation import Push, Scenario
 from friction_estimator.simulation.scenario import collisions
 from friction_estimator.types import ContactPhase, FloatArray, FrictionEstimate, SensorFrame

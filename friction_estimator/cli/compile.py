@@ -9,7 +9,7 @@ import pkgutil
 import friction_estimator
 from friction_estimator.kernels import compiler
 
-ROOMS = ("robot", "laws", "base", "estimation", "reference", "simulation", "learning", "collision")
+ROOMS = ("robot", "laws", "base", "estimation", "baselines", "simulation", "learning", "collision")
 """Packages that may have kernels."""
 
 

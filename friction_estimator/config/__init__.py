@@ -59,7 +59,7 @@ OBSERVERS = {
     "kalman": "",
     "fbse": "friction_estimator.estimation.observers.fbse.FootBaseSensorEstimation",
     "momentum": "friction_estimator.estimation.observers.momentum.MomentumObserver",
-    "constrained": "friction_estimator.reference.constrained.ConstrainedDynamicsObserver",
+    "constrained": "friction_estimator.baselines.constrained.ConstrainedDynamicsObserver",
 }
 """Class of each observer by its name in ``Config.observer``; empty: the Kalman stage. A new observer is a line here."""
 

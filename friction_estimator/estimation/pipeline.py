@@ -13,6 +13,7 @@ import numpy as np
 from friction_estimator.base.attitude import RATE, SPECIFIC_FORCE, AttitudeEstimator
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
+from friction_estimator.baselines.base_state import BaseStateEstimator, resting_base
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.stage import KalmanFriction
@@ -21,7 +22,6 @@ from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonit
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.reference.base_state import BaseStateEstimator, resting_base
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,

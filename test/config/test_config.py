@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
+from friction_estimator.baselines import base_state
 from friction_estimator.config import Config, config_from_parameters, parameter_fields
 from friction_estimator.errors import ConfigError
-from friction_estimator.reference import base_state
 
 FEET = {"feet.names": ["l", "r"], "feet.l.frame": "l_sole", "feet.r.frame": "r_sole"}
 

@@ -9,17 +9,17 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.config import config_from_parameters
-from friction_estimator.errors import ConfigError
-from friction_estimator.estimation.observers.identifier import FrictionIdentifier
-from friction_estimator.reference import constrained
-from friction_estimator.reference.constrained import (
+from friction_estimator.baselines import constrained
+from friction_estimator.baselines.constrained import (
     ConstrainedDynamicsObserver,
     ConstrainedFriction,
     eliminate_constraint_forces,
     regularised_inverse,
 )
-from friction_estimator.reference.differentiation import Instant
+from friction_estimator.baselines.differentiation import Instant
+from friction_estimator.config import config_from_parameters
+from friction_estimator.errors import ConfigError
+from friction_estimator.estimation.observers.identifier import FrictionIdentifier
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Attitude, ContactPhase, SensorFrame
 from test.biped import consistent_instant, suralp_config

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from friction_estimator.baselines.base_state import AdaptiveKalmanFilter, com_acceleration, zero_moment_point
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.linear_algebra import matrix_from_quaternion, quaternion_exp
-from friction_estimator.reference.base_state import AdaptiveKalmanFilter, com_acceleration, zero_moment_point
 from friction_estimator.types import Attitude
 from test.biped import suralp_config
 from test.feeding import feed

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from friction_estimator.baselines.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
 from friction_estimator.config import Config
 from friction_estimator.config.robot import SIGMA_RATE, sensor_variances
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.linear_algebra import skew, solve_positive
-from friction_estimator.reference.differentiation import DelayLine, DerivativeWeights, Differentiator, Instant
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     GRAVITY,
