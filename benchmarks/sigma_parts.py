@@ -28,10 +28,10 @@ from friction_estimator.types import Attitude, ContactPhase, Dynamics, FloatArra
 
 ROBOT = "suralp"
 PARTS = (
-    "sigma, part of law and model error",
+    "sigma, part of law and law error",
     "sigma, part of one-sided friction",
     "sigma, part of the uncertain velocity",
-    "sigma of law and model error while nothing is measured",
+    "sigma of law and law error while nothing is measured",
 )
 
 

@@ -57,7 +57,7 @@ VARIANTS = (
     Variant(f"smoother, {LAG:g} s ahead", make=_smoothed),
     Variant("no calibration states", _PERFECT_SENSORS),
     Variant("priors exactly those of the datasheet, masses right", _DATASHEET),
-    Variant("no model error state", {"kalman.model_error_std": 0.0}),
+    Variant("no law error state", {"kalman.law_error_std": 0.0}),
     Variant("no motion models that keep the velocity", {"kalman.acceleration_densities": ()}),
     Variant("one motion filter, jerk 1e3", _one_filter(1e3)),
     Variant("one motion filter, jerk 1e5", _one_filter(1e5)),

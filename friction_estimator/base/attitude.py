@@ -58,12 +58,10 @@ _INVALID, _VALID, _TILT_WRONG = range(3)
 _FAILED = "the state of its filter was not finite"
 _MIN_VARIANCE = 1e-12
 """Lower bound on variances that are inverted, in the square of the unit."""
-_EMPTY: RecordTemplate[Attitude] = RecordTemplate(
-    zeros(
-        Attitude, rotation_base_to_world=(3, 3), angular_velocity=3, angular_acceleration=3, specific_force=3,
-        covariance=(3, 3), rate_covariance=(3, 3),
-    )
-)  # fmt: skip
+_EMPTY: RecordTemplate[Attitude] = RecordTemplate(zeros(
+    Attitude, rotation_base_to_world=(3, 3), angular_velocity=3, angular_acceleration=3, specific_force=3,
+    covariance=(3, 3), rate_covariance=(3, 3),
+))  # fmt: skip
 RATE, SPECIFIC_FORCE = _EMPTY.slots("angular_velocity"), _EMPTY.slots("specific_force")
 ANGULAR_ACCELERATION = _EMPTY.slots("angular_acceleration")
 """Where these fields are in the buffer of an :class:`Attitude`."""

@@ -169,10 +169,10 @@ class KalmanConfig(Validated):
     """Random walk of the law's parameters by wear and temperature, over their prior standard deviation [1/sqrt(s)]."""
     calibration_process_noise: float = 5e-3
     """Random walk of the model and sensor errors, over their prior standard deviation [1/sqrt(s)]."""
-    model_error_std: float = 0.1
-    """Initial standard deviation of the model error of the friction law [N m]."""
-    model_error_memory: float = 1.5
-    """Time constant of the model-error variance estimate [s]."""
+    law_error_std: float = 0.1
+    """Initial standard deviation of the error of the friction law [N m]."""
+    law_error_memory: float = 1.5
+    """Time constant of the law-error variance estimate [s]."""
     innovation_gate: float = 2.5
     """Normalised innovation squared per joint above which a window contains an impact."""
 

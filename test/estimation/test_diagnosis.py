@@ -148,7 +148,7 @@ def test_a_biased_foot_is_calibration_of_its_leg(walk):
 
 @pytest.mark.parametrize(("factor", "inconsistent"), [(1.0, set()), (1.3, {"l_hip_roll"})])
 def test_masses_too_large_without_calibration_make_innovations_too_large(walk, factor, inconsistent):
-    """Of a law with few parameters; one of many slopes and its model error take much of the error for friction."""
+    """Of a law with few parameters; one of many slopes and its law error take much of the error for friction."""
     heavy = re.sub(r'mass value="([^"]*)"', lambda found: f'mass value="{factor * float(found[1])}"', ROBOT.urdf_xml)
     estimator = watched(walk, config(identifier__law="coulomb_viscous", **WITHOUT_CALIBRATION), heavy)
     assert inconsistent <= joints_with(estimator, "consistency") and bool(inconsistent) == bool(

@@ -56,7 +56,7 @@ def test_without_coupling_everything_is_returned_untouched():
 
 
 def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
-    """Against ``J P J^T`` of the whole map from all parameters and model errors to the friction of the joints."""
+    """Against ``J P J^T`` of the whole map from all parameters and law errors to the friction of the joints."""
     rng, motors, laws, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), JointLaws([LAW] * 5), 5, 2
     root = rng.normal(size=(n * (p + 1),) * 2)
     P = root @ root.T
@@ -69,9 +69,9 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
         laws.table, motors.table, estimates, motion, still, 1e-3, np.zeros((n, 0)), PreslidingMemory.initial(n, 0),
         found,
     )  # fmt: skip
-    for variance, model_error in ((found.variance, 0.0), (found.friction_variance, 1.0)):
+    for variance, law_error in ((found.variance, 0.0), (found.friction_variance, 1.0)):
         J = np.zeros((n, n, p + 1))
-        J[np.arange(n), np.arange(n)] = np.column_stack((found.regressor, np.full(n, model_error)))
+        J[np.arange(n), np.arange(n)] = np.column_stack((found.regressor, np.full(n, law_error)))
         J = motors.to_joints @ J.reshape(n, -1)
         np.testing.assert_allclose(variance, np.diagonal(J @ P @ J.T), rtol=1e-10)
 

@@ -260,9 +260,9 @@ class DiagnosisMonitor:
         self._moving.add(keep, counts, drives, friction**2, estimate.calibration_torque**2)
 
     def _add_phases(self, estimate: JointEstimate, moving: BoolArray, keep: float) -> None:
-        """Squares of friction and sigma, and of friction and model error of moving joints, in stance and in swing.
+        """Squares of friction and sigma, and of friction and law error of moving joints, in stance and in swing.
 
-        Friction at rest is any torque up to the dry friction, which no law determines: there the model error is right.
+        Friction at rest is any torque up to the dry friction, which no law determines: there the law error is right.
         A sigma larger than the friction (RMS) counts as the friction: that of an unknown law would outlast all others.
         Sigma counts after some motion: before, laws are new.
         """

@@ -52,7 +52,7 @@ class DisturbanceMemory(NamedTuple):
 
 @record
 class ExternalTorque(NamedTuple):
-    """External torque by the momentum observer, without the model error of the laws; every field (n,)."""
+    """External torque by the momentum observer, without the error of the laws; every field (n,)."""
 
     # behind a slow and a fast low-pass [N m], and the part of their variance that the readings make [(N m)^2]
     slow: Vector
@@ -135,7 +135,7 @@ def step_disturbance(
         last_slow[i] = slow
         out.slow[i], out.fast[i] = slow, last_fast[i]
         variance = law.variance[i] + law.velocity_variance[i] + estimates.calibration.variance[i]
-        variance += law.model_error_variance[i] + memory.variance[0, i]
+        variance += law.law_error_variance[i] + memory.variance[0, i]
         out.sigma[i] = math.sqrt(variance) if math.isfinite(slow) else math.nan
         by_velocity = H[table.base + i, table.base + i] * law.velocity_std[i]
         out.slow_noise[i] = memory.variance[0, i] + (OBSERVER_BANDWIDTHS[0] * by_velocity) ** 2

@@ -1,4 +1,4 @@
-"""One frame: friction of the laws and their model error, external torque, and the sample that the next window gets."""
+"""One frame: friction of the laws and their law error, external torque, and the sample that the next window gets."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class FrameContext(NamedTuple):
     ripples: Vector  # (n,) periods of the motors' friction in a turn; (0,) without ripple
     unmodelled_variance: Vector  # (n,) of the torque that no term represents [(N m)^2]
     angular_acceleration: Vector  # (3,) of the base, base axes [rad/s^2]
-    oldest_window_time: float  # windows that end before are too old for their model error to be used [s]
+    oldest_window_time: float  # windows that end before are too old for their law error to be used [s]
 
 
 @record
@@ -95,7 +95,7 @@ class FrameOutput(NamedTuple):
     external_torque_sigma: Vector
     measured: Flags  # (n,) True where measurements are behind the friction
     disturbed: Flags  # (n,) True while the limb of a joint is pushed, and a little longer
-    model_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
+    law_error: Vector  # (n,) part of the friction; zero while nothing is measured [N m]
     variance_without_velocity: Vector  # (n,) of the friction without that of the uncertain velocity [(N m)^2]
     correctable_variance: Vector  # (n,) that the friction of the instant may correct, else zero [(N m)^2]
     law: LawAtMotion
@@ -132,11 +132,11 @@ def _possible_friction(external: float, velocity: float, std: float, law_torque:
 
 
 @kernel
-def combine_law_and_model_error(velocity: FloatArray, unmodelled_variance: FloatArray, out: FrameOutput) -> float:
-    """Law plus model error, or the law alone while nothing can be measured.
+def combine_law_and_law_error(velocity: FloatArray, unmodelled_variance: FloatArray, out: FrameOutput) -> float:
+    """Law plus law error, or the law alone while nothing can be measured.
 
-    A push that is smaller than the friction is not detected: the model error takes up a part of it. The sigma of the
-    external torque therefore holds a model error that is larger than its standard deviation. It also holds what the
+    A push that is smaller than the friction is not detected: the law error takes up a part of it. The sigma of the
+    external torque therefore holds a law error that is larger than its standard deviation. It also holds what the
     slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
 
     An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
@@ -156,21 +156,21 @@ def combine_law_and_model_error(velocity: FloatArray, unmodelled_variance: Float
     for i in range(velocity.size):
         torque = law.torque[i] + law.asymmetric_friction[i]
         extra_variance = unmodelled_variance[i] + law.asymmetric_friction_variance[i]
-        model_error = law.model_error[i] if measured[i] else 0.0
-        law_only_variance = law.variance[i] + law.model_error_variance[i] + extra_variance
+        law_error = law.law_error[i] if measured[i] else 0.0
+        law_only_variance = law.variance[i] + law.law_error_variance[i] + extra_variance
         variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
-        external = observed.slow[i] + model_error
+        external = observed.slow[i] + law_error
         noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * observed.sigma[i]
         if noise < abs(external) <= DIVERGENCE_LIMIT:
             possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
             variance += max(possible**2 - noise**2, 0.0)
-        out.model[i], out.friction[i], out.model_error[i] = torque, torque + model_error, model_error
+        out.model[i], out.friction[i], out.law_error[i] = torque, torque + law_error, law_error
         out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
         out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
-        absorbed_variance = model_error * model_error - law.model_error_variance[i]
+        absorbed_variance = law_error * law_error - law.law_error_variance[i]
         lag_variance = (observed.fast[i] - observed.slow[i]) ** 2 - observed.fast_noise[i]
         external_variance = observed.sigma[i] ** 2
-        if absorbed_variance > 0.0:  # a model error beyond its size may have taken up what pushes
+        if absorbed_variance > 0.0:  # a law error beyond its size may have taken up what pushes
             external_variance += absorbed_variance
         if lag_variance > 0.0:
             external_variance += lag_variance
@@ -224,7 +224,7 @@ def evaluate_frame(
     expired = detect_pushes(large, robot.limb_of_joint, inputs.dt, memory.disturbance, out.disturbed)
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > context.oldest_window_time and not out.disturbed[joint]
-    largest = combine_law_and_model_error(velocity, context.unmodelled_variance, out)
+    largest = combine_law_and_law_error(velocity, context.unmodelled_variance, out)
     write_sample(
         sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.motor_friction_variance,
         law.regressor,

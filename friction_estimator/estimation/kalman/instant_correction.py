@@ -76,7 +76,7 @@ def _correct_by_momentum(
     slow = external.slow_noise[joint] + unmodelled_variance + _LAG_SHARES[0] * prior_variance
     fast = external.fast_noise[joint] + unmodelled_variance + _LAG_SHARES[1] * prior_variance
     variance, unexplained = (fast, external.fast[joint]) if fast < slow else (slow, external.slow[joint])
-    unexplained += result.model_error[joint]
+    unexplained += result.law_error[joint]
     is_friction = abs(friction - unexplained) < max_friction + _GATE_SIGMAS * math.sqrt(variance)
     if not (math.isfinite(variance * unexplained) and is_friction):
         return friction, prior_variance

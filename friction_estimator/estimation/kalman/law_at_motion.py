@@ -1,4 +1,4 @@
-"""Friction of the laws at the motion of one frame, with what the newest window left of their model error.
+"""Friction of the laws at the motion of one frame, with what the newest window left of their law error.
 
 The velocity is known to a standard deviation only, so the friction of a law is its mean over the uncertain velocity.
 """
@@ -54,9 +54,9 @@ class LawAtMotion(NamedTuple):
     # friction of this direction beyond the mean of both directions [N m], [(N m)^2]
     asymmetric_friction: Vector
     asymmetric_friction_variance: Vector
-    model_error: Vector  # of the newest window, as far as it is left [N m]
-    friction_variance: Vector  # of torque plus model error, from both estimates [(N m)^2]
-    model_error_variance: Vector  # of the model error while nothing is measured [(N m)^2]
+    law_error: Vector  # of the newest window, as far as it is left [N m]
+    friction_variance: Vector  # of torque plus law error, from both estimates [(N m)^2]
+    law_error_variance: Vector  # of the law error while nothing is measured [(N m)^2]
     stick_variance: Vector  # the part of that which motors at standstill have more [(N m)^2]
     stick_friction: Vector  # largest friction that may hold the joint now; next to zero for one that moves [N m]
 
@@ -77,10 +77,10 @@ class _MotorSide(NamedTuple):
     # friction of the law, and its variance from the uncertain velocity [N m], [(N m)^2]
     torque: Vector
     variance: Vector
-    # part of the model error of the newest window that is left, as a motor leaves its standstill
-    model_error_decay: Vector
-    added_variance: Vector  # of the model error of a motor that has come to a standstill since that window [(N m)^2]
-    model_error_variance: Vector  # of the model error now [(N m)^2]
+    # part of the law error of the newest window that is left, as a motor leaves its standstill
+    law_error_decay: Vector
+    added_variance: Vector  # of the law error of a motor that has come to a standstill since that window [(N m)^2]
+    law_error_variance: Vector  # of the law error now [(N m)^2]
     stick_friction: Vector  # largest friction that may hold the motor now; next to zero for one that moves [N m]
 
 
@@ -95,7 +95,7 @@ def _uncertain_velocity(
     """
     for joint in range(std.size):
         std[joint] = motion.velocity_std[joint]
-        if dt > 0.0 and estimates.model_error.stick_variance_ratio[joint] > 0.0:
+        if dt > 0.0 and estimates.law_error.stick_variance_ratio[joint] > 0.0:
             change = (motion.velocity[joint] - previous_velocity[joint]) * (_SAMPLING_SKEW / dt)
             std[joint] = math.sqrt(std[joint] ** 2 + change * change)
         previous_velocity[joint] = motion.velocity[joint]
@@ -141,8 +141,8 @@ def ripple_wave(motors: MotorTable, position: FloatArray, ripples: FloatArray) -
 
 @kernel
 def _friction_at_standstill(estimates: LimbEstimates, motor_side: _MotorSide) -> None:
-    """Write what may hold the motors now, the variance of their model error, and how much of it is still theirs."""
-    error = estimates.model_error
+    """Write what may hold the motors now, the variance of their law error, and how much of it is still theirs."""
+    error = estimates.law_error
     for motor in range(motor_side.velocity.size):
         window_variance = error.variance[motor]
         motor_side.stick_friction[motor] = estimates.dry_friction[motor] * stick_probability(
@@ -151,11 +151,11 @@ def _friction_at_standstill(estimates: LimbEstimates, motor_side: _MotorSide) ->
         present = (
             error.sliding_variance[motor] + error.stick_variance_ratio[motor] * motor_side.stick_friction[motor] ** 2
         )
-        motor_side.model_error_variance[motor] = present
+        motor_side.law_error_variance[motor] = present
         if present < window_variance:  # the motor has left its rest
-            motor_side.model_error_decay[motor] = math.sqrt(present / window_variance)
+            motor_side.law_error_decay[motor] = math.sqrt(present / window_variance)
         else:
-            motor_side.model_error_decay[motor] = 1.0
+            motor_side.law_error_decay[motor] = 1.0
             motor_side.added_variance[motor] = present - window_variance
 
 
@@ -166,21 +166,21 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
     for joint in range(n):
         for a in range(g):
             motor, share = motors.group[joint, a], motors.weights[joint, a]
-            square, present = share * share, motor_side.model_error_variance[motor]
+            square, present = share * share, motor_side.law_error_variance[motor]
             out.torque[joint] += share * motor_side.torque[motor]
-            out.model_error[joint] += share * motor_side.model_error_decay[motor] * estimates.model_error.value[motor]
+            out.law_error[joint] += share * motor_side.law_error_decay[motor] * estimates.law_error.value[motor]
             out.velocity_variance[joint] += square * motor_side.variance[motor]
-            out.model_error_variance[joint] += square * present
-            out.stick_variance[joint] += square * (present - estimates.model_error.sliding_variance[motor])
+            out.law_error_variance[joint] += square * present
+            out.stick_variance[joint] += square * (present - estimates.law_error.sliding_variance[motor])
             out.stick_friction[joint] += abs(share) * motor_side.stick_friction[motor]
             out.friction_variance[joint] += square * motor_side.added_variance[motor]
 
 
 @kernel
 def _law_variance(motors: MotorTable, covariance: FloatArray, motor_side: _MotorSide, out: LawAtMotion) -> None:
-    """Write the variance of the law's torque by its regressor, and add that of law and model error together."""
+    """Write the variance of the law's torque by its regressor, and add that of law and law error together."""
     (n, g), phi = motors.group.shape, out.regressor
-    p, part = phi.shape[1], motor_side.model_error_decay
+    p, part = phi.shape[1], motor_side.law_error_decay
     for joint in range(n):
         P = covariance[joint]
         for a in range(g):

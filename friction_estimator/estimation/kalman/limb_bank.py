@@ -41,7 +41,7 @@ from friction_estimator.types import BoolArray, FloatArray, IntArray, SensorCali
 _MAX_RESTING_SPEED = 0.02
 """A limb whose joints are all slower keeps its law: every window would repeat the same equation [rad/s]."""
 _MIN_STD_OVER_RIPPLE = 0.25
-"""Lower bound on the model-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
+"""Lower bound on the law-error standard deviation, over the ripple of the Coulomb friction: the friction that rises
 towards zero velocity ripples, too, and no term of the ripple represents that."""
 
 
@@ -384,7 +384,7 @@ class LimbBank:
             return False
         if self._rippling.size:
             ripple = self.estimates.parameters[np.ix_(limb.joints, self._rippling)]
-            variance = limb_filter.memory.model_error_variance
+            variance = limb_filter.memory.law_error_variance
             np.maximum(variance, _MIN_STD_OVER_RIPPLE**2 * (ripple**2).sum(axis=1), out=variance)
         if not frozen:
             for place, foot in enumerate(limb.feet):
@@ -397,7 +397,7 @@ class LimbBank:
         return True
 
     def _update_estimates(self, index: int, measured_at: float = math.nan) -> str:
-        """Law and model error of a limb's motors, and their covariance joint by joint.
+        """Law and law error of a limb's motors, and their covariance joint by joint.
 
         A filter that is not finite, or has no covariance, goes back to an older state; returns a text about that for
         the log, else an empty one.

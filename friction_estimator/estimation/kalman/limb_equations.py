@@ -1,4 +1,4 @@
-"""Equations of the Kalman filter of one limb: prediction, correction, bounds, and the size of the model error.
+"""Equations of the Kalman filter of one limb: prediction, correction, bounds, and the size of the law error.
 
 Seen from the IMU, the joint rows of the momentum balance over a window of length T read (Lim et al. 2024, eqs. 4-10)
 
@@ -29,19 +29,19 @@ MIN_MOMENTUM_STD = 1e-5
 """Lower bound on the standard deviation of the momentum [kg m^2/s]."""
 _MIN_BIAS_VARIANCE = 1e-12
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
-MODEL_ERROR_TIME = 0.2
-"""Correlation time of the model error of the law [s]: shorter than a step, longer than a window."""
+LAW_ERROR_TIME = 0.2
+"""Correlation time of the error of the law [s]: shorter than a step, longer than a window."""
 _MIN_STD_OVER_PRIOR = 0.1
-"""Lower bound on the adapted model-error standard deviation, over ``KalmanConfig.model_error_std``: no law is exact."""
+"""Lower bound on the adapted law-error standard deviation, over ``KalmanConfig.law_error_std``: no law is exact."""
 _MIN_STD_OVER_LAW = 0.02
-"""Lower bound on that standard deviation over the RMS of the law's torque, at most ``KalmanConfig.model_error_std``."""
+"""Lower bound on that standard deviation over the RMS of the law's torque, at most ``KalmanConfig.law_error_std``."""
 _MIN_STD_OVER_PRESLIDING, _MIN_PRESLIDING_SIGMAS = 0.08, 2.0
 """Lower bound on that standard deviation over the torque of presliding less this many sigma: the given presliding
 distances represent others with an error of this part."""
 _MIN_OBSERVED_SHARE = 0.2
-"""Windows whose estimate should show less than this part of the model-error variance do not adapt that variance."""
+"""Windows whose estimate should show less than this part of the law-error variance do not adapt that variance."""
 _MAX_DECREASE = 0.5
-"""Largest part by which the model-error variance decreases in one window."""
+"""Largest part by which the law-error variance decreases in one window."""
 MIN_LOG_RATIO, _MAX_LOG_RATIO, _MAX_LOG_RATIO_STEP = -3.0, 6.0, 2.0
 """Bounds on the log-likelihood ratio of friction that is free at rest, and on what one window adds to it."""
 
@@ -52,7 +52,7 @@ class LimbBalance(NamedTuple):
 
     duration: float  # T [s]
     force: Vector  # (m,) mean of `tau + C^T v - g + J^T F` [N m]
-    force_columns: Matrix  # (m, size) torque per unit of every state, the model error and the law's regressor included
+    force_columns: Matrix  # (m, size) torque per unit of every state, the law error and the law's regressor included
     force_variance: Matrix  # (m, m) of the white noise in `force`, over the window [(N m)^2]
     momentum: Vector  # (m,) at the end of the window
     momentum_covariance: Matrix  # (m, m)
@@ -70,7 +70,7 @@ class LimbMemory(NamedTuple):
     # (size,), (size, size)
     state: Vector
     covariance: Matrix
-    model_error_variance: Vector  # (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
+    law_error_variance: Vector  # (m,) stationary variance of delta of motors that move, adapted [(N m)^2]
     law_mean_square: Vector  # (m,) mean square of the law's torque [(N m)^2]
     stick_log_ratio: Vector  # (m,) log-likelihood ratio of friction that is free at rest
 
@@ -79,7 +79,7 @@ class LimbMemory(NamedTuple):
 class WindowFit(NamedTuple):
     """What the newest window of a limb shows."""
 
-    stick_variance: Vector  # (m,) variance of the model error that motors that rest have more [(N m)^2]
+    stick_variance: Vector  # (m,) variance of the law error that motors that rest have more [(N m)^2]
     # (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the motor is
     # not known yet; else zero
     free_at_rest: Vector
@@ -105,13 +105,13 @@ class FilterTable(NamedTuple):
 
 
 @entry_point
-def decay_model_error(
+def decay_law_error(
     memory: LimbMemory, fit: WindowFit, table: FilterTable, previous_variance: Vector, duration: float
 ) -> None:
-    """Predict the model error over a window [s]: a first-order Gauss-Markov process.
+    """Predict the law error over a window [s]: a first-order Gauss-Markov process.
 
     ``x = f x``, ``P = f P f + v - f^2 v_0`` with its stationary variance v, and that of before, v_0: the variance of a
-    sliding motor, plus ``stick_variance`` of one at standstill. The model error of a motor that begins to slide shrinks
+    sliding motor, plus ``stick_variance`` of one at standstill. The law error of a motor that begins to slide shrinks
     with its standard deviation, ``f = d min(1, sqrt(v / v_0))``; that of one that stops gets its larger variance at
     once.
 
@@ -120,8 +120,8 @@ def decay_model_error(
     previous_variance : (m,) v_0 [(N m)^2]
     duration : of the window [s]
     """
-    x, P, sliding, at_rest = memory.state, memory.covariance, memory.model_error_variance, fit.stick_variance
-    decay, delta = math.exp(-duration / MODEL_ERROR_TIME), table.first_state.model_error
+    x, P, sliding, at_rest = memory.state, memory.covariance, memory.law_error_variance, fit.stick_variance
+    decay, delta = math.exp(-duration / LAW_ERROR_TIME), table.first_state.law_error
     for a in range(sliding.size):
         i, variance = delta + a, sliding[a] + at_rest[a]
         f = decay * math.sqrt(min(variance / previous_variance[a], 1.0)) if previous_variance[a] > 0.0 else decay
@@ -138,13 +138,13 @@ def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, table: FilterTab
     """Add to the log-likelihood ratio of friction that is free at rest, against friction of the law, in place.
 
     The torque of a window that the law does not explain is ``delta - innovation / T``, motor by motor. Its variance is
-    that of noise and model error, and at rest that of the friction in addition. The ratio of a motor stays as it is
+    that of noise and law error, and at rest that of the friction in addition. The ratio of a motor stays as it is
     until its dry friction is known.
     """
     x, P, S, T, G = memory.state, memory.covariance, fit.innovation_covariance, balance.duration, balance.force_columns
     m, rest = fit.innovation.size, balance.stick_friction_squared
     for c in range(m):
-        own = table.first_state.model_error + c
+        own = table.first_state.law_error + c
         along, square, noise = 0.0, 0.0, 0.0
         for a in range(m):
             g = T * G[a, own]
@@ -158,7 +158,7 @@ def _update_stick_log_ratio(memory: LimbMemory, fit: WindowFit, table: FilterTab
         fit.unexplained[0, c], fit.unexplained[1, c] = unexplained, variance
         if rest[c] <= 0.0 or not balance.dry_friction_known[c]:
             continue
-        law_variance = max(variance - P[own, own], 0.0) + memory.model_error_variance[c]
+        law_variance = max(variance - P[own, own], 0.0) + memory.law_error_variance[c]
         free_variance = law_variance + UNIFORM_VARIANCE * rest[c]
         log_ratio = 0.5 * (
             unexplained**2 * (1.0 / law_variance - 1.0 / free_variance) - math.log(free_variance / law_variance)
@@ -200,7 +200,7 @@ def _is_usable(balance: LimbBalance) -> bool:
 
 @kernel
 def _update_stick_variance(memory: LimbMemory, fit: WindowFit, balance: LimbBalance) -> None:
-    """Write the variance that the model error of motors at rest has in addition: anywhere within the dry friction."""
+    """Write the variance that the law error of motors at rest has in addition: anywhere within the dry friction."""
     for a in range(balance.force.size):
         fit.free_at_rest[a] = memory.stick_log_ratio[a] > 0.0 or not balance.dry_friction_known[a]
         fit.stick_variance[a] = UNIFORM_VARIANCE * balance.stick_friction_squared[a] * fit.free_at_rest[a]
@@ -258,10 +258,10 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table
     """
     if not _is_usable(balance):
         return math.nan
-    previous_variance = memory.model_error_variance + fit.stick_variance
+    previous_variance = memory.law_error_variance + fit.stick_variance
     _update_stick_variance(memory, fit, balance)
     _predict_momentum(memory.state, memory.covariance, balance)
-    decay_model_error(memory, fit, table, previous_variance, balance.duration)
+    decay_law_error(memory, fit, table, previous_variance, balance.duration)
     if not frozen:
         _add_random_walk(memory.covariance, table, balance.duration)
     _write_innovation(memory, fit, balance)
@@ -349,7 +349,7 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> N
 
 
 @kernel
-def adapt_model_error_variance(
+def adapt_law_error_variance(
     memory: LimbMemory,
     fit: WindowFit,
     balance: LimbBalance,
@@ -357,21 +357,21 @@ def adapt_model_error_variance(
     adaptation_gain: float,
     initial_variance: float,
 ) -> None:
-    """Match the variance of the model error to the mean square of its estimate, in place.
+    """Match the variance of the law error to the mean square of its estimate, in place.
 
     With the right variance the estimate has the mean square ``variance - P``. The relative difference of its square
     from that changes the variance. With the absolute difference a variance that is too large would stay so for minutes
-    where windows show little of the model error. Windows in which a motor rests change nothing for it.
+    where windows show little of the law error. Windows in which a motor rests change nothing for it.
 
     Parameters
     ----------
     adaptation_gain : window length over the memory
     initial_variance : variance before any data [(N m)^2]
     """
-    x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.model_error_variance
+    x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.law_error_variance
     m, p = table.presliding.shape
     for i in range(m):
-        own = table.first_state.model_error + i
+        own = table.first_state.law_error + i
         own_column, first = G[i, own], table.first_state.law + i * p
         torque, plateau, presliding_torque, presliding_variance = 0.0, 0.0, 0.0, 0.0
         for j in range(p):
@@ -409,7 +409,7 @@ def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: F
     innovation : (m,) measured minus predicted momentum of the joints [N m s]
     S : (m, m) its covariance
     table : constants of the filter
-    frozen : True: friction law and calibration do not learn from it, momentum and model error do
+    frozen : True: friction law and calibration do not learn from it, momentum and law error do
     """
     x, P = memory.state, memory.covariance
     correct_states(x, P, 0, innovation, S, table.first_state.law if frozen else x.size)
@@ -427,13 +427,13 @@ def correct_limb(
     adaptation_time: float,
     initial_variance: float,
 ) -> None:
-    """Use the momentum of a window that fits, and adapt the variance of the model error, in place.
+    """Use the momentum of a window that fits, and adapt the variance of the law error, in place.
 
     Parameters
     ----------
     frozen : True keeps law and calibration as they are
-    adaptation_time : over which the model-error variance is adapted [s]
-    initial_variance : model-error variance before any data [(N m)^2]
+    adaptation_time : over which the law-error variance is adapted [s]
+    initial_variance : law-error variance before any data [(N m)^2]
     """
     correct_momentum(memory, fit.innovation, fit.innovation_covariance, table, frozen)
-    adapt_model_error_variance(memory, fit, balance, table, balance.duration / adaptation_time, initial_variance)
+    adapt_law_error_variance(memory, fit, balance, table, balance.duration / adaptation_time, initial_variance)

@@ -30,8 +30,8 @@ _MIN_OFFSET_INFORMATION = 0.01
 
 
 @record
-class ModelErrorEstimate(NamedTuple):
-    """Model error of the laws, motor by motor; every field (n,)."""
+class LawErrorEstimate(NamedTuple):
+    """Law error of the laws, motor by motor; every field (n,)."""
 
     value: Vector  # at the end of the window [N m]
     variance: Vector  # of it before a measurement, at the speed of the motor in the window [(N m)^2]
@@ -83,10 +83,10 @@ class LimbEstimates(NamedTuple):
     # (n, p) of the friction laws, motor by motor, within their bounds
     parameters: Matrix
     parameters_sigma: Matrix
-    # (n, g (p + 1), g (p + 1)) of parameters and model error of the g motors that act on each joint; g = 1 without
+    # (n, g (p + 1), g (p + 1)) of parameters and law error of the g motors that act on each joint; g = 1 without
     # coupling
     covariance: Tensor
-    model_error: ModelErrorEstimate
+    law_error: LawErrorEstimate
     calibration: CalibrationEstimate
     constant: ConstantTorque
     coulomb_viscous: CoulombViscous
@@ -101,7 +101,7 @@ def empty_estimates(n: int, p: int, k: int, g: int) -> LimbEstimates:
         np.zeros((n, p)),
         np.zeros((n, p)),
         np.zeros((n, g * (p + 1), g * (p + 1))),
-        ModelErrorEstimate(*np.zeros((4, n))),
+        LawErrorEstimate(*np.zeros((4, n))),
         CalibrationEstimate(*np.zeros((3, n)), *np.zeros((2, k, 6))),
         ConstantTorque(*np.zeros((4, n))),
         CoulombViscous(*np.zeros((5, n))),
@@ -152,9 +152,9 @@ def _weighted_row(rows: FloatArray, weights: FloatArray, group: IntArray, out: F
 
 @kernel
 def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: FilterTable, out: LimbEstimates) -> None:
-    """Write parameters within their bounds, model error, and their covariance joint by joint."""
-    state, P, law, delta = memory.state, memory.covariance, table.first_state.law, table.first_state.model_error
-    (m, g), p, error = limb.group.shape, out.parameters.shape[1], out.model_error
+    """Write parameters within their bounds, law error, and their covariance joint by joint."""
+    state, P, law, delta = memory.state, memory.covariance, table.first_state.law, table.first_state.law_error
+    (m, g), p, error = limb.group.shape, out.parameters.shape[1], out.law_error
     for a in range(m):
         joint, covariance, group = limb.joints[a], out.covariance[limb.joints[a]], limb.group[a]
         for b in range(g):
@@ -168,7 +168,7 @@ def _gather_motors(limb: Limb, memory: LimbMemory, fit: WindowFit, table: Filter
             out.parameters[joint, i] = state[law + a * p + i]
             out.parameters_sigma[joint, i] = math.sqrt(max(P[law + a * p + i, law + a * p + i], 0.0))
         project_onto_bounds(out.parameters[joint], covariance[:p, :p], table.bounds[a])
-        sliding = memory.model_error_variance[a]
+        sliding = memory.law_error_variance[a]
         error.value[joint], error.sliding_variance[joint] = state[delta + a], sliding
         error.variance[joint] = sliding + fit.stick_variance[a]
         error.stick_variance_ratio[joint] = UNIFORM_VARIANCE * fit.free_at_rest[a]
@@ -231,7 +231,7 @@ def write_limb_estimates(
     coulomb_viscous_rows: Tensor,
     out: LimbEstimates,
 ) -> bool:
-    """Write a limb's law and model error, and all that follows from them, into its rows of the estimates.
+    """Write a limb's law and law error, and all that follows from them, into its rows of the estimates.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def write_limb_estimates(
     if not math.isnan(measured_at):
         _write_calibration(limb, memory, fit, table, balance.force_columns, measured_at, out)
     (m, g), p = limb.group.shape, out.parameters.shape[1]
-    is_valid = is_bounded(memory.state) and is_covariance(memory.covariance) and is_bounded(memory.model_error_variance)
+    is_valid = is_bounded(memory.state) and is_covariance(memory.covariance) and is_bounded(memory.law_error_variance)
     if not (is_valid and is_bounded(fit.stick_variance)):
         return False
     _gather_motors(limb, memory, fit, table, out)

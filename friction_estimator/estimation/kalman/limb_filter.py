@@ -1,4 +1,4 @@
-"""Kalman filter of one limb: momentum, friction law, its model error, and the errors of model and sensors."""
+"""Kalman filter of one limb: momentum, friction law, its law error, and the errors of model and sensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from friction_estimator.estimation.kalman.limb_equations import (
     correct_limb,
     correct_momentum,
     correct_states,
-    decay_model_error,
+    decay_law_error,
     predict_limb,
 )
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, LimbStateLayout
@@ -106,7 +106,7 @@ class LimbFilter:
     Parameters
     ----------
     layout : of the state
-    config : model error, process noise, impacts
+    config : law error, process noise, impacts
     bounds : (m, b, p) rows whose product with the law's parameters of each joint (or motor) cannot be negative
     presliding : (m, p) one for parameters that are torques of presliding, else zero
 
@@ -124,7 +124,7 @@ class LimbFilter:
         self, layout: LimbStateLayout, config: KalmanConfig, bounds: FloatArray, presliding: FloatArray
     ) -> None:
         self._config = config
-        self._model_error_variance = config.model_error_std**2
+        self._law_error_variance = config.law_error_std**2
         self._joint_count = m = layout.limb.joints.size
         self._gate = config.innovation_gate * m
         self._momentum, self._restarted_states, size = slice(0, m), slice(0, layout.first_state.law), layout.size
@@ -140,7 +140,7 @@ class LimbFilter:
             LimbMemory,
             state=size,
             covariance=(size, size),
-            model_error_variance=m,
+            law_error_variance=m,
             law_mean_square=m,
             stick_log_ratio=m,
         )
@@ -165,7 +165,7 @@ class LimbFilter:
         for part in self.memory:
             part[...] = 0.0
         self.covariance[:] = self.layout.prior_covariance()
-        self.memory.model_error_variance[:] = self._model_error_variance
+        self.memory.law_error_variance[:] = self._law_error_variance
         self.memory.stick_log_ratio[:] = MIN_LOG_RATIO
         self.fit.free_at_rest[:], self.fit.unexplained[:] = 1.0, np.nan
         self.windows = 0
@@ -216,17 +216,17 @@ class LimbFilter:
         return "starts anew from its prior"
 
     def reset(self) -> None:
-        """Reset momentum and model error to unknown; law and calibration stay."""
+        """Reset momentum and law error to unknown; law and calibration stay."""
         self.running = False
         self.normal_equations.interrupt()
         self._impacts = ImpactDetector(self._joint_count)
         self._is_first = True
         self.fit.nis[:], self.fit.stick_variance[:] = np.nan, 0.0
         self._clear(self._restarted_states)
-        self._diagonal(self.layout["model_error"])[:] = self.memory.model_error_variance
+        self._diagonal(self.layout["law_error"])[:] = self.memory.law_error_variance
 
     def copy_identified(self, other: LimbFilter, columns: tuple[IntArray, IntArray]) -> None:
-        """Copy law, calibration and model-error statistics from another filter of the limb.
+        """Copy law, calibration and law-error statistics from another filter of the limb.
 
         Parameters
         ----------
@@ -246,13 +246,13 @@ class LimbFilter:
         self.running, self._is_first, self._impacts = other.running, other._is_first, other._impacts
 
     def _copy_states(self, other: LimbFilter, here: IntArray, there: IntArray) -> None:
-        """Copy states (c,) and the model-error statistics of another filter."""
+        """Copy states (c,) and the law-error statistics of another filter."""
         learned = here >= self._restarted_states.stop
         all_known = learned.sum() == self.layout.size - self._restarted_states.stop
         inflation = np.where(learned & (not all_known), math.sqrt(_NEW_TERM_INFLATION), 1.0)
         self.replace(here, other.state[there], np.outer(inflation, inflation) * other.covariance[np.ix_(there, there)])
         mine, theirs = self.memory, other.memory
-        mine.model_error_variance[:], mine.law_mean_square[:] = theirs.model_error_variance, theirs.law_mean_square
+        mine.law_error_variance[:], mine.law_mean_square[:] = theirs.law_error_variance, theirs.law_mean_square
         mine.stick_log_ratio[:] = theirs.stick_log_ratio
         self.windows = other.windows
 
@@ -266,8 +266,8 @@ class LimbFilter:
 
     def skip(self, duration: float) -> None:
         """Predict over a window [s] without a measurement."""
-        before = self.memory.model_error_variance + self.fit.stick_variance
-        decay_model_error(self.buffers.memory, self.buffers.fit, self.buffers.table, before, duration)
+        before = self.memory.law_error_variance + self.fit.stick_variance
+        decay_law_error(self.buffers.memory, self.buffers.fit, self.buffers.table, before, duration)
         self.running = False
         self.normal_equations.interrupt()
 
@@ -290,13 +290,11 @@ class LimbFilter:
             self.normal_equations.interrupt()
             return False
         if nis <= self._gate:
-            correct_limb(
-                memory, fit, buffer, table, frozen, self._config.model_error_memory, self._model_error_variance
-            )
+            correct_limb(memory, fit, buffer, table, frozen, self._config.law_error_memory, self._law_error_variance)
             self._impacts.clear()
         else:
             self._use_impact(balance, nis, frozen, contact_transition)
-        self.normal_equations.add(buffer, self.memory.model_error_variance + self.fit.stick_variance)
+        self.normal_equations.add(buffer, self.memory.law_error_variance + self.fit.stick_variance)
         self.windows += not frozen
         return True
 
@@ -305,7 +303,7 @@ class LimbFilter:
         if np.isfinite(stick_friction_squared).all():
             self._is_first = False
             self.fit.stick_variance[:] = UNIFORM_VARIANCE * stick_friction_squared * self.fit.free_at_rest
-            self._diagonal(self.layout["model_error"])[:] += self.fit.stick_variance
+            self._diagonal(self.layout["law_error"])[:] += self.fit.stick_variance
 
     def _use_impact(self, balance: LimbBalance, nis: float, frozen: bool, contact_transition: bool) -> None:
         """Take the momentum of a window beyond the gate anew: an impact, unless several show a change."""
@@ -369,7 +367,7 @@ class LimbFilter:
             free = self.layout.prior_std[errors] > 0.0
             self.replace(errors[free], calibration[0][free], calibration[1][np.ix_(free, free)])
         self.windows = max(self.windows, int(identified.samples[row]))
-        self.memory.model_error_variance[motor] = identified.residual_variance[row]
+        self.memory.law_error_variance[motor] = identified.residual_variance[row]
 
     def _reset_momentum(self, innovation: FloatArray, nis: float) -> None:
         """Inflate the covariance of the momentum after an impact, for instance at landing, and nothing else."""
@@ -378,13 +376,13 @@ class LimbFilter:
         self.covariance[rows, rows] += np.outer(innovation, innovation) * (_IMPACT_VARIANCE_FACTOR * unexplained)
 
     def _inflate_after_change(self, balance: LimbBalance, force: FloatArray, frozen: bool) -> None:
-        """Inflate the covariance of law and model error: friction has changed by about ``force`` (m,) [N m]."""
+        """Inflate the covariance of law and law error: friction has changed by about ``force`` (m,) [N m]."""
         layout, P = self.layout, self.covariance
-        more, law, model_error = np.zeros(layout.size), layout["law"], layout["model_error"]
+        more, law, law_error = np.zeros(layout.size), layout["law"], layout["law_error"]
         known = layout.prior_std[law] > 0.0
         more[law] = 0.0 if frozen else known * (_CHANGE_RATIO * np.abs(self.state[law])) ** 2
         rows, T, G = self._momentum, balance.duration, balance.force_columns
-        more[model_error] = np.linalg.solve(G[:, model_error], force) ** 2
+        more[law_error] = np.linalg.solve(G[:, law_error], force) ** 2
         into_momentum = -T * G * more
         P[rows] += into_momentum
         P[:, rows] += into_momentum.T

@@ -102,11 +102,11 @@ class BlockStarts(NamedTuple):
     """First state of every block of a limb's filter, for ``m`` joints, ``f`` feet and laws of ``p`` parameters.
 
     All blocks from ``links`` on are called calibration. The priors are in :func:`make_layout`. Joints that share motors
-    have model error and law motor by motor.
+    have law error and law motor by motor.
     """
 
     momentum: int  # (m,) at the end of the window [kg m^2/s]
-    model_error: int  # (m,) of the laws [N m]
+    law_error: int  # (m,) of the laws [N m]
     law: int  # (m, p) parameters of the laws, those of presliding and ripple included
     links: int  # (m, 4) errors of each link's mass, relative, and of its centre of mass [m]
     foot_bias: int  # (f, 6) of the wrenches [N], [N m]
@@ -212,7 +212,7 @@ def make_layout(
     errors = sensor_errors(config, noise)
     prior = {
         "momentum": np.zeros(m),
-        "model_error": np.full(m, config.model_error_std),
+        "law_error": np.full(m, config.law_error_std),
         "law": laws.prior_std[limb.joints].ravel(),
         "links": np.tile((config.link_mass_std, *(config.link_com_std,) * 3), m),
         "foot_bias": np.tile(np.repeat((errors.force_bias_std, errors.moment_bias_std), 3), f),

@@ -121,8 +121,8 @@ def _begin_block(block: BlockBalance, balance: LimbBalance) -> None:
 def _add_to_normal_equations(
     balance: LimbBalance,
     block: BlockBalance,
-    model_error_variance: Vector,
-    first_model_error: int,
+    law_error_variance: Vector,
+    first_law_error: int,
     first_law: int,
     sums: Matrix,
 ) -> int:
@@ -130,8 +130,8 @@ def _add_to_normal_equations(
 
     Parameters
     ----------
-    model_error_variance : (m,) of the motors [(N m)^2]
-    first_model_error, first_law : first states of model error and law
+    law_error_variance : (m,) of the motors [(N m)^2]
+    first_law_error, first_law : first states of law error and law
 
     Returns
     -------
@@ -154,8 +154,8 @@ def _add_to_normal_equations(
     rows[:, :-1], rows[:, -1] = block.columns[:, first_law:], block.impulse - balance.momentum
     for a in range(m):
         for b in range(m):
-            for c in range(first_model_error, first_model_error + m):
-                R[a, b] += block.columns[a, c] * model_error_variance[c - first_model_error] * block.columns[b, c]
+            for c in range(first_law_error, first_law_error + m):
+                R[a, b] += block.columns[a, c] * law_error_variance[c - first_law_error] * block.columns[b, c]
     _begin_block(block, balance)
     solve_lower(cholesky(R)[0], rows)
     if not is_bounded(rows):
@@ -194,14 +194,14 @@ class LimbNormalEquations:
         """Note that the next window does not follow the one before."""
         self._block.duration[0] = -1.0
 
-    def add(self, balance: LimbBalance | FloatArray, model_error_variance: FloatArray) -> None:
-        """Add the balance of a window, or its buffer; ``model_error_variance`` (m,) is that of the motors [(N m)^2]."""
+    def add(self, balance: LimbBalance | FloatArray, law_error_variance: FloatArray) -> None:
+        """Add the balance of a window, or its buffer; ``law_error_variance`` (m,) is that of the motors [(N m)^2]."""
         first_state = self._layout.first_state
         self._counts[-1] += _add_to_normal_equations(
             buffer_of(balance),
             self._buffer,
-            model_error_variance,
-            first_state.model_error,
+            law_error_variance,
+            first_state.law_error,
             first_state.law,
             self._sums[-1],
         )

@@ -1,6 +1,6 @@
 """The Kalman stage: friction of every frame, identification in every window.
 
-every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + model error, sigma
+every frame     encoders ─► joint motion ─► regressor of the law ─► friction = law + law error, sigma
                                  │                │                        ▲
                                  │                ▼                        │
                                  ├────► disturbance observer ─► disturbed? changed?
@@ -49,7 +49,7 @@ _RIPPLE_FOUND = (
 )
 _RIPPLE_CORRECTED = "Ripple: the friction has {} periods per turn (was {})."
 _MAX_WINDOWS_WITHOUT_MEASUREMENT = 3.0
-"""Windows without a measurement after which the model error is unknown."""
+"""Windows without a measurement after which the law error is unknown."""
 
 
 class KalmanFriction:
@@ -306,7 +306,7 @@ class KalmanFriction:
             law_names=self.laws.law_names,
             values=estimates.parameters[:, :p],
             covariance=estimates.covariance[:, :p, :p],
-            residual_variance=estimates.model_error.variance,
+            residual_variance=estimates.law_error.variance,
             measurement_variance=np.zeros(n),
             samples=self.bank.window_counts(),
             velocity_range=self.bank.visited.velocity_range.copy(),

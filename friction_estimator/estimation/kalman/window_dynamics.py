@@ -169,7 +169,7 @@ def _joint_terms(
             deflection = window.effort[j]  # of the gear of j with a compliance of one
             columns[a, first_state.compliance + b] = errors.position_errors[i, j] * deflection
             columns[a, first_state.position_offset + b] = errors.position_errors[i, j]
-            columns[a, first_state.model_error + b] = limb.to_joints[a, b]
+            columns[a, first_state.law_error + b] = limb.to_joints[a, b]
             for parameter in range(p):
                 columns[a, first_state.law + b * p + parameter] = limb.to_joints[a, b] * window.regressor[j, parameter]
             for error in range(4):

@@ -36,7 +36,7 @@ class IdentifierState(NamedTuple):
     # (n,) sums over that window [(N m)^2]
     squared_error: Vector
     squared_noise: Vector
-    # (n,) of the law's model error: the mean squared error less the variance of the measurements, never below the
+    # (n,) of the law error: the mean squared error less the variance of the measurements, never below the
     # uncertainty of that difference; one, the scale of P_RLS, before any data
     residual_variance: Vector
     measurement_variance: Vector  # (n,) [(N m)^2]

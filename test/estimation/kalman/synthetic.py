@@ -9,7 +9,7 @@ import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbBalance
+from friction_estimator.estimation.kalman.limb_equations import LAW_ERROR_TIME, LimbBalance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import Limb, LimbStateLayout, MotorPriors, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
@@ -52,7 +52,7 @@ def random_balances(layout: LimbStateLayout, rng: np.random.Generator, count: in
     for _ in range(count):
         columns = rng.normal(size=(2, layout.size))
         columns[:, layout["momentum"]] = 0.0
-        columns[:, layout["model_error"]] = np.eye(2)
+        columns[:, layout["law_error"]] = np.eye(2)
         root = rng.normal(size=(2, 2, 2))
         windows.append(
             LimbBalance(WINDOW, rng.normal(size=2), columns, root[0] @ root[0].T, rng.normal(size=2) * 0.1,
@@ -69,13 +69,13 @@ class SyntheticLimb:
     ----------
     layout : of the filter
     rng : source of the truth, the motion and the noise
-    model_error_std : of the model error [N m]
+    law_error_std : of the law error [N m]
     force_std, momentum_std : white noise of the mean forces of a window [N m], and of the momentum [kg m^2/s]
     """
 
     layout: LimbStateLayout
     rng: np.random.Generator
-    model_error_std: float = 0.0
+    law_error_std: float = 0.0
     force_std: float = 0.0
     momentum_std: float = 0.0
 
@@ -89,7 +89,7 @@ class SyntheticLimb:
         self.state = np.concatenate((drawn, of_motors))
         self.state[law] = np.abs(self.rng.normal(size=law.stop - law.start)) * LAW_STD
         self.state[self.layout["momentum"]] = 0.0
-        self.state[self.layout["model_error"]] = self.rng.normal(size=JOINTS) * self.model_error_std
+        self.state[self.layout["law_error"]] = self.rng.normal(size=JOINTS) * self.law_error_std
         self.time = 0.0
 
     def begin(self, limb_filter: LimbFilter) -> None:
@@ -104,9 +104,9 @@ class SyntheticLimb:
         columns, force = self._columns(), _FORCE_STD * rng.normal(size=JOINTS)
         felt = force + rng.normal(size=JOINTS) * self.force_std
         state[layout["momentum"]] += WINDOW * (force - columns @ state) + (0.0 if impulse is None else impulse)
-        decay = math.exp(-WINDOW / MODEL_ERROR_TIME)
-        kick = rng.normal(size=JOINTS) * self.model_error_std * math.sqrt(1.0 - decay * decay)
-        state[layout["model_error"]] = decay * state[layout["model_error"]] + kick
+        decay = math.exp(-WINDOW / LAW_ERROR_TIME)
+        kick = rng.normal(size=JOINTS) * self.law_error_std * math.sqrt(1.0 - decay * decay)
+        state[layout["law_error"]] = decay * state[layout["law_error"]] + kick
         momentum = state[layout["momentum"]] + rng.normal(size=JOINTS) * self.momentum_std
         identity = np.eye(JOINTS)
         return LimbBalance(
@@ -122,14 +122,14 @@ class SyntheticLimb:
         )
 
     def friction(self, balance: LimbBalance, state: np.ndarray) -> np.ndarray:
-        """Law and model error (2,) of a state at the velocity of a balance."""
+        """Law and law error (2,) of a state at the velocity of a balance."""
         layout = self.layout
-        return balance.force_columns[:, layout["law"]] @ state[layout["law"]] + state[layout["model_error"]]
+        return balance.force_columns[:, layout["law"]] @ state[layout["law"]] + state[layout["law_error"]]
 
     def _columns(self) -> np.ndarray:
         layout, rng = self.layout, self.rng
         columns = np.zeros((JOINTS, layout.size))
-        columns[:, layout["model_error"]] = np.eye(JOINTS)
+        columns[:, layout["law_error"]] = np.eye(JOINTS)
         velocity = 0.6 * np.sin(2.0 * np.pi * np.array([1.1, 1.7]) * self.time) + 0.05 * rng.normal(size=JOINTS)
         phi = _LAWS.regressor(velocity, np.zeros(JOINTS))
         blocks = np.zeros((JOINTS, JOINTS, phi.shape[1]))

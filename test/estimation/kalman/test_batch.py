@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from friction_estimator.config import KalmanConfig, SensorNoise
-from friction_estimator.estimation.kalman.limb_equations import MODEL_ERROR_TIME, LimbBalance
+from friction_estimator.estimation.kalman.limb_equations import LAW_ERROR_TIME, LimbBalance
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import LimbStateLayout, make_layout
 from friction_estimator.laws.joint_laws import JointLaws
@@ -20,12 +20,12 @@ BIAS_VARIANCE = np.full(6, 0.5)
 
 
 def filtered(layout: LimbStateLayout, windows: list[LimbBalance]) -> tuple[LimbFilter, list[np.ndarray]]:
-    """The filter after the windows, and the model error variance that each of them used."""
+    """The filter after the windows, and the law error variance that each of them used."""
     limb_filter = LimbFilter(layout, CONFIG, np.zeros((2, 3, 2)), np.zeros((2, 2)))
     limb_filter.start_from(windows[0].momentum, windows[0].momentum_covariance)
     variances = []
     for k, window in enumerate(windows[1:], start=1):
-        variances.append(limb_filter.memory.model_error_variance.copy())
+        variances.append(limb_filter.memory.law_error_variance.copy())
         limb_filter.update(window, frozen=False, contact_transition=False)
         if k in EMPTY:
             limb_filter.correct_foot_bias(0, np.full(6, 0.1 * k), BIAS_VARIANCE)
@@ -40,18 +40,18 @@ def batch(
     P = layout.prior_covariance()
     P[rows] = P[:, rows] = 0.0
     P[rows, rows] = windows[0].momentum_covariance
-    P[layout["model_error"], layout["model_error"]] = np.eye(2) * CONFIG.model_error_std**2
+    P[layout["law_error"], layout["law_error"]] = np.eye(2) * CONFIG.law_error_std**2
     mean = [np.r_[windows[0].momentum, np.zeros(s - 2)]]
     covariance = P
     decay = np.ones(s)
-    decay[layout["model_error"]] = np.exp(-DURATION / MODEL_ERROR_TIME)
+    decay[layout["law_error"]] = np.exp(-DURATION / LAW_ERROR_TIME)
     for window, variance in zip(windows[1:], variances, strict=True):
         F = np.eye(s)
         F[rows] -= DURATION * window.force_columns
         F = decay[:, None] * F
         Q = np.zeros((s, s))
         Q[rows, rows] = DURATION**2 * window.force_variance + 1e-10 * np.eye(2)
-        Q[layout["model_error"], layout["model_error"]] = np.diag((1 - decay[layout["model_error"]] ** 2) * variance)
+        Q[layout["law_error"], layout["law_error"]] = np.diag((1 - decay[layout["law_error"]] ** 2) * variance)
         known = layout.prior_std[layout["law"]]
         Q[layout["law"], layout["law"]] = DURATION * np.diag((CONFIG.law_process_noise * known) ** 2)
         part = layout.calibration

@@ -10,14 +10,14 @@ import pytest
 
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman import limb_filter as limb_filter_module
-from friction_estimator.estimation.kalman.limb_equations import adapt_model_error_variance
+from friction_estimator.estimation.kalman.limb_equations import adapt_law_error_variance
 from friction_estimator.estimation.kalman.limb_filter import LAW_INFLATION, LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors
 from test.estimation.kalman.synthetic import JOINTS, LAW_STD, SyntheticLimb, filter_of, layout_of, motors
 
-FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, calibration_process_noise=0.0, model_error_memory=1e4)
+FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, calibration_process_noise=0.0, law_error_memory=1e4)
 """Nothing but the linear Kalman filter."""
-NOISY = {"model_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
+NOISY = {"law_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
 
 
 def learned(
@@ -39,7 +39,7 @@ def law_sigma(limb_filter: LimbFilter) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_noise_law_and_calibration_are_found_exactly(seed):
-    quiet = dataclasses.replace(FREE, model_error_std=0.0)
+    quiet = dataclasses.replace(FREE, law_error_std=0.0)
     limb, limb_filter = learned(quiet, seed, priors=motors(JOINTS), momentum_std=1e-9)
     part = slice(limb_filter.layout.first_state.law, limb_filter.layout.size)
     np.testing.assert_allclose(limb_filter.state[part], limb.state[part], atol=2e-3)
@@ -48,7 +48,7 @@ def test_without_noise_law_and_calibration_are_found_exactly(seed):
 
 
 def test_errors_and_innovations_are_as_large_as_their_covariance():
-    """Over 20 limbs: law, calibration and model error (NEES), and the innovations on the way (NIS)."""
+    """Over 20 limbs: law, calibration and law error (NEES), and the innovations on the way (NIS)."""
     squares, dimensions, innovations = 0.0, 0, []
     for seed in range(20):
         limb_filter = filter_of(FREE, priors=motors(JOINTS))
@@ -74,24 +74,24 @@ def test_errors_and_innovations_are_as_large_as_their_covariance():
 @pytest.mark.parametrize(("true_std", "noise"), [(0.02, 0.02), (0.5, 1.0)])
 def test_the_size_of_what_the_law_misses_is_found(true_std, noise):
     """Beginning at 0.1 N m; the smaller one shows with quieter sensors only."""
-    config = dataclasses.replace(FREE, model_error_memory=3.0)
-    noises = {"model_error_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
-    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].memory.model_error_variance).mean() for seed in range(3)]
+    config = dataclasses.replace(FREE, law_error_memory=3.0)
+    noises = {"law_error_std": true_std, "force_std": noise * 0.5, "momentum_std": noise * 2e-3}
+    found = [np.sqrt(learned(config, seed, 1500, **noises)[1].memory.law_error_variance).mean() for seed in range(3)]
     assert np.mean(found) == pytest.approx(true_std, rel=0.4)
 
 
-def test_windows_that_show_too_little_leave_the_variance_of_the_model_error_as_it_is():
+def test_windows_that_show_too_little_leave_the_variance_of_the_law_error_as_it_is():
     """One joint, one parameter; an estimate as large as expected keeps the variance, a smaller one reduces it."""
-    limb_filter = filter_of(dataclasses.replace(FREE, model_error_std=0.1))
-    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.first_state.model_error
+    limb_filter = filter_of(dataclasses.replace(FREE, law_error_std=0.1))
+    initial, memory, first = 0.01, limb_filter.memory, limb_filter.layout.first_state.law_error
     window = SyntheticLimb(limb_filter.layout, np.random.default_rng(0)).balance()
 
     def adapted(error: float, left: float) -> float:
         """Variance after a window with this estimate and this part of the variance left unknown."""
         limb_filter.reset_to_prior()
         memory.state[first], memory.covariance[first, first] = error, left * initial
-        adapt_model_error_variance(memory, limb_filter.fit, window, limb_filter.table, 0.01, initial)
-        return float(memory.model_error_variance[0])
+        adapt_law_error_variance(memory, limb_filter.fit, window, limb_filter.table, 0.01, initial)
+        return float(memory.law_error_variance[0])
 
     assert adapted(0.0, 0.9) == pytest.approx(initial, rel=1e-12)
     assert adapted(math.sqrt(0.5 * initial), 0.5) == pytest.approx(initial, rel=1e-12)
@@ -221,14 +221,14 @@ def test_force_sensors_without_bias_are_not_given_one():
     assert not limb_filter.state.any()
 
 
-def test_time_without_measurements_forgets_the_model_error_and_keeps_the_law():
+def test_time_without_measurements_forgets_the_law_error_and_keeps_the_law():
     limb, limb_filter = learned(KalmanConfig(), 2)
     layout = limb_filter.layout
-    law, stationary = limb_filter.state[layout["law"]].copy(), limb_filter.memory.model_error_variance
+    law, stationary = limb_filter.state[layout["law"]].copy(), limb_filter.memory.law_error_variance
     limb_filter.skip(5.0)
     assert not limb_filter.running
-    np.testing.assert_allclose(limb_filter.state[layout["model_error"]], 0.0, atol=1e-9)
-    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout["model_error"]], stationary, rtol=1e-6)
+    np.testing.assert_allclose(limb_filter.state[layout["law_error"]], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.diagonal(limb_filter.covariance)[layout["law_error"]], stationary, rtol=1e-6)
     np.testing.assert_array_equal(limb_filter.state[layout["law"]], law)
     limb.begin(limb_filter)
     assert limb_filter.running
@@ -277,7 +277,7 @@ def test_the_covariance_stays_symmetric_without_negative_variances():
 
 
 def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
-    """A first joint that rests in every second stretch of 20 windows, and its model error (w,) at the end of each.
+    """A first joint that rests in every second stretch of 20 windows, and its law error (w,) at the end of each.
 
     Parameters
     ----------
@@ -287,10 +287,10 @@ def stuck_at(torque: float, sticks: bool) -> tuple[LimbFilter, np.ndarray]:
     rests, held = np.array([25.0, 0.0]), []
     for window in range(80):
         resting = window % 40 >= 20
-        limb.state[limb.layout.first_state.model_error] = torque if resting and sticks else 0.0
+        limb.state[limb.layout.first_state.law_error] = torque if resting and sticks else 0.0
         read = limb.balance()._replace(stick_friction_squared=rests if resting else np.zeros(2))
         limb_filter.update(read, frozen=False, contact_transition=False)
-        held.append(limb_filter.state[limb.layout.first_state.model_error])
+        held.append(limb_filter.state[limb.layout.first_state.law_error])
     return limb_filter, np.array(held)
 
 
@@ -317,18 +317,18 @@ def test_a_torque_that_holds_a_joint_from_the_start_is_friction_and_no_offset_of
     limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
     layout = limb_filter.layout
     limb = SyntheticLimb(layout, np.random.default_rng(4), force_std=0.2, momentum_std=1e-3)
-    limb.state[:], limb.state[layout["model_error"]] = 0.0, [torque, 0.0]
+    limb.state[:], limb.state[layout["law_error"]] = 0.0, [torque, 0.0]
     limb.begin(limb_filter)
     for _ in range(20):
-        limb.state[layout["model_error"]] = [torque, 0.0]
+        limb.state[layout["law_error"]] = [torque, 0.0]
         at_rest = limb.balance()._replace(
             stick_friction_squared=np.full(2, 25.0), dry_friction_known=np.zeros(2, dtype=bool)
         )
         limb_filter.update(at_rest, frozen=False, contact_transition=False)
     offset, sigma = limb_filter.state[layout["effort_offset"]], np.sqrt(limb_filter.covariance.diagonal())
     assert (np.abs(offset) < sigma[layout["effort_offset"]]).all()
-    held = limb_filter.state[layout["model_error"]]
-    assert (np.abs(held - limb.state[layout["model_error"]]) < 2.0 * sigma[layout["model_error"]]).all()
+    held = limb_filter.state[layout["law_error"]]
+    assert (np.abs(held - limb.state[layout["law_error"]]) < 2.0 * sigma[layout["law_error"]]).all()
 
 
 def test_a_joint_that_rests_with_the_friction_of_its_law_keeps_the_variance_of_the_law():

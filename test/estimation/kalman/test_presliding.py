@@ -151,7 +151,7 @@ def test_no_decision_is_made_without_motion(urdf_xml):
 
 
 LIMB = limb_of(np.array([0, 1]), np.array([0]))
-FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, model_error_memory=1e4)
+FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, law_error_memory=1e4)
 TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
 
 
@@ -178,7 +178,7 @@ def test_a_filter_that_leaves_the_terms_goes_on_as_if_it_had_never_had_them():
             wide.fix_presliding_at_zero()
             before, wide = wide, filter_with(law)
             wide.copy_identified(before, law.common_columns(TERMS))
-            for one in (wide, narrow):  # momentum and model error begin anew
+            for one in (wide, narrow):  # momentum and law error begin anew
                 one.reset()
                 one.start_from(window.momentum, window.momentum_covariance)
     np.testing.assert_allclose(wide.state, narrow.state, atol=1e-4)

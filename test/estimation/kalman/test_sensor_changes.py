@@ -23,7 +23,7 @@ from test.estimation.kalman.synthetic import (
     random_balances,
 )
 
-NOISY = {"model_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
+NOISY = {"law_error_std": 0.1, "force_std": 0.5, "momentum_std": 2e-3}
 NAMES = (("hip", "knee"), ("sole",))
 
 
@@ -129,7 +129,7 @@ def test_the_balance_is_that_of_a_regression_with_the_states_integrated_out():
     y = WINDOW * sum(window.force for window in block) - (block[-1].momentum - first.momentum)
     R = first.momentum_covariance + block[-1].momentum_covariance
     R = R + WINDOW**2 * sum(window.force_variance for window in block)
-    friction = A[:, layout["model_error"]]
+    friction = A[:, layout["law_error"]]
     R = R + friction @ np.diag(variance) @ friction.T
     A = A[:, part]
     S = R + A @ covariance[part, part] @ A.T

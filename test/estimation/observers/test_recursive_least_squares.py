@@ -121,7 +121,7 @@ def test_learning_and_restoring_do_not_write_into_estimates_that_left():
 
 
 def test_parameter_sigma_covers_the_error_under_white_noise():
-    """Never smaller than the error; larger, because a model error of the law cannot be excluded by 200 samples."""
+    """Never smaller than the error; larger, because an error of the law cannot be excluded by 200 samples."""
     ratios = []
     for seed in range(40):
         rng, velocity, truth, law = data(seed)
