@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.base.soles import (
+    CorrectedAttitude,
     Heading,
     Heights,
     Places,
+    Support,
     correct_heading,
     new_heading,
     new_heights,
@@ -25,6 +27,7 @@ from friction_estimator.base.soles import (
     step_heading,
     step_heights,
     step_places,
+    support_of,
 )
 from friction_estimator.base.velocity import (
     ACCELERATION_ERROR_TIME,
@@ -38,7 +41,7 @@ from friction_estimator.base.velocity import (
 from friction_estimator.config import Config
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record, to_buffer
-from friction_estimator.linear_algebra import cross, is_bounded, is_covariance, matmul_3x3, matvec_3x3
+from friction_estimator.linear_algebra import Triple, cross, is_bounded, is_covariance, matmul_3x3, matvec_3x3
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -60,9 +63,7 @@ REST_SPEED = 0.001
 @kernel
 def _write_covariances(
     soles: FloatArray,
-    rotation: FloatArray,
-    covariance: FloatArray,
-    rate_covariance: FloatArray,
+    attitude: CorrectedAttitude,
     imu_lever: FloatArray,
     velocity: InertialVelocity,
     standing: BoolArray,
@@ -76,9 +77,9 @@ def _write_covariances(
     Parameters
     ----------
     soles : (k, 3) from the base origin to the soles, world axes [m]
-    rotation, covariance, rate_covariance : (3, 3) of the attitude
     imu_lever : (3, 3) of the cross product with the IMU's position in the base [m]
     """
+    covariance, rate_covariance = attitude.covariance, attitude.rate_covariance
     count, x, y, z = 0, 0.0, 0.0, 0.0
     for foot in range(standing.size):
         if standing[foot]:
@@ -86,7 +87,7 @@ def _write_covariances(
             x, y, z = x + soles[foot, 0], y + soles[foot, 1], z + soles[foot, 2]
     part = 1.0 / max(count, 1)
     middle = part * x, part * y, part * z
-    turn = matmul_3x3(rotation, imu_lever)
+    turn = matmul_3x3(attitude.rotation_base_to_world, imu_lever)
     rates = matmul_3x3(turn, rate_covariance)
     for j in range(3):
         column = cross(middle, (covariance[0, j], covariance[1, j], covariance[2, j]))
@@ -100,21 +101,6 @@ def _write_covariances(
             pose[i, j] = lean[j]
             twist[i, j] = rates[i, 0] * turn[j, 0] + rates[i, 1] * turn[j, 1] + rates[i, 2] * turn[j, 2]
         twist[i, i] += velocity.variance[i] + SOLE_SPEED_STD**2
-
-
-@kernel
-def _share_load(
-    contact: BoolArray, wrench_fresh: BoolArray, normal_force: FloatArray, standing: BoolArray, load: FloatArray
-) -> None:
-    """Write which feet stand (k,), and the normal force of each foot over the mean of those that stand (k,)."""
-    count, total = 0, 0.0
-    for foot in range(contact.size):
-        standing[foot] = contact[foot] and wrench_fresh[foot]
-        if standing[foot]:
-            count += 1
-            total += normal_force[foot]
-    for foot in range(contact.size):
-        load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
 
 
 @record
@@ -145,6 +131,32 @@ def _filters_are_valid(filters: OdometryState) -> bool:
     return covariances and base and soles
 
 
+@kernel
+def _hold_heading(
+    heading: Heading,
+    attitude: Attitude,
+    support: Support,
+    dynamics: Dynamics,
+    distance: float,
+    dt: float,
+    imu_fresh: bool,
+) -> None:
+    """Correct the heading by the soles that stand and resist a twist, after travelling a distance [m]."""
+    k = support.standing.size
+    foot_to_world, holding = np.empty((k, 3, 3)), np.empty(k, dtype=np.bool_)
+    for foot in range(k):
+        foot_to_world[foot] = matmul_3x3(attitude.rotation_base_to_world, dynamics.foot_rotation_to_base[foot])
+        holding[foot] = support.standing[foot] and heading.resists_twist[foot]
+    step_heading(heading, foot_to_world, holding, support.load, distance, dt, imu_fresh)
+
+
+@kernel
+def _velocity_of_base(of_imu: FloatArray, R: FloatArray, omega: FloatArray, imu: FloatArray) -> Triple:
+    """Velocity of the base origin from that of the IMU (3,), world axes, which is at ``imu`` (3,) in the base."""
+    lever = matvec_3x3(R, cross(omega, imu))
+    return of_imu[0] - lever[0], of_imu[1] - lever[1], of_imu[2] - lever[2]
+
+
 @entry_point
 def _step_odometry(
     filters: OdometryState,
@@ -169,38 +181,28 @@ def _step_odometry(
     -------
     False where a state has become useless: not finite, or no covariance
     """
-    heading, places, heights = filters.heading, filters.places, filters.heights
-    k, rotation = contact.size, attitude.rotation_base_to_world
-    standing, holding, load, below = np.empty(k, dtype=np.bool_), np.empty(k, dtype=np.bool_), np.empty(k), np.empty(k)
-    soles, foot_to_world = np.empty((k, 3)), np.empty((k, 3, 3))
-    normal_force = wrenches[:, 2].copy()
-    _share_load(contact, wrench_fresh, normal_force, standing, load)
-    for foot in range(k):
-        holding[foot] = standing[foot] and heading.resists_twist[foot]
-        foot_to_world[foot] = matmul_3x3(rotation, dynamics.foot_rotation_to_base[foot])
+    places, heights = filters.places, filters.heights
+    support = support_of(contact, wrench_fresh, wrenches)
     distance = max(filters.speed[0], REST_SPEED) * dt
-    step_heading(heading, foot_to_world, holding, load, distance, dt, imu_fresh)
-    R, omega, tilt_covariance, omega_covariance = correct_heading(heading, attitude)
+    _hold_heading(filters.heading, attitude, support, dynamics, distance, dt, imu_fresh)
+    headed = correct_heading(filters.heading, attitude)
     step_velocity(
-        filters.velocity, R, attitude.specific_force, tilt_covariance, standing, normal_force, dynamics, dt, imu_fresh,
-        filters.imu,
+        filters.velocity, headed, attitude.specific_force, support, dynamics, filters.imu, dt, imu_fresh
     )  # fmt: skip
-    R, tilt_covariance = level_attitude(filters.velocity, R, tilt_covariance)
-    lever, of_imu = matvec_3x3(R, cross(omega, filters.imu)), filters.velocity.velocity
-    velocity = of_imu[0] - lever[0], of_imu[1] - lever[1], of_imu[2] - lever[2]
+    base = level_attitude(filters.velocity, headed)
+    R, omega = base.rotation_base_to_world, base.angular_velocity
+    velocity = _velocity_of_base(filters.velocity.velocity, R, omega, filters.imu)
     filters.speed[0] = math.hypot(velocity[0], velocity[1])
-    for foot in range(k):
+    soles, pose, twist = np.empty((contact.size, 3)), covariances[:6], covariances[6:]
+    for foot in range(contact.size):
         soles[foot, 0], soles[foot, 1], soles[foot, 2] = matvec_3x3(R, dynamics.foot_position_in_base[foot])
-        below[foot] = soles[foot, 2]
-    pose, twist = covariances[:6], covariances[6:]
-    _write_covariances(
-        soles, R, tilt_covariance, omega_covariance, filters.imu_lever, filters.velocity, standing, pose, twist
-    )
+    _write_covariances(soles, base, filters.imu_lever, filters.velocity, support.standing, pose, twist)
     grown = 2.0 * ACCELERATION_ERROR_TIME * dt
     moved = dt * velocity[0], dt * velocity[1], dt * velocity[2]
     spread = grown * twist[0, 0], grown * twist[1, 1], grown * twist[2, 2]
-    step_places(places, soles, standing, load, moved, spread)
-    step_heights(heights, below, standing, load, distance, moved[2], spread[2])
+    step_places(places, soles, support.standing, support.load, moved, spread)
+    below = soles[:, 2].copy()
+    step_heights(heights, below, support.standing, support.load, distance, moved[2], spread[2])
     pose[0, 0] += places.variance[0]
     pose[1, 1] += places.variance[1]
     pose[2, 2] += heights.covariance[0, 0]

@@ -106,6 +106,29 @@ def _yaw_between(before: FloatArray, after: FloatArray) -> float:
     return math.atan2(sine, cosine)
 
 
+class Support(NamedTuple):
+    """Feet that stand and how they share the weight; fields (k,)."""
+
+    standing: Flags  # True for a foot that stands and whose sensor delivers
+    normal_force: Vector  # of the ground on each foot [N]
+    load: Vector  # normal force over the mean of the feet that stand
+
+
+@kernel
+def support_of(contact: BoolArray, wrench_fresh: BoolArray, wrenches: FloatArray) -> Support:
+    """Feet (k,) in contact whose sensors deliver, and their loads by the wrenches (k, 6)."""
+    k, count, total = contact.size, 0, 0.0
+    standing, normal_force, load = np.empty(k, dtype=np.bool_), wrenches[:, 2].copy(), np.empty(k)
+    for foot in range(k):
+        standing[foot] = contact[foot] and wrench_fresh[foot]
+        if standing[foot]:
+            count += 1
+            total += normal_force[foot]
+    for foot in range(k):
+        load[foot] = normal_force[foot] * (count / total) if total > 0.0 else 0.0
+    return Support(standing, normal_force, load)
+
+
 @record
 class Heading(NamedTuple):
     """Kalman filter of ``x = [c, b, f_1, ..., f_k]``.

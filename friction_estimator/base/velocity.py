@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.base.attitude import ACCELERATION_BIAS_STD, ACCELERATION_TIME, VIBRATION_STD
+from friction_estimator.base.soles import CorrectedAttitude, Support
 from friction_estimator.config import Config
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
@@ -236,25 +237,23 @@ def correct_velocity(s: InertialVelocity, velocity: Triple, dt: float, least_noi
 @kernel
 def step_velocity(
     s: InertialVelocity,
-    rotation: FloatArray,
+    attitude: CorrectedAttitude,
     specific_force: FloatArray,
-    covariance: FloatArray,
-    standing: BoolArray,
-    normal_force: FloatArray,
+    support: Support,
     dynamics: Dynamics,
+    imu: FloatArray,
     dt: float,
     fresh: bool,
-    imu: FloatArray,
 ) -> None:
     """Advance the state by one sample, in place.
 
     Parameters
     ----------
-    rotation, specific_force, covariance : (3, 3), (3,), (3, 3) of :class:`Attitude`
-    standing, normal_force : (k,) True for feet that stand, and force of the ground on each foot [N]
-    dt, fresh : time since the last sample [s]; False while the IMU is silent
+    specific_force : (3,) at the IMU origin, base axes [m/s^2]
     imu : (3,) position of the IMU in the base [m]
+    dt, fresh : time since the last sample [s]; False while the IMU is silent
     """
+    rotation, covariance = attitude.rotation_base_to_world, attitude.covariance
     if dt > 0.0:
         x, y, z = matvec_3x3(rotation, specific_force)
         error_variance = (  # a tilt about y lets gravity appear along x, one about x along y
@@ -263,7 +262,7 @@ def step_velocity(
             s.bias_variance,
         )
         predict_velocity(s, (x, y, z - GRAVITY), fresh, error_variance, dt)
-    load, total = np.maximum(normal_force, 0.0), 0.0
+    standing, load, total = support.standing, np.maximum(support.normal_force, 0.0), 0.0
     for foot in range(standing.size):
         if standing[foot]:
             total += load[foot]
@@ -287,16 +286,18 @@ def _tilt_by_axis(s: InertialVelocity, along: int, tilt_variance: float) -> tupl
 
 
 @kernel
-def level_attitude(s: InertialVelocity, rotation: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotation and covariance (3, 3) without the tilt that explains the error of the acceleration, ``e = g x tilt``.
+def level_attitude(s: InertialVelocity, attitude: CorrectedAttitude) -> CorrectedAttitude:
+    """Attitude without the tilt that explains the error of the acceleration, ``e = g x tilt``.
 
     The part of the error that is tilt is the part of its variance that is tilt; the covariance falls as that of the
     error. The error is averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
+    covariance = attitude.covariance
     by_x, scale_y = _tilt_by_axis(s, 0, covariance[1, 1])  # an error along x is a tilt about y,
     by_y, scale_x = _tilt_by_axis(s, 1, covariance[0, 0])  # one along y a tilt about x
     scale, levelled = (scale_x, scale_y, 1.0), np.empty((3, 3))
     for i in range(3):
         for j in range(3):
             levelled[i, j] = scale[i] * scale[j] * covariance[i, j]
-    return matmul_3x3(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), rotation), levelled
+    rotation = matmul_3x3(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), attitude.rotation_base_to_world)
+    return CorrectedAttitude(rotation, attitude.angular_velocity, levelled, attitude.rate_covariance)

@@ -268,11 +268,16 @@ class KalmanFriction:
         """Rebuild the published law after it has changed."""
         estimates, p = self.bank.estimates, self.laws.parameter_count
         self._has_learned = bool(estimates.dry_friction.any())
+        line = estimates.coulomb_viscous
         self._law = LawEstimate(
-            estimates.parameters[:, :p].copy(),
-            estimates.parameters_sigma[:, :p].copy(),
-            *estimates.coulomb_viscous,
-            self.bank.visited.velocity_range.copy(),
+            parameters=estimates.parameters[:, :p].copy(),
+            parameters_sigma=estimates.parameters_sigma[:, :p].copy(),
+            coulomb=line.coulomb,
+            viscous=line.viscous,
+            coulomb_sigma=line.coulomb_sigma,
+            viscous_sigma=line.viscous_sigma,
+            coulomb_viscous_covariance=line.covariance,
+            velocity_range=self.bank.visited.velocity_range.copy(),
         )
 
     def _stick_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:
