@@ -123,7 +123,7 @@ def train_end_to_end(robot: Robot, data: Path, model: Model, path: Path) -> None
 
     recordings = [
         dataclasses.replace(one, residual=one.external, external=np.zeros_like(one.external))
-        for one in (load_signals(path, RobotIdentity.of(robot)) for path in sorted(data.glob("*.npz")))
+        for one in (load_signals(path, RobotIdentity.from_robot(robot)) for path in sorted(data.glob("*.npz")))
     ]
     checkpoint = path.with_name(f"{path.name}.checkpoint")
     settings = TrainingSettings(**model.training["settings"])

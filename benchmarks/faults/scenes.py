@@ -39,7 +39,7 @@ def _carried(walk: Walk, specific_force: Iterable[float]) -> Callable[[Readings,
     model = RobotModel(config, walk.robot.urdf_xml)
     count = len(walk.joint_names) // len(TABLE_I)
     legs = [walk.joint_names[leg * len(TABLE_I) : (leg + 1) * len(TABLE_I)] for leg in range(count)]
-    motors = Transmission.of(config.robot.coupling.coupling(), walk.joint_names)
+    motors = Transmission.from_coupling(config.robot.coupling.coupling(), walk.joint_names)
     friction = InjectedFriction((FrictionSetting(),), walk.joint_names, legs, motors)
     friction.advance(0.0)
     force, rest = np.array(tuple(specific_force)), np.zeros(3)

@@ -216,7 +216,7 @@ def write_walks(
 
 def _write_walk(robot: Robot, walks: RandomWalks, number: int, path: Path) -> tuple[Path, str]:
     try:
-        record_walk(robot, walks, number).save(path, RobotIdentity.of(robot))
+        record_walk(robot, walks, number).save(path, RobotIdentity.from_robot(robot))
     except SimulationError as error:
         return path, str(error)
     return path, ""

@@ -53,7 +53,7 @@ class ScoredIdentification(Identification):
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Identification, **more: Any) -> Self:
+    def from_identification(cls, found: Identification, **more: Any) -> Self:
         """Copy an identification into this class; ``more`` are values of the attributes that this class adds."""
         return cls(**{item.name: getattr(found, item.name) for item in fields(Identification)}, **more)
 
@@ -214,7 +214,7 @@ def identify(
     array([[0.8, 0.3]])
     """
     warnings: list[str] = []
-    note, working = noting(warnings, warn), stage or silent
+    note, working = warning_collector(warnings, warn), stage or silent
     if fit not in FITS:
         raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
     experiments = read_experiments(
@@ -240,7 +240,9 @@ def identify(
     found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)
-    return IdentificationResult.of(found, warnings=tuple(warnings), coupled_motors=() if coupling is None else motors)
+    return IdentificationResult.from_identification(
+        found, warnings=tuple(warnings), coupled_motors=() if coupling is None else motors
+    )
 
 
 def _live_start(law_names: tuple[str, ...]) -> str:
@@ -276,10 +278,10 @@ def load_identification(path: AnyPath) -> IdentificationResult:
     ConfigError
         When the file cannot be read, or is not a parameter file.
     """
-    return IdentificationResult.of(read_identification(path))
+    return IdentificationResult.from_identification(read_identification(path))
 
 
-def noting(warnings: list[str], warn: Warn | None) -> Warn:
+def warning_collector(warnings: list[str], warn: Warn | None) -> Warn:
     """Function that appends a warning to the list ``warnings``, and passes it to ``warn`` if that is not None."""
 
     def note(text: str) -> None:

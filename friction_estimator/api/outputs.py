@@ -163,7 +163,7 @@ def report(
     description = None
     if robot is not None:
         chosen = as_robot(robot)
-        description = RunDescription.of(chosen.config, chosen.urdf_xml, chosen.name, "")
+        description = RunDescription.from_config(chosen.config, chosen.urdf_xml, chosen.name, "")
     try:
         recording = read_recording(path, namespace, description, progress)
     except BagError as error:

@@ -195,7 +195,7 @@ def write_simulation(
         When the bag exists already or cannot be written.
     """
     config, count = robot.config, 0
-    description = RunDescription.of(config, robot.urdf_xml, robot.name, source)
+    description = RunDescription.from_config(config, robot.urdf_xml, robot.name, source)
     with BagWriter(path, storage, description.to_custom_data(), overwrite) as writer:
         if more is not None:
             more(writer)

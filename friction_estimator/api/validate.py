@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from friction_estimator.api.experiments import Recordings, Stage, Warn, read_experiments, silent
-from friction_estimator.api.identify import ScoredIdentification, measured_friction, noting
+from friction_estimator.api.identify import ScoredIdentification, measured_friction, warning_collector
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
@@ -92,7 +92,7 @@ def validate(
     True
     """
     warnings: list[str] = []
-    note, working = noting(warnings, warn), stage or silent
+    note, working = warning_collector(warnings, warn), stage or silent
     found = identification if isinstance(identification, Identification) else read_identification(identification)
     experiments = read_experiments(
         recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
@@ -107,7 +107,7 @@ def validate(
         predictions = [one for one in found.predictions if torques or getattr(one, "drive", one) is None]
         if not predictions:
             by_laws = _by_laws(found, logs, urdf, experiments.coupling)
-            return ValidationResult.of(by_laws, warnings=tuple(warnings))
+            return ValidationResult.from_identification(by_laws, warnings=tuple(warnings))
         _refuse_unknown(logs[0].joint_names, predictions)
         if rollout:
             rollout_urdf(logs, urdf)  # refused before the work
@@ -119,7 +119,9 @@ def validate(
             if progress is not None:
                 progress(number + 1, len(predictions))
     rollouts = rollout_scores(found, logs, urdf) if rollout else ()
-    return ValidationResult.of(validated(found, rows, motions), warnings=tuple(warnings), rollouts=rollouts)
+    return ValidationResult.from_identification(
+        validated(found, rows, motions), warnings=tuple(warnings), rollouts=rollouts
+    )
 
 
 def _refuse_unknown(joint_names: Sequence[str], predictions: Sequence[Any]) -> None:
@@ -135,7 +137,7 @@ def _by_laws(
     """Laws of another method, or of a live node, on measured friction or motor torques."""
     treatment, names = usual_treatment(logs), logs[0].joint_names
     if all(FRICTION_INPUT in log.inputs for log in logs):
-        motors = Transmission.of(coupling, names)
+        motors = Transmission.from_coupling(coupling, names)
         made = [one.compared(logs) for one in curves_of_laws(found.friction, motors.names, treatment, coupling)]
         return validated(found, [rows for rows, _ in made], [motion for _, own in made for motion in own])
     if urdf_xml is None or any(log.effort is None for log in logs):

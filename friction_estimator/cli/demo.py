@@ -113,7 +113,7 @@ def _live(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveStat
     own = {"estimator": estimator, "simulation": simulation}
     nodes = {name: _node_arguments(arguments, robot, parameters) for name, parameters in own.items()}
     source = f"live simulation of {arguments.scenario!r}, sensors {arguments.noise!r}, seed {arguments.seed}"
-    description = RunDescription.of(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
+    description = RunDescription.from_config(robot.config, robot.urdf_xml, Path(arguments.robot).stem, source)
     plain = arguments.headless or not sys.stderr.isatty()
     live: list[LiveRun] = []
     with (

@@ -66,7 +66,7 @@ def read_recordings(arguments: argparse.Namespace, robot: Robot, with_observer: 
     LearningError, BagError
         When one of them cannot be read or belongs to another robot.
     """
-    identity, recordings = RobotIdentity.of(robot), list[SignalRecording]()
+    identity, recordings = RobotIdentity.from_robot(robot), list[SignalRecording]()
     for path in arguments.data:
         if files := [path] if path.suffix == ".npz" else sorted(path.glob("*.npz")):
             recordings += [load_signals(file, identity) for file in files]

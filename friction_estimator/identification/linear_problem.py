@@ -246,11 +246,11 @@ def solve_values(
     prior : what is known of the parameters before the data
     """
     weights, bounds = np.ones(problem.y.size), problem.nonnegative & options.bounded
-    values = NormalEquations.of(problem, weights).values(bounds)
+    values = NormalEquations.from_problem(problem, weights).values(bounds)
     if prior is not None and not options.weighted:  # compared with rows in N m, not in standard deviations
         size = max(float(np.std(problem.y - problem.W @ values)), np.finfo(float).tiny)
         prior = Prior(prior.mean, prior.precision * size**2)
-        values = NormalEquations.of(problem, weights).values(bounds, prior)
+        values = NormalEquations.from_problem(problem, weights).values(bounds, prior)
     joints = [np.flatnonzero(problem.joint == joint) for joint in np.unique(problem.joint)]
     # a start that is too far off would reject good rows; nothing is reweighted in ordinary least squares
     for reject in ((False, True) if options.robust else (False,)) if options.weighted or options.robust else ():
@@ -258,7 +258,7 @@ def solve_values(
             new_weights = _weights(problem, options, problem.y - problem.W @ values, joints, reject)
             change = np.abs(new_weights - weights) / np.maximum(new_weights, weights).max()
             weights = new_weights
-            values = NormalEquations.of(problem, weights).values(bounds, prior)
+            values = NormalEquations.from_problem(problem, weights).values(bounds, prior)
             if change.max() < _CONVERGED_WEIGHTS:
                 break
     R, z, scale = triangle_of(problem, weights, prior)
@@ -322,7 +322,7 @@ class NormalEquations:
     moment: FloatArray
 
     @classmethod
-    def of(cls, problem: LinearProblem, weights: FloatArray) -> NormalEquations:
+    def from_problem(cls, problem: LinearProblem, weights: FloatArray) -> NormalEquations:
         """Normal equations of rows with these weights (r,)."""
         root = np.sqrt(weights)
         W = problem.W * root[:, None]

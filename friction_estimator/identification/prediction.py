@@ -58,7 +58,7 @@ class TorquePrediction:
     @property
     def motors(self) -> Transmission:
         """Motors (n) whose torques are predicted; one for each joint where joints and motors both have friction."""
-        return Transmission.of(self.coupling if self.columns.adding is None else None, self.joints)
+        return Transmission.from_coupling(self.coupling if self.columns.adding is None else None, self.joints)
 
     def compared(self, logs: Sequence[JointLog], urdf_xml: str | None) -> tuple[Rows, list[Motion]]:
         """Measured and predicted torques of other recordings, which may have more joints, and their motions.
@@ -171,9 +171,9 @@ def rows_of_live_law(
     InputError
         When a joint has no identified friction.
     """
-    motors = Transmission.of(coupling, model.joint_names)
+    motors = Transmission.from_coupling(coupling, model.joint_names)
     if not set(motors.names) <= set(friction.joint_names):
-        motors = Transmission.of(None, model.joint_names)
+        motors = Transmission.from_coupling(None, model.joint_names)
     laws, parts = _laws_of(friction, motors.names), []
     for one in observe(motions, _known_body(model, inertia, coupling), motors):
         velocity = one.motion.velocity
@@ -195,7 +195,7 @@ def _laws_of(known: IdentifiedParameters, names: Sequence[str]) -> list[JointLaw
         raise InputError(
             f"no friction was identified for {choices(missing)}; the file has {choices(known.joint_names)}"
         )
-    return [JointLaw.of(known, name) for name in names]
+    return [JointLaw.from_identified(known, name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)

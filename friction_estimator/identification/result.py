@@ -152,7 +152,7 @@ class JointLaw:
     covariance: FloatArray  # (p, p) of the values
 
     @classmethod
-    def of(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:
+    def from_identified(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:
         """Law of a joint, without the padding."""
         row = friction.joint_names.index(joint)
         law = make_law(friction.law_names[row])

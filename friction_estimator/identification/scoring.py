@@ -107,7 +107,7 @@ def samples_of(friction: IdentifiedParameters, rows: Rows, joint: int) -> Fricti
     seen = FrictionSamples(name, velocity, measured, load, rows.friction[:, joint], sigma, rows.usable[:, joint])
     few = seen.shown
     if name in friction.joint_names:
-        sigma = JointLaw.of(friction, name).predict(velocity[few], np.nan_to_num(load[few]))[1]
+        sigma = JointLaw.from_identified(friction, name).predict(velocity[few], np.nan_to_num(load[few]))[1]
     return seen.thinned(sigma[: velocity[few].size])
 
 
@@ -205,7 +205,7 @@ class FoldedProblem:
         self.problem, self.fold, self._weights = problem, fold, weights
 
     @classmethod
-    def of(
+    def from_problem(
         cls,
         problem: LinearProblem,
         solver: SolverOptions,
@@ -235,7 +235,7 @@ class FoldedProblem:
 
     @cached_property
     def _normal(self) -> list[NormalEquations]:
-        return [NormalEquations.of(self.problem, one) for one in self._weights]
+        return [NormalEquations.from_problem(self.problem, one) for one in self._weights]
 
     def values(self, columns: IntArray, prior: Prior, without: int = -1) -> FloatArray:
         """Parameters (q,) of a choice of the columns, from all rows (-1), or from all folds but ``without``.
@@ -341,7 +341,7 @@ def compared(
     candidates : rows that each is fitted to, and those of its errors; scored at those that all have
     solver, folds : how weights and folds are found
     """
-    base = FoldedProblem.of(reference.problem, solver, reference.prior, folds_of(reference.problem, folds))
+    base = FoldedProblem.from_problem(reference.problem, solver, reference.prior, folds_of(reference.problem, folds))
     errors, judged, values = list[FloatArray](), list[NumberedRows](), list[FloatArray]()
     for made, rows in candidates:
         folded, columns = base.like(made.problem, reference.nearest(made)), np.arange(made.problem.W.shape[1])

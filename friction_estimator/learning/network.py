@@ -49,7 +49,7 @@ class RobotIdentity:
     gain: float  # K_0 of the residual [rad/s]
 
     @classmethod
-    def of(cls, robot: Robot) -> RobotIdentity:
+    def from_robot(cls, robot: Robot) -> RobotIdentity:
         """Identity of a robot."""
         config = robot.config
         return cls(
@@ -319,7 +319,7 @@ def load_model(path: Path, robot: Robot) -> Model:
     """
     document, tensors = read_tensors(path)
     try:
-        identity = RobotIdentity.of(robot)
+        identity = RobotIdentity.from_robot(robot)
         identity.check(document["identity"], f"the model {path}")
         modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
         written = [(one["name"], one["outputs"], one["inputs"]) for one in document["modules"]]

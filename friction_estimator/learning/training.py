@@ -153,7 +153,7 @@ def train(
             "one rate"
         )
     modules = limb_modules(RobotModel(robot.config, robot.urdf_xml))
-    identity = RobotIdentity.of(robot)
+    identity = RobotIdentity.from_robot(robot)
     purpose = {"settings": dataclasses.asdict(settings), "data": _digest(recordings), "robot": identity.urdf_sha256}
     state = _Checkpoint(checkpoint, purpose)
     networks, results = [], []

@@ -38,7 +38,7 @@ class RunDescription:
     coupling: CouplingConfig = CouplingConfig()  # motors that move several joints together
 
     @classmethod
-    def of(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
+    def from_config(cls, config: Config, urdf_xml: str, robot: str, source: str) -> RunDescription:
         """Describe a run with this configuration; ``source`` is what was run, in words."""
         model = RobotModel(config, urdf_xml)
         limbs = {
@@ -56,7 +56,7 @@ class RunDescription:
         coupling = self.coupling.coupling()
         parts = () if coupling is None else coupling.parts
         there = [part for part in parts if set(part.joint_names) <= set(joint_names)]
-        return Transmission.of(combined(there) if there else None, joint_names)
+        return Transmission.from_coupling(combined(there) if there else None, joint_names)
 
     def to_custom_data(self) -> dict[str, str]:
         """The description as custom data of a rosbag2."""
@@ -130,7 +130,7 @@ class RecordedCollision:
     text: str
 
     @classmethod
-    def of(cls, time: float, status: Any) -> RecordedCollision:
+    def from_diagnostics(cls, time: float, status: Any) -> RecordedCollision:
         """Collision of a diagnostic_msgs/DiagnosticStatus."""
         values = {item.key: item.value for item in status.values}
         return cls(time, values["joint"], status.message)

@@ -149,7 +149,7 @@ class _Structure:
     value: int
 
     @classmethod
-    def of(cls, raw: bytes, scanner: CdrScanner) -> _Structure:
+    def from_scan(cls, raw: bytes, scanner: CdrScanner) -> _Structure:
         """Structure of what a scanner has passed of a message."""
         mask = int.from_bytes(scanner.mask, "little")
         return cls(scanner.offset, mask, mask & int.from_bytes(raw[: scanner.offset], "little"))
@@ -195,7 +195,7 @@ class _Stamped:
         self._check_frame(scanner.string())
         skipped = scanner.offset - BODY - 8
         self._struct = struct.Struct(f"{scanner.order}iI {skipped + -skipped % 8}x {self._numbers}")
-        self._structure = _Structure.of(raw, scanner)
+        self._structure = _Structure.from_scan(raw, scanner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class _JointStates:
                 raise InputError(self._wrong_length(field, counts[field], len(names)))
         first = offsets[present[0]]  # all arrays lie on one grid of 8 bytes
         return _Layout(
-            _Structure.of(raw, scanner),
+            _Structure.from_scan(raw, scanner),
             np.dtype(scanner.order + "f8"),
             first,
             (offsets[present[-1]] - first) // 8 + len(names),
@@ -320,7 +320,7 @@ def read_joint_states(raws: Iterable[bytes]) -> Iterator[Run]:
                 "offsets": [BODY, BODY + 4, *offsets.values()],
                 "itemsize": scanner.offset,
             }
-            layout = _Structure.of(raw, scanner), tuple(names), np.dtype(fields)
+            layout = _Structure.from_scan(raw, scanner), tuple(names), np.dtype(fields)
         return layout
 
     for (structure, names, kind), run in groupby(raws, layout_of):

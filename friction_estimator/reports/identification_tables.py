@@ -118,7 +118,7 @@ def range_table(friction: IdentifiedParameters) -> Table | None:
 def _ends(friction: IdentifiedParameters, row: int) -> tuple[str, ...]:
     """Speed, and friction without load, at both ends of the range of one joint."""
     joint, speeds = friction.joint_names[row], np.asarray(friction.velocity_range)[row]
-    torque, sigma = JointLaw.of(friction, joint).predict(speeds, np.zeros(2))
+    torque, sigma = JointLaw.from_identified(friction, joint).predict(speeds, np.zeros(2))
     ends = [(number(speeds[k]), with_spread(float(torque[k]), 2.0 * float(sigma[k]))) for k in (0, 1)]
     return joint, friction.law_names[row], *ends[0], *ends[1]
 
@@ -201,7 +201,7 @@ def joint_quadrants(identification: Identification) -> list[tuple[QuadrantFit, .
 
 def load_laws(friction: IdentifiedParameters) -> dict[str, JointLaw]:
     """Laws of the joints whose friction depends on the load."""
-    laws = {joint: JointLaw.of(friction, joint) for joint in friction.joint_names}
+    laws = {joint: JointLaw.from_identified(friction, joint) for joint in friction.joint_names}
     return {joint: one for joint, one in laws.items() if one.law.depends_on_load}
 
 

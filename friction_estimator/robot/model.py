@@ -93,7 +93,7 @@ class RobotModel:
         self.joint_names = tuple(self._model.names[first_joint:])
         self.foot_names = tuple(foot.name for foot in config.feet)
         self.mass = float(pin.computeTotalMass(self._model))
-        self.motors = Transmission.of(config.robot.coupling.coupling(), self.joint_names)
+        self.motors = Transmission.from_coupling(config.robot.coupling.coupling(), self.joint_names)
         self._foot_frames = [self._frame_id(foot.frame, f"feet.{foot.name}.frame") for foot in config.feet]
         self._place_imu(config)
         self._map_joint_positions(first_joint)

@@ -48,7 +48,7 @@ class Transmission:
         return MotorTable(self.matrix, self.to_joints, self.group, self.weights)
 
     @staticmethod
-    def of(coupling: Coupling | None, joint_names: Sequence[str]) -> Transmission:
+    def from_coupling(coupling: Coupling | None, joint_names: Sequence[str]) -> Transmission:
         """The motors of these joints (n).
 
         Raises

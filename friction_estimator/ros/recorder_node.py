@@ -146,7 +146,7 @@ class RecorderNode(Node):
         """Record until the process shall end."""
         custom_data = {}
         if self._urdf_xml:  # without a URDF at the start the bag has no description
-            custom_data = RunDescription.of(self._config, self._urdf_xml, "", "recorded live").to_custom_data()
+            custom_data = RunDescription.from_config(self._config, self._urdf_xml, "", "recorded live").to_custom_data()
         with BagWriter(self._output, custom_data=custom_data) as writer:
             recorder = Recorder(self, writer)
             config, input_qos = self._config, RECORDER if self._inputs_reliable else SENSOR_INPUT

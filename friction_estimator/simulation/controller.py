@@ -50,7 +50,7 @@ class ReferenceGenerator:
         self._upright[7:] = biped.posture
         self._com = biped.com(self._upright)
         others = biped.others
-        motion = PostureMotion.of(plan.gait, biped.posture[others], biped.posture_limits[:, others])
+        motion = PostureMotion.from_gait(plan.gait, biped.posture[others], biped.posture_limits[:, others])
         self._motion = motion if plan.gait.random_posture is not None and others.size else None
 
     def check_reach(self, start: float, until: float) -> None:

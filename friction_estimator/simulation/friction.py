@@ -105,7 +105,7 @@ class InjectedFriction:
     ) -> None:
         if not settings:
             raise SimulationError("a scenario needs at least one friction setting")
-        self._motors = motors or Transmission.of(None, joint_names)
+        self._motors = motors or Transmission.from_coupling(None, joint_names)
         if self._motors.couples and any(setting.sticks for setting in settings):
             raise SimulationError("joints that share motors cannot be held by stiction: set sticks to False")
         ordered = sorted(settings, key=lambda setting: setting.start)

@@ -121,7 +121,7 @@ class Simulator:
         self._plan, self._references = plan, ReferenceGenerator(self._biped, plan, _PERIOD)
         self._references.check_reach(0.0, min(scenario.duration, _CHECKED_TIME))
         self._controller = JointController(self._biped, gains, _PERIOD)
-        motors = Transmission.of(config.robot.coupling.coupling(), self._biped.joint_names)
+        motors = Transmission.from_coupling(config.robot.coupling.coupling(), self._biped.joint_names)
         legs = [leg.joint_names for leg in self._biped.legs]
         self._friction = InjectedFriction(scenario.friction, self._biped.joint_names, legs, motors)
         self.substeps = self._needed_substeps()

@@ -48,7 +48,7 @@ class _MoveSequence:
     values: FloatArray  # (m + 1, d) value before the first and after each move
 
     @classmethod
-    def of(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> _MoveSequence:
+    def from_moves(cls, first: Sequence[float], moves: Sequence[tuple[float, float, Sequence[float]]]) -> _MoveSequence:
         """Build from the first value and ``(start, duration, value afterwards)`` of each move."""
         return cls(
             np.array([move[0] for move in moves]),
@@ -85,7 +85,7 @@ class PostureMotion:
     start: float  # [s]
 
     @classmethod
-    def of(cls, gait: Gait, posture: FloatArray, limits: FloatArray) -> PostureMotion:
+    def from_gait(cls, gait: Gait, posture: FloatArray, limits: FloatArray) -> PostureMotion:
         """Motion of a gait around a posture (m,), as far as it goes toward the limits (2, m) [rad]."""
         lowest, highest = posture + gait.posture_range * (limits - posture)
         rng, size = np.random.default_rng(gait.random_posture), (_SINUSOIDS, posture.size)
@@ -108,7 +108,7 @@ def _foot_moves(
         for step, patch in zip(steps, patches, strict=True)
         if step.foot == foot
     ]
-    return _MoveSequence.of(_on(home, bare), moves)
+    return _MoveSequence.from_moves(_on(home, bare), moves)
 
 
 def _on(pose: FootPose, plane: Plane) -> tuple[float, ...]:
@@ -124,7 +124,7 @@ def _height_moves(
     for step, patch in zip(steps, patches, strict=True):
         now[step.foot] = patch.height
         moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (now[0] + now[1]),)))
-    return _MoveSequence.of((0.5 * (heights[0] + heights[1]),), moves)
+    return _MoveSequence.from_moves((0.5 * (heights[0] + heights[1]),), moves)
 
 
 def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
@@ -135,7 +135,7 @@ def _yaw_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
         yaws[step.foot] = step.pose.yaw
         ahead = gait.pelvis_rotation if step.foot == RIGHT else -gait.pelvis_rotation
         moves.append((step.start, gait.single_support + gait.double_support, (0.5 * (yaws[0] + yaws[1]) + ahead,)))
-    return _MoveSequence.of((0.0,), moves)
+    return _MoveSequence.from_moves((0.0,), moves)
 
 
 def _share_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
@@ -147,7 +147,7 @@ def _share_moves(steps: Sequence[Footstep], gait: Gait) -> _MoveSequence:
         lift_off_free = step.start + step.duration
     if steps:
         moves.append((lift_off_free, gait.double_support, (0.5,)))
-    return _MoveSequence.of((0.5,), moves)
+    return _MoveSequence.from_moves((0.5,), moves)
 
 
 def com_from_zmp(zmp: FloatArray, period: float, omega: float) -> FloatArray:

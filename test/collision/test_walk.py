@@ -28,7 +28,7 @@ def without_uncertainty(robot):
         networks.append(dataclasses.replace(network, tensors=tensors))
     n = len(model.joint_names)
     limits = np.full((2, 3 * n + 12), 1e6) * [[-1.0], [1.0]]
-    return Model(RobotIdentity.of(robot), 1e-3, tuple(networks), limits, np.zeros((n, 5)), {})
+    return Model(RobotIdentity.from_robot(robot), 1e-3, tuple(networks), limits, np.zeros((n, 5)), {})
 
 
 @dataclasses.dataclass

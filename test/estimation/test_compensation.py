@@ -68,7 +68,7 @@ def estimate(
 def compensation(
     config: CompensationConfig = FREE, effort_limit: float = np.inf, noise: float = 0.0, **changes: object
 ):
-    laws = TransmittedLaws(JointLaws(["coulomb_viscous"]), Transmission.of(None, ("knee",)))
+    laws = TransmittedLaws(JointLaws(["coulomb_viscous"]), Transmission.from_coupling(None, ("knee",)))
     limit = np.array([effort_limit])
     return FrictionCompensation(replace(config, **changes), laws, limit, velocity_std=noise)
 

@@ -38,7 +38,7 @@ def nothing_known(columns: int) -> Prior:
 
 def folded_problem(made: LinearProblem, solver: SolverOptions = ORDINARY) -> FoldedProblem:
     prior = nothing_known(made.W.shape[1])
-    return FoldedProblem.of(made, solver, prior, folds_of(made))
+    return FoldedProblem.from_problem(made, solver, prior, folds_of(made))
 
 
 def chosen(made: LinearProblem) -> int:

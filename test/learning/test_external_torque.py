@@ -41,7 +41,7 @@ def recording():
 def model(recording):
     """Random weights: what they compute is known from test_network."""
     networks = [random_network(5, module) for module in limb_modules(RobotModel(ROBOT.config, HOPPER))]
-    identity = RobotIdentity.of(ROBOT)
+    identity = RobotIdentity.from_robot(ROBOT)
     limits = np.stack((recording.inputs.min(axis=0), recording.inputs.max(axis=0))).astype(float)
     return Model(identity, 1e-9 * PERIOD_NS, tuple(networks), limits, np.zeros((2, 5)), {})
 

@@ -39,7 +39,9 @@ def model(suralp):
     """A model of the biped that has learned nothing."""
     modules = limb_modules(RobotModel(suralp.config, suralp.urdf_xml))
     made = [random_network(number, module) for number, module in enumerate(modules)]
-    return Model(RobotIdentity.of(suralp), 1e-3, tuple(made), np.zeros((2, 48)), np.zeros((12, 5)), {"samples": 0})
+    return Model(
+        RobotIdentity.from_robot(suralp), 1e-3, tuple(made), np.zeros((2, 48)), np.zeros((12, 5)), {"samples": 0}
+    )
 
 
 def test_a_saved_model_gives_the_same_torques(model, suralp, tmp_path):

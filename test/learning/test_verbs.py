@@ -33,7 +33,7 @@ def test_a_model_that_train_writes_can_be_evaluated(tmp_path, suralp, capsys, mo
     inputs, residual, external = (rng.standard_normal((10_000, size)).astype(np.float32) for size in (48, 18, 18))
     (tmp_path / "data").mkdir()
     recording = SignalRecording(inputs, residual, external, None, np.array([0]), 1e-3)
-    recording.save(tmp_path / "data" / "0000.npz", RobotIdentity.of(suralp))
+    recording.save(tmp_path / "data" / "0000.npz", RobotIdentity.from_robot(suralp))
     model = str(tmp_path / "model.safetensors")
     assert main(["train", str(tmp_path / "data"), "-o", model, "--epochs", "1", "--hidden", "3"]) == 0
     printed = capsys.readouterr().out

@@ -21,7 +21,7 @@ def test_a_longer_run_keeps_its_walks_and_adds_the_missing_ones(tmp_path, suralp
     stamp = first.stat().st_mtime_ns
     ((added, _),) = walks.write_walks(tmp_path, suralp, SHORT, 3)
     assert first.stat().st_mtime_ns == stamp and added.name == "0000_0002.npz"
-    read = load_signals(added, RobotIdentity.of(suralp))
+    read = load_signals(added, RobotIdentity.from_robot(suralp))
     np.testing.assert_array_equal(read.inputs, walks.record_walk(suralp, SHORT, 2).inputs)
 
 
@@ -32,11 +32,11 @@ def test_walks_differ_and_those_of_the_same_seed_and_number_do_not(suralp):
 
 
 def test_damage_and_other_robots_are_named(tmp_path, suralp):
-    identity, path = RobotIdentity.of(suralp), tmp_path / "walk.npz"
+    identity, path = RobotIdentity.from_robot(suralp), tmp_path / "walk.npz"
     walks.record_walk(suralp, SHORT, 0).save(path, identity)
     heavier = dataclasses.replace(suralp, urdf_xml=suralp.urdf_xml.replace('mass value="', 'mass value="1', 1))
     with pytest.raises(LearningError, match="not for this robot .*urdf_sha256"):
-        load_signals(path, RobotIdentity.of(heavier))
+        load_signals(path, RobotIdentity.from_robot(heavier))
     with pytest.raises(LearningError, match="not for this robot .*joint_names"):
         load_signals(path, dataclasses.replace(identity, joint_names=identity.joint_names[::-1]))
     path.write_bytes(path.read_bytes()[:-100])

@@ -260,7 +260,7 @@ def test_a_recording_needs_estimates(tmp_path: Path) -> None:
 
 
 def test_a_description_survives_the_bag(robot: Robot) -> None:
-    description = RunDescription.of(robot.config, robot.urdf_xml, "suralp", "a test")
+    description = RunDescription.from_config(robot.config, robot.urdf_xml, "suralp", "a test")
     assert RunDescription.from_custom_data(description.to_custom_data()) == description
     assert description.limbs["l_foot"][3] == "l_knee"
     assert description.standing_feet("right_support") == {"r_foot"}

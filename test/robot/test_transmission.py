@@ -35,7 +35,7 @@ LAW = "coulomb_viscous"
 
 
 def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
-    rng, motors = np.random.default_rng(0), Transmission.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(0), Transmission.from_coupling(TORSO, JOINTS)
     assert motors.names == ("m1", "neck", "m2", "elbow", "m0")
     x = rng.normal(size=(7, 5))
     for mine, theirs in (
@@ -48,7 +48,7 @@ def test_coupled_motors_follow_the_matrix_and_all_others_their_joints():
 
 
 def test_without_coupling_everything_is_returned_untouched():
-    motors, x = Transmission.of(None, JOINTS), np.random.default_rng(1).normal(size=5)
+    motors, x = Transmission.from_coupling(None, JOINTS), np.random.default_rng(1).normal(size=5)
     assert motors.names == JOINTS and not motors.couples and motors.group.shape == (5, 1)
     functions = (motors.velocity, motors.torque, motors.at_joints, motors.coulomb_at_joints, motors.variance_at_joints)
     for function in (*functions, motors.velocity_std, motors.torque_std):
@@ -57,7 +57,13 @@ def test_without_coupling_everything_is_returned_untouched():
 
 def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
     """Against ``J P J^T`` of the whole map from all parameters and law errors to the friction of the joints."""
-    rng, motors, laws, n, p = np.random.default_rng(2), Transmission.of(TORSO, JOINTS), JointLaws([LAW] * 5), 5, 2
+    rng, motors, laws, n, p = (
+        np.random.default_rng(2),
+        Transmission.from_coupling(TORSO, JOINTS),
+        JointLaws([LAW] * 5),
+        5,
+        2,
+    )
     root = rng.normal(size=(n * (p + 1),) * 2)
     P = root @ root.T
     columns = np.arange(n * (p + 1)).reshape(n, p + 1)[motors.group].reshape(n, -1)
@@ -77,7 +83,7 @@ def test_variances_at_the_joints_use_the_whole_covariance_of_the_motors():
 
 
 def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_published():
-    rng, motors = np.random.default_rng(3), Transmission.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(3), Transmission.from_coupling(TORSO, JOINTS)
     laws, values = JointLaws(["coulomb_viscous"] * 5), rng.uniform(0.1, 1.0, (5, 2))
     coulomb, viscous = motors.coulomb_at_joints(values[:, 0]), motors.variance_at_joints(values[:, 1])
     for joint in range(5):
@@ -88,7 +94,7 @@ def test_a_joint_that_moves_alone_has_the_coulomb_and_viscous_friction_that_are_
 
 def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joints():
     """Exact joint friction in, exact motor parameters out; a joint that is not measured stops its whole group."""
-    rng, motors = np.random.default_rng(5), Transmission.of(TORSO, JOINTS)
+    rng, motors = np.random.default_rng(5), Transmission.from_coupling(TORSO, JOINTS)
     truth = rng.uniform(0.2, 1.0, (5, 2))
     config = IdentifierConfig(law="coulomb_viscous", initial_covariance=1e6)
     identifier = FrictionIdentifier(config, JOINTS, motors)
@@ -118,7 +124,9 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
 
 def test_friction_that_drives_a_joint_but_no_motor_is_no_problem_and_one_that_drives_a_motor_is():
     """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
-    motors = Transmission.of(Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b"))
+    motors = Transmission.from_coupling(
+        Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b")
+    )
     laws = JointLaws(["coulomb_viscous"] * 2)
     parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
     velocity = np.array([0.5, -0.2])

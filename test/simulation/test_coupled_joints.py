@@ -85,7 +85,7 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     coupling = Coupling(tuple(JOINTS[:2]), tuple(MOTORS[:2]), T)
     names = ("l_knee", *JOINTS[:2])
     setting = FrictionSetting(leg=(), joints=((JOINTS[0], MOTOR), (JOINTS[1], MOTOR.scaled({"gamma_4": 3.0}))))
-    friction = InjectedFriction([setting], names, (), Transmission.of(coupling, names))
+    friction = InjectedFriction([setting], names, (), Transmission.from_coupling(coupling, names))
     velocity = np.array([2.0, 0.3, -0.1])
     motors = motor_velocity(coupling, velocity[1:])
     parameters = np.array([entry[1].parameters for entry in setting.joints])
@@ -93,7 +93,7 @@ def test_friction_is_injected_at_the_motors_and_felt_at_the_joints():
     np.testing.assert_allclose(friction.torque(np.zeros(3), velocity, np.zeros(3), 1e-3), [0.0, *expected], rtol=1e-12)
     stuck = replace(setting, leg=(MOTOR, MOTOR), sticks=True)
     with pytest.raises(SimulationError, match="cannot be held by stiction"):
-        InjectedFriction([stuck], names, (JOINTS[:2],), Transmission.of(coupling, names))
+        InjectedFriction([stuck], names, (JOINTS[:2],), Transmission.from_coupling(coupling, names))
 
 
 def test_friction_learned_motor_by_motor_is_clearly_better_than_joint_by_joint(walk, motor_wise, joint_wise):

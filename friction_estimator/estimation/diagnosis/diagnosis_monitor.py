@@ -191,7 +191,7 @@ class DiagnosisMonitor:
         memory: float = _MEMORY,
     ) -> None:
         self._limb = limb
-        self._motors = motors or Transmission.of(None, laws.law_names)
+        self._motors = motors or Transmission.from_coupling(None, laws.law_names)
         self._period, self._memory = period, memory
         self._laws = laws
         self._prior_sigma: FloatArray = np.where(prior_sigma > 0.0, prior_sigma, np.nan)

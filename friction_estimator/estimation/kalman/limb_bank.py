@@ -109,7 +109,7 @@ class LimbBank:
 
     def __init__(self, config: Config, robot: RobotModel, laws: JointLaws) -> None:
         self._config, self._floating = config, bool(robot.base_dofs)
-        self._names, self._motors, self.priors = robot.joint_names, robot.motors, MotorPriors.of(robot)
+        self._names, self._motors, self.priors = robot.joint_names, robot.motors, MotorPriors.from_robot(robot)
         self._offset_std = self.priors.offset_std * config.kalman.calibrate_sensors
         self._joint_count, self._foot_count = n, k = len(robot.joint_names), len(robot.foot_names)
         self._no_estimates = empty_estimates(n, laws.parameter_count, k, robot.motors.group.shape[1])

@@ -86,7 +86,7 @@ class MotorPriors:
     compliance_std: FloatArray  # (n,) of gears between encoder and joint [rad/(N m)]
 
     @staticmethod
-    def of(robot: RobotModel) -> MotorPriors:
+    def from_robot(robot: RobotModel) -> MotorPriors:
         """Priors in proportion to the effort limits of the URDF.
 
         A joint without a limit is taken for as strong as the robot's weight on a lever of :data:`_WEIGHT_LEVER`.

@@ -263,7 +263,7 @@ class FrictionIdentifier:
     def __init__(
         self, config: IdentifierConfig, joint_names: tuple[str, ...], motors: Transmission | None = None
     ) -> None:
-        self._motors = motors or Transmission.of(None, joint_names)
+        self._motors = motors or Transmission.from_coupling(None, joint_names)
         names = self._motors.names
         self.laws = JointLaws(laws_of_joints(config.law or COULOMB_VISCOUS.name, config.joint_laws, names))
         self.visited = VisitedVelocities(self.laws)

@@ -236,7 +236,7 @@ def choose_parameters(samples: CurveSamples, source: CurveSource) -> tuple[Curve
     optional = {k: f"{source.joint}/{one.name}" for k, one in places if one in source.optional}
     if not optional or np.unique(made.problem.segment).size < 2:
         return samples, ()
-    folded = FoldedProblem.of(made.problem, solver, made.prior, folds_of(made.problem, source.options.folds))
+    folded = FoldedProblem.from_problem(made.problem, solver, made.prior, folds_of(made.problem, source.options.folds))
     left_out, table = folded.choose_columns(np.arange(made.problem.W.shape[1]), made.prior, optional)
     return samples.without([samples.columns[k - first] for k in left_out]), table
 

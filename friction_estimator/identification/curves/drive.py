@@ -115,8 +115,8 @@ class DriveRecording:
     # torque per unit of the drive, as far as known; then all logs show friction, driven or not
     gain: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, motor: str) -> DriveRecording:
-        """The same for this motor, and those that move the same joints, alone."""
+    def for_motor(self, motor: str) -> DriveRecording:
+        """Reduce the recording to a motor and those that move the same joints."""
         part = self.coupling.part_of(motor)
         return self if part is None else replace(self, coupling=part)
 
@@ -146,7 +146,7 @@ class DriveRecording:
     def _at_motors(self, motion: Motion, is_driven: bool) -> Motion:
         """Motion of the motors, with their friction while they slide and all columns."""
         coupling = self.coupling
-        motors = Transmission.of(coupling, coupling.joint_names)
+        motors = Transmission.from_coupling(coupling, coupling.joint_names)
         position, velocity, acceleration = map(motors.velocity, (motion.position, motion.velocity, motion.acceleration))
         drive = np.nan_to_num(recorded := self._drive_of(motion, is_driven))
         gains = np.array([self.gain.get(motor, 0.0) for motor in coupling.motor_names])
@@ -226,7 +226,7 @@ def motor_torque(motion: Motion, coupling: Coupling) -> FloatArray:
         raise InputError(
             f"{motion.name} has no {JOINT_TORQUE!r} of {choices(without)}: leave the joint out, or record it"
         )
-    torque = Transmission.of(coupling, coupling.joint_names).torque(np.nan_to_num(of_joints))
+    torque = Transmission.from_coupling(coupling, coupling.joint_names).torque(np.nan_to_num(of_joints))
     torque[missing @ (coupling.matrix != 0.0)] = np.nan
     return torque
 
@@ -328,5 +328,5 @@ def curve_motions(
     if drive is not None:
         return drive.motions(logs, treatment, folds)
     joints = (joint,) if coupling is None else coupling.joint_names
-    group = Transmission.of(coupling, joints)
+    group = Transmission.from_coupling(coupling, joints)
     return [at_motors(motion, group) for motion in to_motions([log.select(joints) for log in logs], treatment, folds)]

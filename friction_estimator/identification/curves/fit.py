@@ -142,7 +142,7 @@ def held_out_curve_error(fit: CurveFit, samples: CurveSamples, options: CurveOpt
     problem, made = CurveShape(fit.law, samples).linearised(fit.values), fit.linear
     fold = folds_of(problem, folds)
     own = fold[samples.every(_POLISHED_SAMPLES)]
-    folded = FoldedProblem.of(made.problem, options.solver, fit.prior, own, made.weights)
+    folded = FoldedProblem.from_problem(made.problem, options.solver, fit.prior, own, made.weights)
     return folded.held_out_error(np.arange(fit.values.size), fit.prior, problem, fold)
 
 
@@ -175,7 +175,7 @@ def _residual(form: CurveShape, z: FloatArray, weights: FloatArray | float) -> F
     """What the best linear parameters of a shape leave, (N,), times the roots of the weights."""
     problem = form.problem(z)
     weights = np.broadcast_to(weights, problem.y.shape)
-    chi = NormalEquations.of(problem, weights).values(problem.nonnegative, form.linear_prior(z))
+    chi = NormalEquations.from_problem(problem, weights).values(problem.nonnegative, form.linear_prior(z))
     return np.asarray((problem.y - problem.W @ chi) * np.sqrt(weights))
 
 

@@ -95,7 +95,7 @@ def run(
     InputError
         When there is no friction, or no joint has enough samples.
     """
-    names, parts = Transmission.of(options.coupling, logs[0].joint_names).names, list[JointCurve | str]()
+    names, parts = Transmission.from_coupling(options.coupling, logs[0].joint_names).names, list[JointCurve | str]()
     for source in _sources(names, options):
         coupling = None if options.coupling is None else options.coupling.part_of(source.joint)
         own = [log.select((source.joint,) if coupling is None else coupling.joint_names) for log in logs]

@@ -217,7 +217,7 @@ def identify_motor(
     curves, drives = list[JointCurve | str](), dict[str, DriveGain]()
     for motor in coupling.motor_names:
         own_columns = columns | ({INERTIA} if options.identify_inertia and motor not in options.inertia else set())
-        kept, part = tuple(one for one in recording.columns if one in own_columns), recording.of(motor)
+        kept, part = tuple(one for one in recording.columns if one in own_columns), recording.for_motor(motor)
         source = CurveSource(motor, law, own, kept, optional, options.law == AUTOMATIC, drive=part)
         curve = identified_curve([*free, *driven], source)
         if driven and isinstance(curve, JointCurve):

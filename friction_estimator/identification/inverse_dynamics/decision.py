@@ -248,7 +248,7 @@ def choose_laws(
     models = [TorqueModel(body, FrictionColumns(names, (law,) * n)) for law in laws]
     problem, prior, usable = _late_problem(models[0], observations)
     none, common, starts = [np.zeros_like(one.load) for one in observations], np.arange(problem.W.shape[1]), [0]
-    folded = FoldedProblem.of(problem, options.solver, prior, folds_of(problem, options.folds))
+    folded = FoldedProblem.from_problem(problem, options.solver, prior, folds_of(problem, options.folds))
     if options.offset is False:
         common = np.delete(common, np.flatnonzero(_offset_columns(models[0])))
     for model, size in zip(models[1:], sizes[1:], strict=True):
@@ -336,7 +336,10 @@ def _timed(
         if not moved or options.delay is not None:
             break
         problem = with_delay(solution.fit.problem, delay_column(solution))  # how late torques are after they were moved
-        prior, left = solution.prior.joined(delay_prior(delay)), NormalEquations.of(problem, solution.fit.weights)
+        prior, left = (
+            solution.prior.joined(delay_prior(delay)),
+            NormalEquations.from_problem(problem, solution.fit.weights),
+        )
         step = float(left.values(problem.nonnegative, prior)[-1])
         if abs(step) < _SETTLED_DELAY:
             break
@@ -361,7 +364,7 @@ def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[
     model, kept, q = solution.model, solution.kept, solution.kept.size
     problem, fit = with_delay(solution.fit.problem, delay_column(solution)), solution.fit
     fold = folds_of(fit.problem, options.folds)
-    folded = FoldedProblem.of(fit.problem, options.solver, solution.prior, fold, fit.weights).like(problem)
+    folded = FoldedProblem.from_problem(fit.problem, options.solver, solution.prior, fold, fit.weights).like(problem)
     sigmas = (_URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
     priors = [model_prior(model, solution.observations, one).select(kept).joined(delay_prior()) for one in sigmas]
     offsets = _offset_columns(model)

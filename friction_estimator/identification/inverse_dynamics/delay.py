@@ -136,7 +136,7 @@ def noise_bias(solution: Estimate, noisy: Sequence[Observation]) -> tuple[FloatA
     own, more = _late_problem(solution), _late_problem(replace(solution, observations=moved))
     dW, weights = more.W - own.W, solution.fit.weights
     left = more.y - own.y - dW @ np.append(solution.fit.values, 0.0)
-    equations = replace(NormalEquations.of(own, weights), moment=dW.T @ (weights * left))
+    equations = replace(NormalEquations.from_problem(own, weights), moment=dW.T @ (weights * left))
     known = solution.prior.joined(delay_prior())
     known = Prior(np.zeros_like(known.mean), known.precision)
     every, free = np.arange(known.mean.size), np.zeros(known.mean.size, dtype=bool)

@@ -270,7 +270,7 @@ def _about_projection(
     lost = []
     for joint, seen in enumerate(samples):
         if any(site.direction[joint] != 0.0 for site in added):
-            rest = seen.fitted - JointLaw.of(live, seen.joint).torque(seen.velocity, seen.load)
+            rest = seen.fitted - JointLaw.from_identified(live, seen.joint).torque(seen.velocity, seen.load)
             lost.append(f"{np.std(rest[seen.used]):.2g} N m RMS of {seen.joint}" if seen.used.any() else seen.joint)
     if not lost:
         return []

@@ -94,7 +94,7 @@ def friction_motors(options: InverseDynamicsOptions, joint_names: Sequence[str])
             f"coupled_friction {options.coupled_friction!r} is for motors that move joints together: give their "
             "coupling, or robot.coupling in the robot's YAML"
         )
-    return Transmission.of(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
+    return Transmission.from_coupling(options.coupling if options.coupled_friction == MOTORS else None, joint_names)
 
 
 def coupled_choices(friction: FrictionColumns, options: InverseDynamicsOptions) -> list[str]:

@@ -106,7 +106,7 @@ def _recording(reader: BagReader, messages: Messages, description: RunDescriptio
         **{field: series(topic) for field, topic in RECORDED_SERIES.items()},
         description=description,
         collisions=tuple(
-            RecordedCollision.of(1e-9 * (header_stamp(one) - start_ns), status)
+            RecordedCollision.from_diagnostics(1e-9 * (header_stamp(one) - start_ns), status)
             for one in collisions
             for status in one.status
         ),

@@ -146,7 +146,7 @@ def replay_bag(
     inputs, missing = recorded_inputs(reader, config)
     source = RunDescription.from_custom_data(reader.custom_data).source or f"bag {reader.path.name}"
     smoothing = "" if smooth is None else f"at least {smooth:g} s ahead"
-    description = dataclasses.replace(RunDescription.of(config, urdf_xml, robot, source), smoothing=smoothing)
+    description = dataclasses.replace(RunDescription.from_config(config, urdf_xml, robot, source), smoothing=smoothing)
     if estimator is None:
         estimator = Estimator(config, urdf_xml) if smooth is None else SmoothedEstimator(config, urdf_xml, smooth)
     compiler.prepare()

@@ -50,7 +50,7 @@ def export_c_header(request: ExportRequest) -> ExportResult:
         "".join(_dispatch(request.joints, names)),
         ""
         if request.coupling is None
-        else coupled_motors(request.moved, Transmission.of(request.coupling, request.moved)),
+        else coupled_motors(request.moved, Transmission.from_coupling(request.coupling, request.moved)),
         drives(request.joints),
         "#endif\n",
     ]

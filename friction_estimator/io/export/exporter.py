@@ -99,7 +99,7 @@ def joint_frictions(identification: Identification, speed: float | None = None) 
     for row, joint in enumerate(friction.joint_names):
         if joint in unseen:
             continue
-        one = JointLaw.of(friction, joint)
+        one = JointLaw.from_identified(friction, joint)
         law, values = one.law, one.values
         velocity, load = _motion(samples.get(joint), known[row], speed)
         simple = fit_coulomb_viscous(law, values, velocity, load)

@@ -92,16 +92,16 @@ def test_motor_torques_are_right_on_average():
 
 def test_offsets_rotor_inertias_and_deflections_are_as_large_as_the_motor_is_strong(urdf_xml):
     robot = RobotModel(suralp_config(), urdf_xml)
-    priors = MotorPriors.of(robot)
+    priors = MotorPriors.from_robot(robot)
     np.testing.assert_allclose(priors.offset_std, 0.005 * robot.effort_limit)
     np.testing.assert_allclose(priors.armature_std, 3e-4 * robot.effort_limit)
     np.testing.assert_allclose(priors.compliance_std * robot.effort_limit, 0.0075)
     names = list(robot.joint_names)
     config = suralp_config(robot__joints=names, robot__armature=[0.02] * 12)
-    given = MotorPriors.of(RobotModel(config, urdf_xml))
+    given = MotorPriors.from_robot(RobotModel(config, urdf_xml))
     np.testing.assert_allclose(given.armature_std, 0.002)
 
 
 def test_a_motor_without_effort_limit_is_as_strong_as_the_weight_of_the_robot(urdf_xml):
     robot = RobotModel(suralp_config(), re.sub(r'effort="[^"]*"', 'effort="0"', urdf_xml))
-    np.testing.assert_allclose(MotorPriors.of(robot).offset_std, 0.005 * 0.3 * robot.weight)
+    np.testing.assert_allclose(MotorPriors.from_robot(robot).offset_std, 0.005 * 0.3 * robot.weight)

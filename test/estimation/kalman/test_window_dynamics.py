@@ -42,7 +42,7 @@ def balance_of_leg(urdf_xml: str, window: Window) -> LimbBalance:
     config = suralp_config(**{f"sensors__{name}": std for name, std in noise.items()})
     robot = RobotModel(config, urdf_xml)
     limb, laws = find_limbs(robot)[0], JointLaws(("six_slope_load",) * 12)
-    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
+    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.from_robot(robot))
     dynamics = WindowDynamics(config, robot, laws)
     for part in dynamics.parts(window):
         part()
@@ -95,7 +95,7 @@ def test_a_joint_may_stick_with_the_dry_friction_of_its_law_and_with_anything_be
     config = suralp_config()
     robot, laws = RobotModel(config, urdf_xml), JointLaws(("coulomb_viscous",) * 12)
     limb = find_limbs(robot)[0]
-    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.of(robot))
+    layout = make_layout(limb, laws, config.kalman, config.sensors, True, MotorPriors.from_robot(robot))
     leg = LimbFilter(layout, config.kalman, law_bounds(laws)[limb.joints], laws.presliding[limb.joints])
     known = slice(layout.first_state.law, layout.first_state.law + 4)
     leg.state[known], leg.covariance[known, known] = (4.0, 0.0, 4.0, 0.0), np.diag((0.2, 0.0, 0.2, 0.0))
