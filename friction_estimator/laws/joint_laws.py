@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -194,8 +194,8 @@ class JointLaws:
     Parameters
     ----------
     names : (n) name of the law of every joint
-    presliding, ripple : True: the columns after those of the laws are these, in the order of
-        :data:`~friction_estimator.laws.linear.ADDED_TERMS`
+    added : kinds of :data:`~friction_estimator.laws.linear.ADDED_TERMS`; their columns follow those of the laws, in
+        the order of that table
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class JointLaws:
     prior_std : (n, p) its standard deviation before any data, zero where there is no parameter
     coulomb_weights : (n, p) the plateau without load is ``(coulomb_weights * parameters).sum(axis=-1)``
     presliding : (n, p) one for torques of the presliding terms, else zero
-    added : columns of the terms that are not the laws' own, by kind: ``ripple``, ``presliding``; empty without them
+    added : columns of the terms that are not the laws' own, by kind, for every kind; empty without its terms
 
     Raises
     ------
@@ -215,17 +215,17 @@ class JointLaws:
         When a law is unknown or not linear.
     """
 
-    def __init__(self, names: Sequence[str], presliding: bool = False, ripple: bool = False) -> None:
+    def __init__(self, names: Sequence[str], added: Collection[str] = ()) -> None:
         self.law_names = tuple(names)
         laws = {name: make_linear_law(name) for name in dict.fromkeys(names)}
         self.parameter_names = tuple(laws[name].parameter_names for name in names)
         own = max(map(len, self.parameter_names))
-        added: tuple[Term, ...] = ()
+        more: tuple[Term, ...] = ()
         self.added: dict[str, slice] = {}
-        for (kind, terms), wanted in zip(ADDED_TERMS.items(), (ripple, presliding), strict=True):
-            start, added = own + len(added), added + terms * wanted
-            self.added[kind] = slice(start, own + len(added))
-        self.parameter_count = own + len(added)
+        for kind, terms in ADDED_TERMS.items():
+            start, more = own + len(more), more + terms * (kind in added)
+            self.added[kind] = slice(start, own + len(more))
+        self.parameter_count = own + len(more)
         shape = len(names), self.parameter_count
         self.nonnegative: BoolArray = np.zeros(shape, dtype=bool)
         self.prior_std, self.coulomb_weights, self.presliding = np.zeros((3, *shape))
@@ -234,18 +234,19 @@ class JointLaws:
         codes, scales, finest = self.table
         for row, name in enumerate(names):
             law, columns = laws[name], slice(len(laws[name].parameter_names))
-            codes[row], scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *added))
-            finest[row] = min(term.finest for term in (*law.terms, *added))
+            codes[row], scales[row] = term_table((*law.terms, *[None] * (own - len(law.terms)), *more))
+            finest[row] = min(term.finest for term in (*law.terms, *more))
             self.nonnegative[row, columns] = law.nonnegative
             self.prior_std[row, columns] = law.prior_std
             self.coulomb_weights[row, columns] = law.coulomb(np.eye(len(law.parameter_names)))
-        self.presliding[:, own:] = [term.shape == Shape.STRAIN for term in added]
-        self.nonnegative[:, own:] = [term.nonnegative for term in added]
-        self.prior_std[:, own:] = [term.prior_std for term in added]
+        self.presliding[:, own:] = [term.shape == Shape.STRAIN for term in more]
+        self.nonnegative[:, own:] = [term.nonnegative for term in more]
+        self.prior_std[:, own:] = [term.prior_std for term in more]
 
     def common_columns(self, other: JointLaws) -> tuple[IntArray, IntArray]:
         """Columns (q,), in this object and in ``other``, of the parameters of laws that differ in added terms only."""
-        own, mine, theirs = slice(0, self.added["ripple"].start), self.added, other.added
+        mine, theirs = self.added, other.added
+        own = slice(0, min(columns.start for columns in mine.values()))
         both = [kind for kind in mine if mine[kind].start < mine[kind].stop and theirs[kind].start < theirs[kind].stop]
         return np.r_[(own, *(mine[kind] for kind in both))], np.r_[(own, *(theirs[kind] for kind in both))]
 

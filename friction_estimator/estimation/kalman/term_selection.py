@@ -85,12 +85,12 @@ class TermSelection:
     def set_terms(self, ripples: FloatArray, presliding: bool) -> None:
         """Use these terms, and search for a ripple from the beginning; ``ripples`` (n,) per turn; (0,): no ripple."""
         self.ripples = ripples
-        self.laws = JointLaws(self._law_names, presliding, bool(ripples.size))
+        self.laws = JointLaws(self._law_names, ["ripple"] * bool(ripples.size) + ["presliding"] * presliding)
         self._search: RippleSearch | None = RippleSearch(len(self._law_names))
 
     def drop_presliding(self) -> None:
         """Use no terms of presliding; the search for a ripple goes on."""
-        self.laws = JointLaws(self._law_names, False, bool(self.ripples.size))
+        self.laws = JointLaws(self._law_names, ["ripple"] * bool(self.ripples.size))
 
     def reset(self) -> None:
         """Restart at time zero."""

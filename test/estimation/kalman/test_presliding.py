@@ -131,7 +131,7 @@ def test_filters_that_start_anew_while_sensors_are_wrong_go_on_when_these_are_ri
 
 
 def test_sigma_holds_a_tenth_of_the_friction_that_grows_with_the_load_while_there_is_presliding(urdf_xml, motion):
-    laws, values = JointLaws(("six_slope_load",) * 2, presliding=True), np.zeros((2, 12))
+    laws, values = JointLaws(("six_slope_load",) * 2, ["presliding"]), np.zeros((2, 12))
     values[:, 0], values[1, 7] = 3.0, 0.2
     variance = load_presliding_variance(laws, values, np.array([30.0, -30.0]))
     np.testing.assert_allclose(variance, [0.0, (0.1 * 0.2 * 30.0) ** 2], atol=1e-3)
@@ -152,7 +152,7 @@ def test_no_decision_is_made_without_motion(urdf_xml):
 
 LIMB = limb_of(np.array([0, 1]), np.array([0]))
 FREE = KalmanConfig(innovation_gate=1e6, law_process_noise=0.0, law_error_memory=1e4)
-TERMS = JointLaws(("coulomb_viscous",) * 2, presliding=True)
+TERMS = JointLaws(("coulomb_viscous",) * 2, ["presliding"])
 
 
 def filter_with(laws: JointLaws) -> LimbFilter:
@@ -198,7 +198,7 @@ def test_a_strain_depends_on_the_way_and_not_on_the_speed():
 
 
 def test_presliding_adds_nothing_while_a_joint_slides_on_and_keeps_the_friction_of_before_after_a_reversal():
-    laws = JointLaws(("six_slope_load",), presliding=True)
+    laws = JointLaws(("six_slope_load",), ["presliding"])
     values, no_wave = np.zeros((1, laws.parameter_count)), np.empty((1, 0))
     values[0, 0] = values[0, -2] = DRY  # all dry friction builds up over the second distance
 
