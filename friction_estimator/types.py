@@ -224,6 +224,11 @@ class BaseState:
     pose_covariance: FloatArray
     twist_covariance: FloatArray
 
+    @staticmethod
+    def at_rest() -> BaseState:
+        """State of a robot that is bolted to the ground: known, and at rest."""
+        return BaseState(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((6, 6)), np.zeros((6, 6)))
+
 
 @unbuffered_record
 class MeasuredFriction(NamedTuple):

@@ -19,7 +19,6 @@ from scipy.signal import butter, lfilter
 from benchmarks.shared.random_walks import RandomWalks
 from benchmarks.shared.walks import PERIOD
 from friction_estimator.base.contact_phase import ground_wrenches
-from friction_estimator.baselines.base_state import resting_base
 from friction_estimator.errors import SimulationError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
@@ -33,7 +32,7 @@ from friction_estimator.learning.signals import SignalStage
 from friction_estimator.learning.training_data import friction_columns
 from friction_estimator.simulation import Push, Scenario
 from friction_estimator.simulation.scenario import collisions
-from friction_estimator.types import ContactPhase, FloatArray, FrictionEstimate, SensorFrame
+from friction_estimator.types import BaseState, ContactPhase, FloatArray, FrictionEstimate, SensorFrame
 
 LENGTH = 40.0
 """Of a walk [s]."""
@@ -243,7 +242,7 @@ class Sources:
         """Estimates with the external torque of each source."""
         unknown, n = Pipeline(self.robot.config, self.robot.urdf_xml).unknown_friction, signals.observed.shape[1]
         values = {item.name: getattr(unknown, item.name) for item in dataclasses.fields(unknown)}
-        values |= dict.fromkeys(("position", "velocity", "effort"), np.zeros(n)) | {"base": resting_base()}
+        values |= dict.fromkeys(("position", "velocity", "effort"), np.zeros(n)) | {"base": BaseState.at_rest()}
         values["valid"] = np.ones(n, dtype=bool)
         for k, stamp_ns in enumerate(signals.stamp_ns.tolist()):
             values |= {"stamp_ns": stamp_ns, "phase": ContactPhase(signals.contact[k], signals.since[k], "")}

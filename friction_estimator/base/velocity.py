@@ -51,6 +51,8 @@ _MIN_NOISE_SHARE = 0.05
 prediction."""
 _MAX_CORRELATION = 0.98
 """Largest correlation of successive innovations."""
+_MIN_VARIANCE = 1e-12
+"""Added to the variance of the legs' velocity, so that it is never zero [m^2/s^2]."""
 _MIN_DENOMINATOR = 1e-300
 """Denominators below this are zero."""
 
@@ -98,18 +100,19 @@ def new_velocity(config: Config) -> InertialVelocity:
         config.attitude.acceleration_std,
         ACCELERATION_BIAS_STD**2 + sensors.specific_force_bias_std**2,
     )
-    s = InertialVelocity._make((*np.zeros((12, 3)), np.zeros(1, dtype=bool), *constants))
-    s.variance[:], s.mean_square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
-    return s
+    state = InertialVelocity._make((*np.zeros((12, 3)), np.zeros(1, dtype=bool), *constants))
+    state.variance[:], state.mean_square[:] = _FIRST_VARIANCE, _FIRST_SQUARE
+    return state
 
 
 @kernel
-def velocity_is_bounded(s: InertialVelocity) -> bool:
+def velocity_is_bounded(state: InertialVelocity) -> bool:
     """Whether all numbers of the state are finite and plausible."""
     is_valid = True
     for values in (
-        s.velocity, s.variance, s.error, s.velocity_error_covariance, s.error_variance, s.prior_error_variance,
-        s.acceleration, s.turning, s.mean_square, s.lagged_square, s.innovation, s.level,
+        state.velocity, state.variance, state.error, state.velocity_error_covariance, state.error_variance,
+        state.prior_error_variance, state.acceleration, state.turning, state.mean_square, state.lagged_square,
+        state.innovation, state.level,
     ):  # fmt: skip
         is_valid = is_valid and is_bounded(values)
     return is_valid
@@ -179,7 +182,9 @@ def hidden_velocity_square(
 
 
 @kernel
-def predict_velocity(s: InertialVelocity, acceleration: Triple, fresh: bool, error_variance: Triple, dt: float) -> None:
+def predict_velocity(
+    state: InertialVelocity, acceleration: Triple, fresh: bool, error_variance: Triple, dt: float
+) -> None:
     """Advance the state by ``dt`` [s], in place.
 
     Parameters
@@ -189,54 +194,63 @@ def predict_velocity(s: InertialVelocity, acceleration: Triple, fresh: bool, err
     """
     if not fresh:
         for i in range(3):
-            s.variance[i] += 2.0 * s.silent_std * s.silent_std * ACCELERATION_TIME * dt
-            s.velocity_error_covariance[i] = 0.0
-        s.accelerated[0] = False
+            state.variance[i] += 2.0 * state.silent_std * state.silent_std * ACCELERATION_TIME * dt
+            state.velocity_error_covariance[i] = 0.0
+        state.accelerated[0] = False
         return
-    if not s.accelerated[0]:  # the attitude has been found anew
-        for values in (s.error, s.velocity_error_covariance, s.error_variance, s.prior_error_variance, s.level):
+    if not state.accelerated[0]:  # the attitude has been found anew
+        for values in (
+            state.error,
+            state.velocity_error_covariance,
+            state.error_variance,
+            state.prior_error_variance,
+            state.level,
+        ):
             values[:] = 0.0
     keep = math.exp(-dt / ACCELERATION_ERROR_TIME)
     for i in range(3):
-        before = s.acceleration[i] if s.accelerated[0] else acceleration[i]
-        s.velocity[i] += dt * (0.5 * (before + acceleration[i]) + s.error[i])
-        error_variance_before = s.error_variance[i]
-        s.variance[i] += 2.0 * dt * s.velocity_error_covariance[i] + dt * dt * (
-            error_variance_before + s.white_variance
+        before = state.acceleration[i] if state.accelerated[0] else acceleration[i]
+        state.velocity[i] += dt * (0.5 * (before + acceleration[i]) + state.error[i])
+        error_variance_before = state.error_variance[i]
+        state.variance[i] += 2.0 * dt * state.velocity_error_covariance[i] + dt * dt * (
+            error_variance_before + state.white_variance
         )
-        s.velocity_error_covariance[i] = keep * (s.velocity_error_covariance[i] + dt * error_variance_before)
+        state.velocity_error_covariance[i] = keep * (state.velocity_error_covariance[i] + dt * error_variance_before)
         grown = (1.0 - keep * keep) * error_variance[i]
-        s.error_variance[i] = keep * keep * error_variance_before + grown
-        s.prior_error_variance[i] = keep * keep * s.prior_error_variance[i] + grown
-        s.error[i] *= keep
-        s.acceleration[i] = acceleration[i]
-    s.accelerated[0] = True
+        state.error_variance[i] = keep * keep * error_variance_before + grown
+        state.prior_error_variance[i] = keep * keep * state.prior_error_variance[i] + grown
+        state.error[i] *= keep
+        state.acceleration[i] = acceleration[i]
+    state.accelerated[0] = True
 
 
 @kernel
-def correct_velocity(s: InertialVelocity, velocity: Triple, dt: float, least_noise: FloatArray) -> None:
+def correct_velocity(state: InertialVelocity, velocity: Triple, dt: float, least_noise: FloatArray) -> None:
     """Correct by the velocity from the legs [m/s]; adapt its variance (3,), at least ``least_noise`` [m^2/s^2]."""
     new = -math.expm1(-dt / _NOISE_TIME)
     for i in range(3):
-        innovation = velocity[i] - s.velocity[i]
-        s.mean_square[i] += new * (innovation * innovation - s.mean_square[i])
-        s.lagged_square[i] += new * (innovation * s.innovation[i] - s.lagged_square[i])
-        s.innovation[i] = innovation
-        rho = min(max(s.lagged_square[i] / max(s.mean_square[i], _MIN_DENOMINATOR), 0.0), _MAX_CORRELATION)
-        white = max(s.mean_square[i] - s.variance[i], _MIN_NOISE_SHARE * s.mean_square[i])
-        noise = max(white * (1.0 + rho) / (1.0 - rho) + 1e-12, least_noise[i])
-        innovation_variance = s.variance[i] + noise
-        gain, error_gain = s.variance[i] / innovation_variance, s.velocity_error_covariance[i] / innovation_variance
-        s.velocity[i] += gain * innovation
-        s.error[i] += error_gain * innovation
-        s.error_variance[i] -= error_gain * s.velocity_error_covariance[i]
-        s.velocity_error_covariance[i] *= 1.0 - gain
-        s.variance[i] *= 1.0 - gain
+        innovation = velocity[i] - state.velocity[i]
+        state.mean_square[i] += new * (innovation * innovation - state.mean_square[i])
+        state.lagged_square[i] += new * (innovation * state.innovation[i] - state.lagged_square[i])
+        state.innovation[i] = innovation
+        rho = min(max(state.lagged_square[i] / max(state.mean_square[i], _MIN_DENOMINATOR), 0.0), _MAX_CORRELATION)
+        white = max(state.mean_square[i] - state.variance[i], _MIN_NOISE_SHARE * state.mean_square[i])
+        noise = max(white * (1.0 + rho) / (1.0 - rho) + _MIN_VARIANCE, least_noise[i])
+        innovation_variance = state.variance[i] + noise
+        gain, error_gain = (
+            state.variance[i] / innovation_variance,
+            state.velocity_error_covariance[i] / innovation_variance,
+        )
+        state.velocity[i] += gain * innovation
+        state.error[i] += error_gain * innovation
+        state.error_variance[i] -= error_gain * state.velocity_error_covariance[i]
+        state.velocity_error_covariance[i] *= 1.0 - gain
+        state.variance[i] *= 1.0 - gain
 
 
 @kernel
 def step_velocity(
-    s: InertialVelocity,
+    state: InertialVelocity,
     attitude: CorrectedAttitude,
     specific_force: FloatArray,
     support: Support,
@@ -253,15 +267,15 @@ def step_velocity(
     imu : (3,) position of the IMU in the base [m]
     dt, fresh : time since the last sample [s]; False while the IMU is silent
     """
-    rotation, covariance = attitude.rotation_base_to_world, attitude.covariance
+    rotation, tilt_covariance = attitude.rotation_base_to_world, attitude.covariance
     if dt > 0.0:
         x, y, z = matvec_3x3(rotation, specific_force)
         error_variance = (  # a tilt about y lets gravity appear along x, one about x along y
-            s.bias_variance + GRAVITY**2 * covariance[1, 1],
-            s.bias_variance + GRAVITY**2 * covariance[0, 0],
-            s.bias_variance,
+            state.bias_variance + GRAVITY**2 * tilt_covariance[1, 1],
+            state.bias_variance + GRAVITY**2 * tilt_covariance[0, 0],
+            state.bias_variance,
         )
-        predict_velocity(s, (x, y, z - GRAVITY), fresh, error_variance, dt)
+        predict_velocity(state, (x, y, z - GRAVITY), fresh, error_variance, dt)
     standing, load, total = support.standing, np.maximum(support.normal_force, 0.0), 0.0
     for foot in range(standing.size):
         if standing[foot]:
@@ -269,35 +283,37 @@ def step_velocity(
     if total > 0.0:
         turning = hidden_velocity_square(load, standing, rotation, dynamics, imu)
         for i in range(3):
-            s.turning[i] = max(turning[i], s.turning[i] * math.exp(-dt / _TURNING_TIME))
-        correct_velocity(s, imu_velocity_by_legs(load, standing, rotation, dynamics), dt, s.turning)
+            state.turning[i] = max(turning[i], state.turning[i] * math.exp(-dt / _TURNING_TIME))
+        correct_velocity(state, imu_velocity_by_legs(load, standing, rotation, dynamics), dt, state.turning)
     for i in range(2):
-        s.level[i] -= math.expm1(-dt / _LEVEL_TIME) * (s.error[i] - s.level[i])
+        state.level[i] -= math.expm1(-dt / _LEVEL_TIME) * (state.error[i] - state.level[i])
 
 
 @kernel
-def _tilt_by_axis(s: InertialVelocity, along: int, tilt_variance: float) -> tuple[float, float]:
+def _tilt_by_axis(state: InertialVelocity, along: int, tilt_variance: float) -> tuple[float, float]:
     """Tilt [rad] that explains the error along an axis, and the factor by which its standard deviation falls."""
     gravity = GRAVITY**2 * tilt_variance
-    part = gravity / max(gravity + s.bias_variance, _MIN_DENOMINATOR)
-    prior = s.prior_error_variance[along]
-    learned = (prior - s.error_variance[along]) / max(prior, _MIN_DENOMINATOR)
-    return part * s.level[along] / GRAVITY, math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
+    part = gravity / max(gravity + state.bias_variance, _MIN_DENOMINATOR)
+    prior = state.prior_error_variance[along]
+    learned = (prior - state.error_variance[along]) / max(prior, _MIN_DENOMINATOR)
+    return part * state.level[along] / GRAVITY, math.sqrt(1.0 - part * min(max(learned, 0.0), 1.0))
 
 
 @kernel
-def level_attitude(s: InertialVelocity, attitude: CorrectedAttitude) -> CorrectedAttitude:
+def level_attitude(state: InertialVelocity, attitude: CorrectedAttitude) -> CorrectedAttitude:
     """Attitude without the tilt that explains the error of the acceleration, ``e = g x tilt``.
 
     The part of the error that is tilt is the part of its variance that is tilt; the covariance falls as that of the
     error. The error is averaged over ``_LEVEL_TIME``, since noise of the legs must not shake the trunk.
     """
     covariance = attitude.covariance
-    by_x, scale_y = _tilt_by_axis(s, 0, covariance[1, 1])  # an error along x is a tilt about y,
-    by_y, scale_x = _tilt_by_axis(s, 1, covariance[0, 0])  # one along y a tilt about x
+    tilt_y, scale_y = _tilt_by_axis(state, 0, covariance[1, 1])  # an error along x is a tilt about y,
+    tilt_x, scale_x = _tilt_by_axis(state, 1, covariance[0, 0])  # one along y a tilt about x
     scale, levelled = (scale_x, scale_y, 1.0), np.empty((3, 3))
     for i in range(3):
         for j in range(3):
             levelled[i, j] = scale[i] * scale[j] * covariance[i, j]
-    rotation = matmul_3x3(matrix_from_quaternion(quaternion_exp((-by_y, by_x, 0.0))), attitude.rotation_base_to_world)
+    rotation = matmul_3x3(
+        matrix_from_quaternion(quaternion_exp((-tilt_x, tilt_y, 0.0))), attitude.rotation_base_to_world
+    )
     return CorrectedAttitude(rotation, attitude.angular_velocity, levelled, attitude.rate_covariance)

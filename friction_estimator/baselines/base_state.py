@@ -275,8 +275,3 @@ def _lipm(com: FloatArray, zmp: FloatArray) -> tuple[FloatArray, FloatArray]:
     C[:, :3] = _I3
     C[:, 6:] = -height / GRAVITY * _I3
     return C, np.array([zmp[0], zmp[1], zmp[2] + height])
-
-
-def resting_base() -> BaseState:
-    """Base state of a robot that is bolted to the ground: known, and at rest."""
-    return BaseState(np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3), np.zeros((6, 6)), np.zeros((6, 6)))

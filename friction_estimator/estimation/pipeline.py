@@ -13,7 +13,7 @@ import numpy as np
 from friction_estimator.base.attitude import RATE, SPECIFIC_FORCE, AttitudeEstimator
 from friction_estimator.base.contact_phase import ContactPhaseDetector
 from friction_estimator.base.odometry import Odometry
-from friction_estimator.baselines.base_state import BaseStateEstimator, resting_base
+from friction_estimator.baselines.base_state import BaseStateEstimator
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.stage import KalmanFriction
@@ -192,7 +192,7 @@ class Pipeline:
         if not config.has_base_state:
             self._constant_base = _unknown_base()
         elif not robot.base_dofs:
-            self._constant_base = resting_base()
+            self._constant_base = BaseState.at_rest()
         self._no_joints: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
         self.valid = self._no_joints
         self.unknown_friction = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)

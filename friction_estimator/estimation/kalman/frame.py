@@ -132,15 +132,40 @@ def _possible_friction(external: float, velocity: float, std: float, law_torque:
 
 
 @kernel
+def _combine_external_torque(joint: int, law_error: float, out: FrameOutput) -> None:
+    """Write the external torque of a joint, of which the law error takes up a part, and its sigma.
+
+    A push that is smaller than the friction is not detected. Sigma therefore holds a law error that is larger than its
+    standard deviation. It also holds what the slow low-pass has not shown yet: the difference of the two low-passes
+    beyond the noise of the readings.
+    """
+    observed, variance = out.external, out.external.sigma[joint] ** 2
+    absorbed_variance = law_error * law_error - out.law.law_error_variance[joint]
+    lag_variance = (observed.fast[joint] - observed.slow[joint]) ** 2 - observed.fast_noise[joint]
+    if absorbed_variance > 0.0:
+        variance += absorbed_variance
+    if lag_variance > 0.0:
+        variance += lag_variance
+    out.external_torque[joint], out.external_torque_sigma[joint] = observed.slow[joint] + law_error, math.sqrt(variance)
+
+
+@kernel
+def _unexplained_variance(joint: int, velocity: float, torque: float, out: FrameOutput) -> float:
+    """Square of the external torque beyond its noise that may be friction which the law does not explain [(N m)^2].
+
+    Until a window has decided, it is in the variance of the friction, whatever its reason.
+    """
+    external, law = out.external_torque[joint], out.law
+    noise = 0.0 if out.disturbed[joint] else EXTERNAL_TORQUE_GATE * out.external.sigma[joint]
+    if not noise < abs(external) <= DIVERGENCE_LIMIT:
+        return 0.0
+    possible = _possible_friction(external, velocity, law.velocity_std[joint], torque, law.stick_friction[joint])
+    return max(possible**2 - noise**2, 0.0)
+
+
+@kernel
 def combine_law_and_law_error(velocity: FloatArray, unmodelled_variance: FloatArray, out: FrameOutput) -> float:
     """Law plus law error, or the law alone while nothing can be measured.
-
-    A push that is smaller than the friction is not detected: the law error takes up a part of it. The sigma of the
-    external torque therefore holds a law error that is larger than its standard deviation. It also holds what the
-    slow low-pass has not shown yet: the difference of the two low-passes beyond the noise of the readings.
-
-    An external torque beyond its noise may be friction that the law does not explain, whatever its reason: until a
-    window has decided, its square is in the variance.
 
     Parameters
     ----------
@@ -152,29 +177,18 @@ def combine_law_and_law_error(velocity: FloatArray, unmodelled_variance: FloatAr
     -------
     Largest variance that may be corrected [(N m)^2]; NaN where the friction or a standard deviation is not finite
     """
-    largest, law, observed, measured = 0.0, out.law, out.external, out.measured
+    largest, law, measured = 0.0, out.law, out.measured
     for i in range(velocity.size):
         torque = law.torque[i] + law.asymmetric_friction[i]
         extra_variance = unmodelled_variance[i] + law.asymmetric_friction_variance[i]
         law_error = law.law_error[i] if measured[i] else 0.0
+        _combine_external_torque(i, law_error, out)
         law_only_variance = law.variance[i] + law.law_error_variance[i] + extra_variance
         variance = law.friction_variance[i] + extra_variance if measured[i] else law_only_variance
-        external = observed.slow[i] + law_error
-        noise = 0.0 if out.disturbed[i] else EXTERNAL_TORQUE_GATE * observed.sigma[i]
-        if noise < abs(external) <= DIVERGENCE_LIMIT:
-            possible = _possible_friction(external, velocity[i], law.velocity_std[i], torque, law.stick_friction[i])
-            variance += max(possible**2 - noise**2, 0.0)
+        variance += _unexplained_variance(i, velocity[i], torque, out)
         out.model[i], out.friction[i], out.law_error[i] = torque, torque + law_error, law_error
         out.sigma[i] = math.sqrt(variance + law.velocity_variance[i])
         out.model_sigma[i] = math.sqrt(law_only_variance + law.velocity_variance[i])
-        absorbed_variance = law_error * law_error - law.law_error_variance[i]
-        lag_variance = (observed.fast[i] - observed.slow[i]) ** 2 - observed.fast_noise[i]
-        external_variance = observed.sigma[i] ** 2
-        if absorbed_variance > 0.0:  # a law error beyond its size may have taken up what pushes
-            external_variance += absorbed_variance
-        if lag_variance > 0.0:
-            external_variance += lag_variance
-        out.external_torque[i], out.external_torque_sigma[i] = external, math.sqrt(external_variance)
         out.correctable_variance[i] = 0.0
         if measured[i]:
             stick_variance = min(law.stick_variance[i], law.friction_variance[i])

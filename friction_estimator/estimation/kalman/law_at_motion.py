@@ -177,31 +177,44 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
 
 
 @kernel
+def _bilinear_form(left: FloatArray, P: FloatArray, right: FloatArray, is_symmetric: bool) -> float:
+    """``left^T P right`` of two regressors (p,) and the first rows and columns of a covariance.
+
+    It is symmetric where both regressors are those of one motor: then only a half of P is read.
+    """
+    total = 0.0
+    for i in range(left.size):
+        product = P[i, i] * right[i]
+        for j in range(i if is_symmetric else left.size):
+            if is_symmetric:
+                product += 2.0 * P[i, j] * right[j]
+            elif j != i:
+                product += P[i, j] * right[j]
+        total += left[i] * product
+    return total
+
+
+@kernel
 def _law_variance(motors: MotorTable, covariance: FloatArray, motor_side: _MotorSide, out: LawAtMotion) -> None:
-    """Write the variance of the law's torque by its regressor, and add that of law and law error together."""
+    """Write the variance of the law's torque by its regressor, and add that of law and law error together.
+
+    With the blocks P of the motors that act on a joint, ``[phi_a; k_a]^T P_ab [phi_b; k_b]`` with the parts k of the
+    law error that are left.
+    """
     (n, g), phi = motors.group.shape, out.regressor
     p, part = phi.shape[1], motor_side.law_error_decay
     for joint in range(n):
-        P = covariance[joint]
         for a in range(g):
             for b in range(g):
                 share = motors.weights[joint, a] * motors.weights[joint, b]
                 if share != 0.0:
-                    left, right = phi[motors.group[joint, a]], phi[motors.group[joint, b]]
-                    left_part, right_part = part[motors.group[joint, a]], part[motors.group[joint, b]]
-                    rows, columns = a * (p + 1), b * (p + 1)
-                    law, cross = 0.0, left_part * right_part * P[rows + p, columns + p]
+                    one, other = motors.group[joint, a], motors.group[joint, b]
+                    P = covariance[joint, a * (p + 1) : (a + 1) * (p + 1), b * (p + 1) : (b + 1) * (p + 1)]
+                    law = _bilinear_form(phi[one], P, phi[other], a == b)
+                    cross = part[one] * part[other] * P[p, p]
                     for i in range(p):
-                        row = P[rows + i]
-                        product = row[columns + i] * right[i]
-                        for j in range(i if a == b else p):  # symmetric for one motor
-                            if a == b:
-                                product += 2.0 * row[columns + j] * right[j]
-                            elif j != i:
-                                product += row[columns + j] * right[j]
-                        law += left[i] * product
-                        cross += right_part * left[i] * row[columns + p]
-                        cross += left_part * P[rows + p, columns + i] * right[i]
+                        cross += part[other] * phi[one, i] * P[i, p]
+                        cross += part[one] * P[p, i] * phi[other, i]
                     out.variance[joint] += share * law
                     out.friction_variance[joint] += share * (law + cross)
         out.variance[joint] = max(out.variance[joint], 0.0)
@@ -233,14 +246,17 @@ def law_at_motion(
     memory: PreslidingMemory,
     out: LawAtMotion,
 ) -> None:
-    """Write friction and variances of the laws at the motion of a frame; :class:`PreslidingMemory` in place.
+    """Write friction and variances of the laws at the motion of a frame.
 
     Parameters
     ----------
-    effort : (n,) readings of the joints
+    laws, motors : constants: laws of the motors, and maps between motors and joints
+    estimates : parameters of the laws, and all else that the newest window has left
+    effort : (n,) readings of the joints [N m]
     dt : time since the frame before [s]
     wave : (n, 2) of :func:`ripple_wave`; (n, 0) without ripple
-    out : with zeros
+    memory : state of presliding, in place
+    out : output, whose fields are zero before
     """
     work = np.zeros((9, effort.size))
     motor_side = _MotorSide(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])

@@ -1,4 +1,4 @@
-"""Bounds of the parameters of a friction law, and the nearest law within them."""
+"""Bounds of the parameters of a friction law: filters are kept near them, published laws within them."""
 
 from __future__ import annotations
 
@@ -105,3 +105,35 @@ def project_onto_bounds(x: FloatArray, P: FloatArray, bounds: FloatArray) -> Non
     for i in range(p):  # a torque that rounding has left is none: presliding of the load is a quotient of torques
         if bounds[i, i] > 0.0 and x[i] < _BOUND_TOLERANCE * math.sqrt(max(P[i, i], 0.0)):
             x[i] = 0.0
+
+
+@kernel
+def limit_bound_violation(x: FloatArray, P: FloatArray, bounds: FloatArray, first_law: int) -> None:
+    """Move parameters that violate a bound by more than one standard deviation to one standard deviation, in place.
+
+    A law that is farther out extrapolates badly. The state moves on the shortest path in the metric of its covariance
+    (Simon 2010); the covariance does not change. Published laws are within all bounds: :func:`project_onto_bounds`.
+
+    Parameters
+    ----------
+    x, P : (size,) state of a limb's filter and (size, size) its covariance
+    bounds : (m, b, p) of :func:`law_bounds`, for the m motors of the limb
+    first_law : first state of the laws
+    """
+    m, count, p = bounds.shape
+    for joint in range(m):
+        start = first_law + joint * p
+        for row in range(count):
+            b, bound_variance, value = bounds[joint, row], 0.0, 0.0
+            for i in range(p):
+                if b[i] != 0.0:
+                    value += b[i] * x[start + i]
+                    for j in range(p):
+                        bound_variance += b[i] * P[start + i, start + j] * b[j]
+            violation = -math.sqrt(max(bound_variance, 0.0)) - value
+            if violation > 0.0 and bound_variance > 0.0:
+                for j in range(x.size):
+                    shift = 0.0
+                    for i in range(p):
+                        shift += b[i] * P[start + i, j]
+                    x[j] += violation / bound_variance * shift

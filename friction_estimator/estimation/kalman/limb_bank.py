@@ -135,7 +135,7 @@ class LimbBank:
         self.reset()
 
     def reset(self) -> None:
-        """Restart the filters, without the window that waits to be used; law and calibration stay."""
+        """Restart the filters and discard the window in progress; law and calibration stay."""
         self._schedule = FrameSchedule()
         self.dynamics.reset()
         self._unloaded_feet.reset()

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.estimation.kalman.law_bounds import limit_bound_violation
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, BlockStarts
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
@@ -79,7 +80,7 @@ class LimbMemory(NamedTuple):
 class WindowFit(NamedTuple):
     """What the newest window of a limb shows."""
 
-    stick_variance: Vector  # (m,) variance of the law error that motors that rest have more [(N m)^2]
+    stick_variance: Vector  # (m,) added variance of the law error of a motor at rest [(N m)^2]
     # (m,) one where the friction at rest is free: the evidence is positive, or the dry friction of the motor is
     # not known yet; else zero
     free_at_rest: Vector
@@ -101,7 +102,8 @@ class FilterTable(NamedTuple):
     coulomb: Matrix  # (m, p) F_c of each motor is the product of its row with the law's parameters
     presliding: Matrix  # (m, p) one for parameters that are torques of presliding, else zero
     random_walk: Vector  # (size,) variance of the random walk of each state in a second
-    gain_noise: float  # of each two torque gains less, in a second: their sum stays what it is
+    # subtracted from the covariance of every two torque gains in a second, so that their sum does not walk
+    gain_noise: float
 
 
 @entry_point
@@ -269,6 +271,25 @@ def predict_limb(memory: LimbMemory, fit: WindowFit, balance: LimbBalance, table
     return _normalised_innovation(fit, balance)
 
 
+@kernel
+def _subtract_products(row: FloatArray, W: FloatArray, i: int) -> None:
+    """Subtract row i of ``W^T W`` from a row of the covariance, or its first columns, in place.
+
+    Three rows of W (m, size) at a time: the row is read and written less often.
+    """
+    m, size = len(W), row.size
+    unrolled = m - m % 3
+    for a in range(0, unrolled, 3):
+        w1, w2, w3 = W[a, i], W[a + 1, i], W[a + 2, i]
+        first, second, third = W[a], W[a + 1], W[a + 2]
+        for j in range(size):
+            row[j] -= w1 * first[j] + w2 * second[j] + w3 * third[j]
+    for a in range(unrolled, m):
+        w, only = W[a, i], W[a]
+        for j in range(size):
+            row[j] -= w * only[j]
+
+
 @entry_point
 def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matrix, first_considered: int) -> None:
     """Correct by a reading of m states from ``start`` on; its innovation (m,) has the covariance S (m, m); in place.
@@ -285,21 +306,12 @@ def correct_states(x: Vector, P: Matrix, start: int, innovation: Vector, S: Matr
     L, augmented = cholesky(S)[0], np.empty((m, size + 1))
     augmented[:, :size], augmented[:, size] = P[start : start + m], innovation
     solve_lower(L, augmented)
-    W, unrolled = augmented[:, :size].copy(), m - m % 3
+    W = augmented[:, :size].copy()
     for a in range(m):
         for j in range(first_considered):
             x[j] += W[a, j] * augmented[a, size]
     for i in range(size):
-        row = P[i] if i < first_considered else P[i, :first_considered]
-        for a in range(0, unrolled, 3):  # three at a time: the row is read and written less often
-            w1, w2, w3 = W[a, i], W[a + 1, i], W[a + 2, i]
-            first, second, third = W[a], W[a + 1], W[a + 2]
-            for j in range(row.size):
-                row[j] -= w1 * first[j] + w2 * second[j] + w3 * third[j]
-        for a in range(unrolled, m):
-            w, only = W[a, i], W[a]
-            for j in range(row.size):
-                row[j] -= w * only[j]
+        _subtract_products(P[i] if i < first_considered else P[i, :first_considered], W, i)
 
 
 @entry_point
@@ -323,29 +335,35 @@ def correct_foot_bias(x: Vector, P: Matrix, first: int, reading: Vector, varianc
 
 
 @kernel
-def limit_bound_violation(x: FloatArray, P: FloatArray, table: FilterTable) -> None:
-    """Move parameters that violate a bound by more than one standard deviation to one standard deviation, in place.
+def _presliding_torque(memory: LimbMemory, table: FilterTable, motor: int) -> float:
+    """Sum of a motor's torques of presliding less ``_MIN_PRESLIDING_SIGMAS`` of its sigma, at least zero [N m]."""
+    p, is_presliding = table.presliding.shape[1], table.presliding[motor]
+    first, torque, variance = table.first_state.law + motor * p, 0.0, 0.0
+    for j in range(p):
+        if is_presliding[j] > 0.0:
+            torque += memory.state[first + j]
+            for k in range(p):
+                variance += memory.covariance[first + j, first + k] * is_presliding[k]
+    return max(torque - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(variance, 0.0)), 0.0)
 
-    ``x`` and ``P`` are state and covariance of a limb's filter. A law that is farther out extrapolates badly. The state
-    moves on the shortest path in the metric of its covariance (Simon 2010); the covariance does not change.
-    """
-    m, count, p = table.bounds.shape
-    for joint in range(m):
-        start = table.first_state.law + joint * p
-        for row in range(count):
-            b, bound_variance, value = table.bounds[joint, row], 0.0, 0.0
-            for i in range(p):
-                if b[i] != 0.0:
-                    value += b[i] * x[start + i]
-                    for j in range(p):
-                        bound_variance += b[i] * P[start + i, start + j] * b[j]
-            violation = -math.sqrt(max(bound_variance, 0.0)) - value
-            if violation > 0.0 and bound_variance > 0.0:
-                for j in range(x.size):
-                    shift = 0.0
-                    for i in range(p):
-                        shift += b[i] * P[start + i, j]
-                    x[j] += violation / bound_variance * shift
+
+@kernel
+def _min_law_error_variance(
+    memory: LimbMemory, balance: LimbBalance, table: FilterTable, motor: int, initial_variance: float
+) -> float:
+    """Lower bound on the variance of a motor's law error: no law is exact, and no presliding distance [(N m)^2]."""
+    least = max(
+        _MIN_STD_OVER_PRIOR**2 * initial_variance,
+        min(_MIN_STD_OVER_LAW**2 * memory.law_mean_square[motor], initial_variance),
+    )
+    presliding_torque = _presliding_torque(memory, table, motor)
+    if presliding_torque > 0.0:
+        p, plateau = table.coulomb.shape[1], 0.0
+        for j in range(p):
+            plateau += table.coulomb[motor, j] * memory.state[table.first_state.law + motor * p + j]
+        load_factor = max(balance.dry_friction[motor] / max(plateau, presliding_torque), 1.0)
+        least = max(least, (_MIN_STD_OVER_PRESLIDING * load_factor * presliding_torque) ** 2)
+    return least
 
 
 @kernel
@@ -370,33 +388,17 @@ def adapt_law_error_variance(
     """
     x, P, G, variance = memory.state, memory.covariance, balance.force_columns, memory.law_error_variance
     m, p = table.presliding.shape
-    for i in range(m):
-        own = table.first_state.law_error + i
-        own_column, first = G[i, own], table.first_state.law + i * p
-        torque, plateau, presliding_torque, presliding_variance = 0.0, 0.0, 0.0, 0.0
+    for motor in range(m):
+        own, first, torque = table.first_state.law_error + motor, table.first_state.law + motor * p, 0.0
         for j in range(p):
-            torque += G[i, first + j] * x[first + j]
-            plateau += table.coulomb[i, j] * x[first + j]
-            if table.presliding[i, j] > 0.0:
-                presliding_torque += x[first + j]
-                for k in range(p):
-                    presliding_variance += P[first + j, first + k] * table.presliding[i, k]
-        if own_column != 0.0:
-            memory.law_mean_square[i] += adaptation_gain * ((torque / own_column) ** 2 - memory.law_mean_square[i])
-        observed = variance[i] - P[own, own]
-        if observed > _MIN_OBSERVED_SHARE * variance[i] and fit.stick_variance[i] < variance[i]:
-            variance[i] *= 1.0 + max(adaptation_gain * (x[own] ** 2 / observed - 1.0), -_MAX_DECREASE)
-        min_variance = max(
-            _MIN_STD_OVER_PRIOR**2 * initial_variance,
-            min(_MIN_STD_OVER_LAW**2 * memory.law_mean_square[i], initial_variance),
-        )
-        presliding_torque = max(
-            presliding_torque - _MIN_PRESLIDING_SIGMAS * math.sqrt(max(presliding_variance, 0.0)), 0.0
-        )
-        if presliding_torque > 0.0:
-            load_factor = max(balance.dry_friction[i] / max(plateau, presliding_torque), 1.0)
-            min_variance = max(min_variance, (_MIN_STD_OVER_PRESLIDING * load_factor * presliding_torque) ** 2)
-        variance[i] = max(variance[i], min_variance)
+            torque += G[motor, first + j] * x[first + j]
+        if G[motor, own] != 0.0:
+            square = (torque / G[motor, own]) ** 2
+            memory.law_mean_square[motor] += adaptation_gain * (square - memory.law_mean_square[motor])
+        observed = variance[motor] - P[own, own]
+        if observed > _MIN_OBSERVED_SHARE * variance[motor] and fit.stick_variance[motor] < variance[motor]:
+            variance[motor] *= 1.0 + max(adaptation_gain * (x[own] ** 2 / observed - 1.0), -_MAX_DECREASE)
+        variance[motor] = max(variance[motor], _min_law_error_variance(memory, balance, table, motor, initial_variance))
 
 
 @entry_point
@@ -414,7 +416,7 @@ def correct_momentum(memory: LimbMemory, innovation: Vector, S: Matrix, table: F
     x, P = memory.state, memory.covariance
     correct_states(x, P, 0, innovation, S, table.first_state.law if frozen else x.size)
     if not frozen:
-        limit_bound_violation(x, P, table)
+        limit_bound_violation(x, P, table.bounds, table.first_state.law)
 
 
 @entry_point

@@ -192,7 +192,10 @@ class LimbStateLayout:
 
 
 def sensor_errors(config: KalmanConfig, noise: SensorNoise) -> SensorNoise:
-    """Return the noise with the constant sensor errors that calibration starts from: the larger of noise and usual."""
+    """Sensor noise whose standard deviations of biases and gains are raised to usual ones while sensors are calibrated.
+
+    Usual ones are those of ``_SENSOR_ERRORS``.
+    """
     if not config.calibrate_sensors:
         return noise
     return replace(noise, **{name: max(usual, getattr(noise, name)) for name, usual in _SENSOR_ERRORS.items()})

@@ -123,10 +123,14 @@ def fit_middle(rows: FloatArray, stds: FloatArray, out: LocalMotion) -> None:
 
 @entry_point
 def fit_acceleration(rows: Matrix, stds: Vector, mean: Vector, mean_std: Vector) -> None:
-    """Write the mean acceleration of base and joints over N readings (3 + n,), and its standard deviation.
+    """Write the mean acceleration over N readings: angular one of the base (3,), then that of the joints (n,).
 
-    ``rows`` and ``stds`` are those of :func:`fit_middle`. Fewer than three readings have none: it is zero, with
-    infinite standard deviations.
+    Fewer than three readings have none: it is zero, with infinite standard deviations.
+
+    Parameters
+    ----------
+    rows, stds : as in :func:`fit_middle`
+    mean, mean_std : (3 + n,) output [rad/s^2], and its standard deviation
     """
     N, n = len(rows), mean.size - 3
     if N < 3:

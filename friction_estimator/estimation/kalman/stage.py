@@ -129,13 +129,13 @@ class KalmanFriction:
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
         correctable_variance = self._evaluate(frame, attitude, phase, dynamics, motion)
+        if math.isnan(correctable_variance):
+            raise FloatingPointError("the friction of the identified law was not finite")
         # this frame may complete the next window
         if (window := self._buffer.commit_row(frame.readings_per_sample)) is not None:
             self._identify(window, motion)
         newest, estimates = self._frames.newest, self.bank.estimates
         friction, sigma = newest.friction, newest.sigma
-        if math.isnan(correctable_variance):
-            raise FloatingPointError("the friction of the identified law was not finite")
         if correctable_variance >= CORRECTION_THRESHOLD**2:
             friction, sigma = self._corrected_friction(frame, attitude, phase, dynamics, motion)
         return JointFriction(

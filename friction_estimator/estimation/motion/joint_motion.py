@@ -161,28 +161,25 @@ def step_motion(
     -------
     False where the motion is not finite
     """
-    state, probability, distance = bank.state, bank.probability, bank.distance
+    state, probability = bank.state, bank.probability
     m, _, n = state.shape
     _mean_state(state, probability, out)
     for model in range(m):
         for joint in range(n):
             same = (1.0 - switch_probability) * probability[model, joint]
             probability[model, joint] = same + switch_probability / m
-            distance[model, joint] = same / probability[model, joint]  # part that keeps its state
-        for row in range(3):
-            for joint in range(n):
-                state[model, row, joint] = out[row, joint] + distance[model, joint] * (
-                    state[model, row, joint] - out[row, joint]
-                )
-    step_filters(state, position, velocity, dt, filters, distance)
+            kept_share = same / probability[model, joint]
+            for row in range(3):
+                mean = out[row, joint]
+                state[model, row, joint] = mean + kept_share * (state[model, row, joint] - mean)
+    step_filters(state, position, velocity, dt, filters, bank.distance)
+    log_likelihood = np.empty(m)
     for joint in range(n):
-        largest = -math.inf
         for model in range(m):
-            distance[model, joint] = -0.5 * (distance[model, joint] + filters.log_determinant[model])
-            largest = max(largest, distance[model, joint])
-        total = 0.0
+            log_likelihood[model] = -0.5 * (bank.distance[model, joint] + filters.log_determinant[model])
+        largest, total = log_likelihood.max(), 0.0
         for model in range(m):
-            probability[model, joint] *= math.exp(distance[model, joint] - largest)
+            probability[model, joint] *= math.exp(log_likelihood[model] - largest)
             total += probability[model, joint]
         for model in range(m):
             probability[model, joint] /= total

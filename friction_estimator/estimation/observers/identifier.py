@@ -340,8 +340,16 @@ class FrictionIdentifier:
         state, visited = self.state, self.visited
         sigma, out = np.empty(state.parameters.shape), np.empty((5, len(state.scale)))
         _write_law_estimate(self.buffer, self._motors.to_joints, visited.rows[0], visited.rows[1], sigma, out)
+        coulomb, viscous, coulomb_sigma, viscous_sigma, covariance = out
         self.law = LawEstimate(
-            state.parameters.copy(), sigma, out[0], out[1], out[2], out[3], out[4], visited.velocity_range.copy()
+            parameters=state.parameters.copy(),
+            parameters_sigma=sigma,
+            coulomb=coulomb,
+            viscous=viscous,
+            coulomb_sigma=coulomb_sigma,
+            viscous_sigma=viscous_sigma,
+            coulomb_viscous_covariance=covariance,
+            velocity_range=visited.velocity_range.copy(),
         )
         self.nis = state.nis.copy()
 
