@@ -66,9 +66,9 @@ class InertialVelocity(NamedTuple):
 
         R = max(<r^2> - P_vv, <r^2> / 20) (1 + rho) / (1 - rho)
 
-    of innovations ``r``: their mean square less that of the prediction, as in eqs. 21-23 but over a time and not over
-    samples; ``rho`` is the correlation of successive innovations, since errors that last are not averaged out. It is
-    at least what :func:`hidden_velocity_square` gave within ``_TURNING_TIME``.
+    of innovations ``r``: their mean square less that of the prediction, as in Hashlamon & Erbatur 2014, eqs. 21-23,
+    but over a time and not over samples; ``rho`` is the correlation of successive innovations, since errors that last
+    are not averaged out. It is at least what :func:`hidden_velocity_square` gave within ``_TURNING_TIME``.
     """
 
     # (3,) v, P_vv, e, P_ve, P_ee

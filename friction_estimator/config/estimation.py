@@ -14,7 +14,8 @@ class SynchronizerConfig(Validated):
 
     max_wait: float = advanced(
         0.005,
-        "Longest time, in header stamps, that a joint sample waits for overdue readings of other sensors.",
+        "Time, in header stamps, that a joint sample waits beyond the period of the slowest sensor for overdue "
+        "readings.",
         "s",
         0.0,
         1.0,
@@ -109,7 +110,7 @@ class CompensationConfig(Validated):
     )
     fade_velocity: float = advanced(
         0.01,
-        "Below this speed the compensation torque shrinks with the speed, to zero at rest. With measured velocities "
+        "Speed below which the compensation torque shrinks with the speed, to zero at rest. With measured velocities "
         "it is at least 3 sensors.velocity_std.",
         "rad/s",
         0.0,
@@ -150,8 +151,8 @@ class KalmanConfig(Validated):
     )
     asymmetry_std: float = parameter(
         0.2,
-        "Usual relative difference of the friction of one direction from the mean of both, learned from all joints "
-        "together. 0: both directions are the same.",
+        "Scale of the prior on the friction difference between the directions, over the mean friction. The difference "
+        "is learned from all joints together. 0: none.",
         "",
         0.0,
         1.0,
@@ -179,7 +180,7 @@ class KalmanConfig(Validated):
 
 @dataclass(frozen=True, slots=True)
 class FbseConfig(Validated):
-    """Foot-base sensor estimation (section 5)."""
+    """Parameters of the observer ``fbse`` (Hashlamon & Erbatur 2014, section 5)."""
 
     base_angular_acceleration: str = advanced(
         "minimum_norm",

@@ -235,7 +235,9 @@ class ImuConfig(Validated):
     """The inertial measurement unit, on a body that no leg moves: the root link, or above a waist."""
 
     frame: str = parameter("imu_link", "URDF frame of the IMU.")
-    message_frame: str = parameter("", "The frame_id of the IMU messages, where it is another name of `imu.frame`.")
+    message_frame: str = parameter(
+        "", "The frame_id of the IMU messages, where it is another name of `imu.frame`. Empty: the same name."
+    )
     topic: str = parameter("imu/data", "Topic of the IMU messages (sensor_msgs/Imu).")
     delay: float = parameter(0.0, "Age of the IMU readings at the time of their stamp.", "s", 0.0, 0.1)
 
@@ -250,7 +252,9 @@ class FootConfig(Validated):
     name: str
     frame: str = parameter("", "URDF frame of the sole. The wrench is expressed in and about this frame.")
     message_frame: str = parameter(
-        "", "The frame_id of the wrench messages, where it is another name of the frame of this sole."
+        "",
+        "The frame_id of the wrench messages, where it is another name of the frame of this sole. Empty: the same "
+        "name.",
     )
     topic: str = parameter(
         "", "Topic of the foot wrench (geometry_msgs/WrenchStamped). Empty: `FOOT/wrench` with the name of the foot."

@@ -61,7 +61,7 @@ class Estimator:
 
     def __init__(self, config: Config, urdf_xml: str) -> None:
         self.config = config
-        self._health = Health(foot_stale={foot.name: True for foot in config.feet})
+        self._health = Health()
         self._newest_frame: SensorFrame | None = None
         self.pipeline = Pipeline(config, urdf_xml, self._health)
         robot, laws, velocity_std = self.pipeline.robot, self.pipeline.friction.laws, config.sensors.velocity_std
@@ -175,7 +175,6 @@ class Estimator:
                 if math.isnan(frame.velocity[0]):
                     frame = self._velocity_estimator.step(frame)
                 estimates += self.process(frame)
-                self._update_health(frame)
                 self._newest_frame = frame
                 self._diagnose_if_due(frame)
                 self._check_sensors(frame)
@@ -196,15 +195,6 @@ class Estimator:
         if (compensation := self.compensation) is not None:
             estimate.compensation = compensation.step(estimate)
         return [estimate]
-
-    def _update_health(self, frame: SensorFrame) -> None:
-        """Write which sensors deliver nothing; frames share ``readings_per_sample`` until that changes."""
-        before, health = self._newest_frame, self._health
-        if before is not None and frame.readings_per_sample is before.readings_per_sample:
-            return
-        health.imu_stale = not frame.imu_fresh
-        for name, fresh in zip(health.foot_stale, frame.wrench_fresh.tolist(), strict=True):
-            health.foot_stale[name] = not fresh
 
     def _diagnose_if_due(self, frame: SensorFrame) -> None:
         """Diagnose the joints twice a second, and when other joints depend on wrong sensors."""

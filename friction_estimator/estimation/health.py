@@ -1,4 +1,4 @@
-"""Counters, flags, events and findings of an estimator since its start, from which the node makes diagnostics."""
+"""Counters, flags, events and findings of an estimator since its start."""
 
 from __future__ import annotations
 
@@ -55,9 +55,6 @@ class Health:
     gaps: int = 0  # times the joint-state clock jumped forward by more than half a second
     time_jumps: int = 0  # times the clock jumped back and the filters restarted
     error_restarts: int = 0  # times a stage restarted because its result was not finite, or a computation failed
-    # sensors that deliver nothing now
-    imu_stale: bool = True
-    foot_stale: dict[str, bool] = field(default_factory=dict)
     # what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     findings: tuple[str, ...] = ()
     sensors_wrong: bool = False  # True where the estimate does not account for all findings

@@ -73,7 +73,7 @@ ESTIMATOR_FIELDS = (
     _flag(
         "mob_net_fused",
         False,
-        "With mob_net_model: the external torque is that of MOB-Net and the friction stage, weighted by their errors.",
+        "Weight the external torque of MOB-Net (mob_net_model) and that of the friction stage by their errors.",
     ),
     _text("collision_thresholds", "YAML that the verb collisions wrote: collisions are detected. Empty: they are not."),
     _text(

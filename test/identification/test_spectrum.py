@@ -44,7 +44,7 @@ def test_a_joint_that_rests_has_no_say_and_without_motion_there_is_no_band() -> 
     log = recording()
     resting = 1e-4 * np.random.default_rng(0).integers(0, 2, log.time.size)
     three = np.column_stack([log.position, resting])
-    assert moving_joints(log.time, three).tolist() == [True, True, False]
+    assert moving_joints(three).tolist() == [True, True, False]
     whole = replace(log, joint_names=("hip", "knee", "toe"), position=three, velocity=None, effort=None)
     assert comparison_band(whole) == pytest.approx(
         BANDS * max(motion_band(log.time, column) for column in log.position.T)

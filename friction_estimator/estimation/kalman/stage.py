@@ -57,7 +57,7 @@ class KalmanFriction:
 
     Parameters
     ----------
-    config : ``kalman``, ``sensors``, ``identifier`` (laws), ``momentum.input_hold``
+    config : ``kalman``, ``sensors``, ``feet``, ``fbse``, ``identifier`` (laws), ``momentum.input_hold``
     robot : the model that also makes the :class:`Dynamics`
     health : gets an event when a ripple is found
     motion : of the joints, from encoders; None: the live filter

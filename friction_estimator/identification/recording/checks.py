@@ -98,7 +98,7 @@ def _constant(log: JointLog) -> Iterator[str]:
             value = float(signal[0, log.joint_names.index(names[0])])
             yield f"{kind} of {choices(names)} is constant ({value:g}): {meaning}"
     velocity = log.velocity if velocity_is_complete(log) else None
-    names = [*compress(log.joint_names, (spans > 0.0) & ~moving_joints(log.time, log.position, velocity))]
+    names = [*compress(log.joint_names, (spans > 0.0) & ~moving_joints(log.position, velocity))]
     if names:
         yield (
             f"position of {choices(names)} changes by no more than its noise: the joint stands still, so its friction "

@@ -198,7 +198,7 @@ def to_motion(
         count = max(1, math.floor((time[-1] - time[0]) / segment_duration + 0.5))
         segments.append(first + np.arange(time.size) * count // time.size)
         first += count
-    still = ~moving_joints(log.time, log.position, log.velocity if chosen.measured else None)
+    still = ~moving_joints(log.position, log.velocity if chosen.measured else None)
     still |= np.sqrt(np.mean(joined["velocity"] ** 2, axis=0)) < _STANDSTILL_SPEED
     decisions = (*notes, *_sampling(period, stretches, len(parts), chosen, edge))
     if still.any():  # what hardly moves is at rest where it stands: the rest is noise

@@ -322,12 +322,11 @@ def _last_bit(signal: FloatArray) -> float:
     return float(steps[steps > _EQUAL_VALUES * steps.sum()].min(initial=np.inf)) if steps.size else 0.0
 
 
-def moving_joints(time: FloatArray, position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
+def moving_joints(position: FloatArray, velocity: FloatArray | None = None) -> BoolArray:
     """Whether each joint moves by more than the noise and a few bits of its encoder, (n,).
 
     Parameters
     ----------
-    time : (N,) strictly increasing [s]
     position : (N, n) [rad or m]
     velocity : (N, n) measured, when it is to be used as well: a joint moves when either of the two shows it
     """
@@ -361,7 +360,7 @@ def comparison_band(log: JointLog, travel: float = _TRAVEL_SHARE) -> float:
     InputError
         When no joint moves.
     """
-    moving = np.flatnonzero(moving_joints(log.time, log.position, log.velocity))
+    moving = np.flatnonzero(moving_joints(log.position, log.velocity))
     if not moving.size:
         raise InputError(f"{log.name}: no joint moves by more than its noise, so that there is no motion to filter")
     return BANDS * max(motion_band(log.time, log.position[:, joint], travel) for joint in moving)

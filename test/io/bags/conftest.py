@@ -32,15 +32,14 @@ def joint_names(robot: Robot) -> tuple[str, ...]:
     return RobotModel(robot.config, robot.urdf_xml).joint_names
 
 
-@pytest.fixture(scope="session")
-def messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
-    """(topic, time of recording [ns], message) of 0.12 s: sensors and ground truth, in the order of their stamps."""
+def recorded_messages(robot: Robot, joint_names: tuple[str, ...], steps: int) -> Recorded:
+    """(topic, time of recording [ns], message) at 1 kHz: sensors and ground truth, in the order of their stamps."""
     decode = jazzy_typestore().deserialize_cdr
     sensors, truths = SensorMessages(robot.config, joint_names), TruthMessages(robot.config, joint_names)
     rng = np.random.default_rng(3)
     phase, n = rng.uniform(0.0, 2.0 * np.pi, len(joint_names)), len(joint_names)
     recorded: Recorded = []
-    for step in range(120):
+    for step in range(steps):
         stamp, angle = START + step * MS, 6.0 * step * 1e-3 + phase
         joints = JointSample(stamp, 0.1 * np.sin(angle), 0.6 * np.cos(angle), rng.normal(size=n))
         imu = ImuSample(stamp, 0.01 * rng.normal(size=3), np.array([0.0, 0.0, 9.81]))
@@ -54,6 +53,18 @@ def messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
         )  # fmt: skip
         recorded += [(topic.name, stamp, decode(raw, topic.type)) for topic, raw in truths.build(truth)]
     return recorded
+
+
+@pytest.fixture(scope="session")
+def messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
+    """Messages of 0.12 s."""
+    return recorded_messages(robot, joint_names, 120)
+
+
+@pytest.fixture(scope="session")
+def long_messages(robot: Robot, joint_names: tuple[str, ...]) -> Recorded:
+    """Messages of 0.4 s, in which an observer settles."""
+    return recorded_messages(robot, joint_names, 400)
 
 
 @pytest.fixture
