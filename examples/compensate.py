@@ -6,7 +6,6 @@ python examples/compensate.py
 import numpy as np
 
 import friction_estimator as fe
-from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 SETTINGS = {"compensation.enabled": True, "compensation.velocity": "desired"}
@@ -17,8 +16,7 @@ def walk(compensate: bool) -> float:
     """RMS error of the joint positions [rad] in the second half of a walk."""
     robot = fe.load_robot("suralp", SETTINGS)
     simulator = Simulator(robot.config, robot.urdf_xml, make_scenario("walk", DURATION), make_noise("paper_std"))
-    estimator = fe.Estimator(robot.config, robot.urdf_xml)
-    prepare()
+    estimator = robot.estimator()
     torque, errors = None, []
     while simulator.time < simulator.duration:
         sample = simulator.step(torque if compensate else None)

@@ -6,13 +6,11 @@ python examples/live_walk.py
 import numpy as np
 
 import friction_estimator as fe
-from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 robot = fe.load_robot("suralp")
 simulator = Simulator(robot.config, robot.urdf_xml, make_scenario("walk", duration=5.0), make_noise("paper_std"))
-estimator = fe.Estimator(robot.config, robot.urdf_xml)
-prepare()  # compile the numerical kernels before the first sample
+estimator = robot.estimator()
 
 knee = estimator.joint_names.index("l_knee")
 while simulator.time < simulator.duration:

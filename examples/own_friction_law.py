@@ -6,15 +6,14 @@ python examples/own_friction_law.py
 import numpy as np
 
 import friction_estimator as fe
-from friction_estimator.laws import LinearFrictionLaw, Shape, Side, Term, register_law
 
-register_law(
-    LinearFrictionLaw(
+fe.register_law(
+    fe.LinearFrictionLaw(
         "direction",  # Coulomb friction that differs between the directions, and viscous friction
         (
-            Term("coulomb_forward", Shape.TANH, 0.02, side=Side.FORWARD, coulomb=0.5),
-            Term("coulomb_backward", Shape.TANH, 0.02, side=Side.BACKWARD, coulomb=0.5),
-            Term("viscous", Shape.LINEAR, unit="N m s/rad", viscous=1.0),
+            fe.Term("coulomb_forward", fe.Shape.TANH, 0.02, side=fe.Side.FORWARD, coulomb=0.5),
+            fe.Term("coulomb_backward", fe.Shape.TANH, 0.02, side=fe.Side.BACKWARD, coulomb=0.5),
+            fe.Term("viscous", fe.Shape.LINEAR, unit="N m s/rad", viscous=1.0),
         ),
     )
 )

@@ -25,7 +25,7 @@ YAML = """
 path = Path(tempfile.mkdtemp()) / "my_biped.yaml"
 path.write_text(YAML)
 robot = fe.load_robot(path)
-estimator = fe.Estimator(robot.config, robot.urdf_xml)
+estimator = robot.estimator()
 print("joints:", ", ".join(estimator.joint_names))
 print("feet:  ", ", ".join(estimator.foot_names))
 

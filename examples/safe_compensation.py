@@ -6,13 +6,11 @@ python examples/safe_compensation.py
 import numpy as np
 
 import friction_estimator as fe
-from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import Simulator, make_noise, make_scenario
 
 robot = fe.load_robot("suralp", {"compensation.enabled": True})
 simulator = Simulator(robot.config, robot.urdf_xml, make_scenario("walk", 6.0), make_noise("paper_std"))
-estimator = fe.Estimator(robot.config, robot.urdf_xml)
-prepare()
+estimator = robot.estimator()
 # a controller on a robot leaves `clock` out: its own is the monotonic one of the machine
 compensation = fe.SafeCompensation(len(estimator.joint_names), clock=lambda: simulator.time)
 torque, largest = None, {}

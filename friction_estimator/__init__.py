@@ -29,7 +29,8 @@ Walk in simulation and estimate the friction of every joint::
 
 The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, for friction compensation also
 :class:`CommandSample`, and gives :class:`FrictionEstimate`. A recording is a :class:`JointLog`, which may carry a
-:class:`Payload`. All errors are :class:`FrictionEstimatorError`.
+:class:`Payload`. A friction law of your own is a :class:`LinearFrictionLaw` with a :class:`Term` per parameter, of
+a :class:`Shape` and a :class:`Side`; :func:`register_law` adds it. All errors are :class:`FrictionEstimatorError`.
 
 Arrays go in and come out, in SI units and in the order of ``joint_names``. A name is imported when it is first used, so
 that ``import friction_estimator`` costs nothing, and nothing needs a library that it does not use.
@@ -41,47 +42,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from friction_estimator.api.check_motion import check_motion
-    from friction_estimator.api.experiments import load_recording
-    from friction_estimator.api.identify import identify, load_identification
-    from friction_estimator.api.outputs import export, report
-    from friction_estimator.api.plan import plan_excitation
-    from friction_estimator.api.replay import replay
-    from friction_estimator.api.simulate import example, simulate
-    from friction_estimator.api.validate import validate
-    from friction_estimator.control import SafeCompensation
-    from friction_estimator.errors import FrictionEstimatorError
-    from friction_estimator.estimation.estimator import Estimator
-    from friction_estimator.identification.joint_log import JointLog, Payload
-    from friction_estimator.io.robot import load_robot
-    from friction_estimator.types import CommandSample, FrictionEstimate, ImuSample, JointSample, WrenchSample
+    from friction_estimator.api.check_motion import check_motion as check_motion
+    from friction_estimator.api.experiments import load_recording as load_recording
+    from friction_estimator.api.identify import identify as identify
+    from friction_estimator.api.identify import load_identification as load_identification
+    from friction_estimator.api.outputs import export as export
+    from friction_estimator.api.outputs import report as report
+    from friction_estimator.api.plan import plan_excitation as plan_excitation
+    from friction_estimator.api.replay import replay as replay
+    from friction_estimator.api.simulate import example as example
+    from friction_estimator.api.simulate import simulate as simulate
+    from friction_estimator.api.validate import validate as validate
+    from friction_estimator.control import SafeCompensation as SafeCompensation
+    from friction_estimator.errors import FrictionEstimatorError as FrictionEstimatorError
+    from friction_estimator.estimation.estimator import Estimator as Estimator
+    from friction_estimator.identification.joint_log import JointLog as JointLog
+    from friction_estimator.identification.joint_log import Payload as Payload
+    from friction_estimator.io.robot import load_robot as load_robot
+    from friction_estimator.laws.law import register_law as register_law
+    from friction_estimator.laws.linear import LinearFrictionLaw as LinearFrictionLaw
+    from friction_estimator.laws.linear import Shape as Shape
+    from friction_estimator.laws.linear import Side as Side
+    from friction_estimator.laws.linear import Term as Term
+    from friction_estimator.types import CommandSample as CommandSample
+    from friction_estimator.types import FrictionEstimate as FrictionEstimate
+    from friction_estimator.types import ImuSample as ImuSample
+    from friction_estimator.types import JointSample as JointSample
+    from friction_estimator.types import WrenchSample as WrenchSample
 
 __version__ = "0.2.0"
-__all__ = [
-    "CommandSample",
-    "Estimator",
-    "FrictionEstimate",
-    "FrictionEstimatorError",
-    "ImuSample",
-    "JointLog",
-    "JointSample",
-    "Payload",
-    "SafeCompensation",
-    "WrenchSample",
-    "check_motion",
-    "example",
-    "export",
-    "identify",
-    "load_identification",
-    "load_recording",
-    "load_robot",
-    "plan_excitation",
-    "replay",
-    "report",
-    "simulate",
-    "validate",
-]
-
 _MODULES = {
     "CommandSample": "types",
     "Estimator": "estimation.estimator",
@@ -90,8 +79,12 @@ _MODULES = {
     "ImuSample": "types",
     "JointLog": "identification.joint_log",
     "JointSample": "types",
+    "LinearFrictionLaw": "laws.linear",
     "Payload": "identification.joint_log",
     "SafeCompensation": "control",
+    "Shape": "laws.linear",
+    "Side": "laws.linear",
+    "Term": "laws.linear",
     "WrenchSample": "types",
     "check_motion": "api.check_motion",
     "example": "api.simulate",
@@ -101,12 +94,14 @@ _MODULES = {
     "load_recording": "api.experiments",
     "load_robot": "io.robot",
     "plan_excitation": "api.plan",
+    "register_law": "laws.law",
     "replay": "api.replay",
     "report": "api.outputs",
     "simulate": "api.simulate",
     "validate": "api.validate",
 }
 """Module of this package that defines each public name."""
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

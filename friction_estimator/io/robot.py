@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import friction_estimator
 from friction_estimator.config import Config, config_from_parameters
@@ -19,6 +19,9 @@ from friction_estimator.io.documents import read_bytes, read_yaml
 from friction_estimator.io.node_parameters import NODE_PARAMETERS
 from friction_estimator.robot.urdf import MAX_SIZE, parse_urdf
 from friction_estimator.types import AnyPath, ShortRepr
+
+if TYPE_CHECKING:
+    from friction_estimator.estimation.estimator import Estimator
 
 PACKAGE = "friction_estimator"
 _WHEELS = ("example-robot-data",)
@@ -189,6 +192,24 @@ class Robot(ShortRepr):
     config: Config
     urdf_xml: str
     urdf_path: Path | None
+
+    def estimator(self) -> Estimator:
+        """A live estimator of the robot, whose kernels are compiled: the first sample waits for nothing.
+
+        Raises
+        ------
+        ConfigError
+            When the robot names no URDF.
+        RobotModelError
+            When the URDF lacks a joint or a frame of the configuration.
+        """
+        # not above: reading a robot does not need the compiler of the kernels, whose import takes a second
+        from friction_estimator.estimation.estimator import Estimator
+        from friction_estimator.kernels.compiler import prepare
+
+        estimator = Estimator(self.config, as_robot(self).urdf_xml)
+        prepare()
+        return estimator
 
 
 def load_robot(name_or_path: AnyPath, overrides: Mapping[str, Any] = _NO_OVERRIDES) -> Robot:

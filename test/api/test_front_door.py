@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import doctest
 import importlib
+import inspect
 import subprocess
 import sys
 
@@ -14,7 +17,10 @@ import friction_estimator as fe
 
 
 def test_every_public_name_is_defined_in_the_module_that_the_package_names() -> None:
-    assert set(fe.__all__) == set(fe._MODULES)
+    tree = ast.parse(inspect.getsource(fe))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0)
+    typed = {one.asname: node.module for node in imports for one in node.names if one.asname}
+    assert typed == {name: f"friction_estimator.{module}" for name, module in fe._MODULES.items()}
     for name in fe.__all__:
         assert getattr(fe, name).__module__ == f"friction_estimator.{fe._MODULES[name]}"
         assert getattr(fe, name).__doc__ and name in dir(fe)
@@ -56,6 +62,18 @@ def test_an_example_has_the_friction_that_its_description_names() -> None:
     assert np.all(np.abs(leg.values - [[0.3, 0.2], [0.15, 0.1]]) < 3.0 * leg.sigma)
     with pytest.raises(fe.FrictionEstimatorError, match="no example 'toe'; there is 'arm', 'leg'"):
         fe.example("toe")
+
+
+def test_a_robot_makes_an_estimator_that_is_ready_for_its_first_sample() -> None:
+    code = (
+        "import friction_estimator as fe; estimator = fe.load_robot('suralp').estimator(); "
+        "from friction_estimator.kernels import compiler; print(len(estimator.joint_names), "
+        "compiler._prepared == len(compiler.ENTRY_POINTS) > 0)"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["12", "True"]
+    with pytest.raises(fe.FrictionEstimatorError, match="names no URDF; set robot.urdf"):
+        dataclasses.replace(fe.load_robot("suralp"), urdf_xml="").estimator()
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_public_ones() -> None:
