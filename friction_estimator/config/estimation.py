@@ -151,8 +151,8 @@ class KalmanConfig(Validated):
     )
     asymmetry_std: float = parameter(
         0.2,
-        "Scale of the prior on the friction difference between the directions, over the mean friction. The difference "
-        "is learned from all joints together. 0: none.",
+        "Scale of the prior on half the friction difference between the directions, over the mean friction. The "
+        "difference is learned from all joints together. 0: none.",
         "",
         0.0,
         1.0,

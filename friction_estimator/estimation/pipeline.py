@@ -154,17 +154,17 @@ class FrictionStage(Protocol):
 class Pipeline:
     """Sensor frames in, friction estimates out, one for one.
 
-    Parameters
-    ----------
-    config : the whole configuration
-    urdf_xml : text of the URDF
-    health : counters to update
-
     A stage that fails restarts and uses the frame again. It fails when its result is not finite or a computation raises
     one of ``NUMERICAL_ERRORS``.
 
     With ``stages: friction`` attitude and contact phase are estimated, because the friction needs them, and the base
     state is NaN. With ``stages: base_state`` friction is NaN. What is estimated has the same numbers as with both.
+
+    Parameters
+    ----------
+    config : the whole configuration
+    urdf_xml : text of the URDF
+    health : counters to update
 
     Attributes
     ----------

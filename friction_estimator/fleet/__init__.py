@@ -87,12 +87,12 @@ def identify(
 ) -> FleetRun:
     """Identify friction from each of many bags, and write one Parquet row per bag and joint.
 
+    Parameters that are not listed here, the result and the errors are those of :func:`replay`.
+
     Parameters
     ----------
     method : identification method; None: the first one that data and robot allow
     law : friction law of all joints; None: that of the robot's live node
-
-    All other parameters, the result and the errors are those of :func:`replay`.
     """
     if method is not None:
         find_method(method)  # one error here, not one per bag

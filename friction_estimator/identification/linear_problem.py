@@ -333,7 +333,12 @@ class NormalEquations:
         return NormalEquations(self.gram[np.ix_(columns, columns)], self.moment[columns])
 
     def values(self, nonnegative: BoolArray, prior: Prior | None = None) -> FloatArray:
-        """Parameters (p,) within their bounds."""
+        """Least-squares parameters (p,); those that ``nonnegative`` (p,) marks are held at zero or above.
+
+        Parameters
+        ----------
+        prior : Gaussian prior of the parameters that is added; None: none
+        """
         gram, moment = self.gram, self.moment
         if prior is not None:
             gram, moment = gram + prior.precision, moment + prior.precision @ prior.mean

@@ -51,6 +51,9 @@ _UNKNOWN_COVARIANCE = np.zeros(9)
 class InputReader:
     """Reads and checks the serialized messages of one robot.
 
+    Every method raises :class:`InputError` with the topic and the reason when a message cannot be read. Whether the
+    numbers can be true, and are finite, is the question of :class:`~friction_estimator.estimation.estimator.Estimator`.
+
     Parameters
     ----------
     config : topics, frames and signs
@@ -59,9 +62,6 @@ class InputReader:
     Attributes
     ----------
     by_topic : the method that reads the messages of a topic, by its relative name
-
-    Every method raises :class:`InputError` with the topic and the reason when a message cannot be read. Whether the
-    numbers can be true, and are finite, is the question of :class:`~friction_estimator.estimation.estimator.Estimator`.
     """
 
     def __init__(self, config: Config, joint_names: Sequence[str]) -> None:

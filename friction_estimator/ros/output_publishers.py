@@ -69,7 +69,7 @@ class OutputPublishers:
         return name, self._node.count_publishers(name) - 1
 
     def destroy(self) -> None:
-        """End all topics."""
+        """Destroy all publishers."""
         for publisher in self._publishers.values():
             self._node.destroy_publisher(publisher)
 

@@ -213,7 +213,9 @@ class _Player(Node):
 
 
 class SimulationNode(_Player):
-    """Publishes readings of the simulated robot, one sample a millisecond; follows ``collision/footsteps``.
+    """Simulates the robot and publishes its sensors at 1 kHz.
+
+    Footsteps that arrive on the topic ``collision/footsteps`` replace those of the plan.
 
     Raises
     ------

@@ -96,11 +96,11 @@ class ManagedNode(LifecycleNode):
 
     @abstractmethod
     def configure(self, undo: ExitStack) -> None:
-        """Find every error in files, folders and parameters, and get all ready; add to ``undo`` how to undo it."""
+        """Check files and parameters, and make what the node needs; ``undo`` gets the callbacks that release it."""
 
     @abstractmethod
     def activate(self, undo: ExitStack) -> None:
-        """Begin to work; add to ``undo`` how to end it."""
+        """Start subscriptions, publications and timers; ``undo`` gets the callbacks that end them."""
 
     def bring_up(self) -> None:
         """Configure and activate the node; raises what these raise."""

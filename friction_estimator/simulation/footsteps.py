@@ -197,7 +197,7 @@ class FloorSchedule:
 
     Parameters
     ----------
-    ground : mapped and unmapped deviations
+    ground : height errors of the floor that the walk plan knows (mapped) and does not know
     footsteps : in the order of time
     first : the first footstep whose ground is still to be given
 

@@ -104,7 +104,7 @@ class NisMean:
 
     @property
     def count(self) -> FloatArray:
-        """(n,) number of innovations that count."""
+        """(n,) sum of the weights of the windows in the fading mean."""
         return self._mean.weight
 
     def mean_and_limit(self) -> tuple[FloatArray, FloatArray]:

@@ -88,7 +88,7 @@ class Streams(NamedTuple):
 
     @staticmethod
     def initial(joints: int) -> Streams:
-        """Record before the first sample, for this number of joints."""
+        """Streams of two publishers without any sample; ``joints`` is the number n of joints."""
         rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
         return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
 
@@ -208,13 +208,13 @@ def _check_joint_sample(
 class SampleChecks:
     """Copies samples, and refuses those that cannot be true.
 
+    Every method returns the stamp as an ``int``, and values in a new array of ``float64``.
+
     Parameters
     ----------
     config : limits of the readings
     robot : names and limits of the joints
     health : counters to update
-
-    Every method returns the stamp as an ``int``, and values in a new array of ``float64``.
 
     Attributes
     ----------

@@ -154,9 +154,10 @@ def with_drive_torque(log: JointLog, kp: Gain | None = None, kd: Gain | None = N
 
 
 def with_more_noise(log: JointLog) -> JointLog:
-    """The log with as much white noise again in its positions and velocities, and in torques that drives make of them.
+    """The log with further white noise in positions and velocities, of the standard deviation that theirs has already.
 
-    Rows and samples are those that any treatment makes of the log.
+    Torques that a drive computes from command, position and velocity are computed anew from the noisy readings.
+    Bad samples are left out first, as every treatment does (:func:`repair`), so that the rows are the same.
     """
     log, _ = repair(log)
     random = np.random.default_rng(0)

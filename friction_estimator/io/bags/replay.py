@@ -89,7 +89,7 @@ def recorded_inputs(reader: BagReader, config: Config) -> tuple[dict[str, str], 
     if set(sensors) - feet or (feet and feet <= set(sensors)):
         raise BagError(
             f"the bag {reader.path} lacks the topic {', '.join(sensors.values())}; it has {reader.topic_list()}. "
-            "Set the parameter to the topic of your robot"
+            "Set each parameter in parentheses to a topic of the bag"
         )
     outcome = {name: "friction is not compensated" if name in commands else "its limb is not measured" for name in full}
     return found, tuple(f"the bag lacks the topic {text}: {outcome[name]}" for name, text in missing.items())
