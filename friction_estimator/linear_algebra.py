@@ -223,7 +223,7 @@ def matvec_3x3(A: FloatArray, x: Triple | FloatArray) -> Triple:
 
 @kernel
 def quaternion_exp(rotation_vector: Triple | FloatArray) -> Quaternion:
-    """Unit quaternion of a rotation vector [rad]."""
+    """Unit quaternion ``(w, x, y, z)`` of a rotation vector [rad]."""
     x, y, z = 0.5 * rotation_vector[0], 0.5 * rotation_vector[1], 0.5 * rotation_vector[2]
     angle = math.sqrt(x * x + y * y + z * z)
     scale = math.sin(angle) / angle if angle > 1e-9 else 1.0 - angle * angle / 6.0
@@ -280,7 +280,7 @@ def quaternion_from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
 
 @entry_point
 def yaw_from_quaternion(q: Vector) -> float:
-    """Yaw angle of ``Rz(yaw) Ry(pitch) Rx(roll)`` [rad]."""
+    """Yaw [rad] of a unit quaternion ``(w, x, y, z)`` of the rotation ``Rz(yaw) Ry(pitch) Rx(roll)``."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 

@@ -81,7 +81,7 @@ class IdentifierConfig(Validated):
 
 @dataclass(frozen=True, slots=True)
 class CompensationConfig(Validated):
-    """Feed-forward torque that cancels the identified friction (section 7.4)."""
+    """Feed-forward torque that cancels the identified friction (Hashlamon & Erbatur 2014, section 7.4)."""
 
     enabled: bool = parameter(False, "Publish the topic friction_compensation: the torque to add to the motor command.")
     velocity: str = parameter(

@@ -265,7 +265,7 @@ class MobNetEstimator(Estimator):
         self._fusion = Fusion(len(robot.joint_names)) if fused else None
 
     def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
-        """As of :class:`Estimator`, with the external torque of MOB-Net."""
+        """Estimates of a frame, as those of :class:`Estimator`, with the external torque of MOB-Net."""
         estimates = super().process(frame)
         sensed, guard = self.pipeline.sensed, self._guard
         if sensed is None or not estimates or not has_effort(frame):

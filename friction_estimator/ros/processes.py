@@ -57,7 +57,7 @@ class Processes:
             self.end(process)
 
     def start(self, name: str, module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-        """Start ``python -m module arguments``; ``options`` are those of ``subprocess.Popen``."""
+        """Start ``python -m MODULE ARGUMENTS``; ``options`` are those of ``subprocess.Popen``."""
         with self.log(name).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],

@@ -216,7 +216,7 @@ def evaluate_frame(
 
     Parameters
     ----------
-    robot, laws : constants
+    robot, laws : constants of robot and laws
     estimates : of the newest window that all limbs have used
     dynamics, motion, inputs, context : of the frame
     memory : what the frame before has left, changed in place

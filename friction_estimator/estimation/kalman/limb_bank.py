@@ -75,7 +75,7 @@ class FrameSchedule:
         self._parts, self._parts_per_frame = deque(parts), math.ceil(len(parts) / max(frames, 1))
 
     def do_next(self) -> bool:
-        """Do the parts of one frame; True when they were the last ones."""
+        """Do the parts of the work that are due in one frame; True when no part is left after them."""
         was_pending = self.pending
         for _ in range(min(self._parts_per_frame, len(self._parts))):
             self._parts.popleft()()

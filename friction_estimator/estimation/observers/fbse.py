@@ -46,7 +46,7 @@ _SETTLING_TIME = 0.05
 
 @record
 class SupportSet(NamedTuple):
-    """One set of standing feet: which rows, columns and joints it measures."""
+    """Feet that stand together: which rows and columns of the equations count, and whose friction they show."""
 
     rows: Indices  # (f*6,) constraint rows in the flattened (k*6) stack, fewer for point feet
     # (3 + j,) generalised velocities solved for: base angular acceleration, joints of the standing limbs

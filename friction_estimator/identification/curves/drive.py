@@ -322,6 +322,9 @@ def curve_motions(
 
     Parameters
     ----------
+    logs, joint : recordings, and the joint or motor
+    treatment : how signals are filtered
+    folds : number of parts of each recording for the validation
     coupling : of the motor with others that move the same joints
     drive : how friction follows from the torque behind the transmission; None: it was measured
     """

@@ -129,8 +129,8 @@ def stack(
 
     Parameters
     ----------
-    columns : (K, n, p) of every motion, filtered
-    sides : (K, n) left sides, filtered [N m]
+    columns : filtered torque per unit of every parameter, (K, n, p) for every motion
+    sides : filtered torque to be explained, (K, n) for every motion [N m]
     usable : (K, n) False where the row is left out
     names, units, nonnegative : (p)
     """

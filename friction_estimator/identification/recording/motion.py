@@ -99,7 +99,7 @@ class Motion:
 
     @property
     def stretch(self) -> IntArray:
-        """(K,) number of the stretch of every sample."""
+        """(N,) number of the stretch without a gap to which every sample belongs."""
         return np.repeat(np.arange(len(self.stretches)), [stop - start for start, stop in self.stretches])
 
 
