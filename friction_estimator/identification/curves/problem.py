@@ -241,7 +241,7 @@ class CurveShape:
         return replace(time_rows(samples, W), names=names, units=units, nonnegative=self._nonnegative[linear])
 
     def linearised(self, values: FloatArray, samples: CurveSamples | None = None) -> LinearProblem:
-        """Least-squares problem linearised about ``values`` (p,), a column per parameter; that of the shape is its change."""
+        """Least-squares problem linearised about ``values`` (p,); the unknown of the shape is its change."""
         samples = self._samples if samples is None else samples
         W = gradient_of(self._law, values, samples) * self.slopes(values)
         y = samples.friction - torque_of(self._law, values, samples) + W @ np.where(self.shape, 0.0, values)
