@@ -22,13 +22,13 @@ from scipy.signal import lfilter
 
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import DOCS, add_page, header, row
-from benchmarks.shared.random_walks import ALL_FRICTION, RandomWalks
+from benchmarks.shared.random_walks import ALL_FRICTION, RandomWalks, TrueFeetReader
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.kernels import compiler
 from friction_estimator.laws.published import StribeckLoad
 from friction_estimator.learning.network import Model, limb_modules, load_model
 from friction_estimator.learning.signals import GAIN
-from friction_estimator.learning.training_data import SignalReader, SignalRecording, predicted
+from friction_estimator.learning.training_data import SignalRecording, predicted
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import BoolArray, FloatArray, IntArray
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def recorded(robot: Robot, walks: RandomWalks, number: int) -> Walk:
     """Simulate a walk."""
-    simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
+    simulator, reader = walks.simulator(robot, number), TrueFeetReader(robot)
     friction = []
     for _ in range(round(walks.length / PERIOD)):
         sample = simulator.step()

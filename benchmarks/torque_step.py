@@ -25,12 +25,12 @@ import numpy as np
 
 from benchmarks.shared.command import command, count, make_parser
 from benchmarks.shared.pages import header, row
-from benchmarks.shared.random_walks import RandomWalks
+from benchmarks.shared.random_walks import RandomWalks, TrueFeetReader
 from friction_estimator.io.robot import Robot, load_robot
 from friction_estimator.kernels import compiler
 from friction_estimator.learning.network import Model, RobotIdentity, load_model
 from friction_estimator.learning.signals import GAIN
-from friction_estimator.learning.training_data import SignalReader, SignalRecording, load_signals, predicted
+from friction_estimator.learning.training_data import SignalRecording, load_signals, predicted
 from friction_estimator.metrics import root_mean_square
 from friction_estimator.simulation.footsteps import LEFT, plan_footsteps
 from friction_estimator.types import FloatArray
@@ -136,7 +136,7 @@ def walk_with_steps(robot: Robot, number: int, walks: RandomWalks = WALKS) -> St
 
     An external torque on a joint acts like a motor torque that the sensor does not show.
     """
-    simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
+    simulator, reader = walks.simulator(robot, number), TrueFeetReader(robot)
     gait, rng = walks.scenario(robot, number).gait, np.random.default_rng([walks.seed, number, 3])
     steps, free = list[Step](), PAUSE
     for footstep in plan_footsteps(gait, 0.0, walks.length - gait.single_support):

@@ -23,6 +23,7 @@ from friction_estimator.errors import LearningError, SimulationError, choices
 from friction_estimator.io.robot import Robot
 from friction_estimator.kernels import compiler
 from friction_estimator.learning.network import RobotIdentity
+from friction_estimator.learning.signals import SignalStage
 from friction_estimator.learning.training_data import SignalReader, SignalRecording
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.simulation import (
@@ -38,7 +39,7 @@ from friction_estimator.simulation import (
     make_noise,
 )
 from friction_estimator.simulation.biped import Biped
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, FrictionEstimate, GroundTruth, SensorFrame
 
 UNCERTAINTIES = ("ideal", "noise", "all")
 """Levels of section 5.1: no error at all; noise of the sensors; noise, friction and a model that is too light."""
@@ -164,6 +165,32 @@ def largest_torques(robot: RobotModel) -> FloatArray:
     )
 
 
+class TrueFeetReader(SignalReader):
+    """A :class:`SignalReader` of a simulation: the recording has the external torque of the true foot wrenches, too."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot.config, robot.urdf_xml)
+        self._true_stage = SignalStage(self.pipeline.robot, robot.config.momentum.inputs_are_held)
+        self._wrenches, self._true_external = dict[int, FloatArray](), list[FloatArray]()
+
+    def expect(self, truth: GroundTruth) -> None:
+        """Add the true foot wrenches of a joint sample that will be added."""
+        self._wrenches[truth.stamp_ns] = truth.wrenches
+
+    def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
+        """Keep the signals, and the external torque of the true wrenches."""
+        count, estimates, sensed = self._count, super().process(frame), self.pipeline.sensed
+        wrenches = self._wrenches.pop(frame.stamp_ns)
+        external = self._true_stage.step(frame, sensed.attitude, sensed.dynamics, wrenches).external
+        if self._count > count:
+            self._true_external.append(external)
+        return estimates
+
+    def recording(self) -> SignalRecording:
+        """Recording with the signals of all samples so far, and the truth."""
+        return dataclasses.replace(super().recording(), true_external=np.array(self._true_external, dtype=np.float32))
+
+
 def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecording:
     """Simulate one walk and record its signals.
 
@@ -173,7 +200,7 @@ def record_walk(robot: Robot, walks: RandomWalks, number: int) -> SignalRecordin
         When the robot falls.
     """
     compiler.prepare()
-    simulator, reader = walks.simulator(robot, number), SignalReader(robot.config, robot.urdf_xml)
+    simulator, reader = walks.simulator(robot, number), TrueFeetReader(robot)
     model = RobotModel(robot.config, robot.urdf_xml)
     seed = [walks.seed, number, 2]
     exploration = TorqueExploration(model.limb, largest_torques(model), seed) if walks.exploration else None

@@ -130,15 +130,8 @@ class SignalStage:
         )
         residual = self._residual(frame, dynamics, self._no_wrenches, self._alone, self._alone_table)
         wrenches = frame.wrenches if wrenches is None else wrenches
-        uncertainty = self.remainder(frame, dynamics, wrenches, self._with_feet)
+        uncertainty = self._residual(frame, dynamics, wrenches, self._with_feet, self._with_feet_table)
         return Signals(x, residual, residual - uncertainty)
-
-    def remainder(self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray) -> FloatArray:
-        """Residual (nv,) [N, N m] without the torque of the foot wrenches (k, 6); ``state`` in place.
-
-        ``state`` is :func:`~friction_estimator.estimation.observers.momentum.initial_residual` of nv rows at the start.
-        """
-        return self._residual(frame, dynamics, wrenches, state, self._with_feet_table)
 
     def _residual(
         self, frame: SensorFrame, dynamics: Dynamics, wrenches: FloatArray, state: FloatArray, table: FloatArray

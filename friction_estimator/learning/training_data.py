@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from friction_estimator.config import Config
 from friction_estimator.errors import LearningError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.observers.momentum import initial_residual
 from friction_estimator.estimation.pipeline import has_effort
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.documents import write_atomically
@@ -32,7 +31,7 @@ from friction_estimator.learning.network import Model, RobotIdentity
 from friction_estimator.learning.signals import SignalStage
 from friction_estimator.metrics import mean, root_mean_square
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate, GroundTruth, IntArray, Progress, SensorFrame
+from friction_estimator.types import AnyPath, FloatArray, FrictionEstimate, IntArray, Progress, SensorFrame
 
 Float32Array = NDArray[np.float32]
 _ARRAYS = ("inputs", "residual", "external", "true_external", "starts", "observed")
@@ -151,17 +150,11 @@ class SignalReader(Estimator):
         self._robot = self.pipeline.robot
         self._rows = self._robot.base_dofs + len(self._robot.joint_names)
         self._stage = SignalStage(self._robot, config.momentum.inputs_are_held)
-        self._truth: dict[int, FloatArray] = {}
-        self._with_true_feet = initial_residual(self._rows)
         self._values, self._count = bytearray(), 0
         self._with_observer = with_observer
         self._starts: list[int] = []
         self._steps: list[float] = []
         self._gap = True
-
-    def expect(self, truth: GroundTruth) -> None:
-        """Add the true foot wrenches of a joint sample that will be added."""
-        self._truth[truth.stamp_ns] = truth.wrenches
 
     def recording(self) -> SignalRecording:
         """Recording with the signals of all samples so far.
@@ -178,34 +171,27 @@ class SignalReader(Estimator):
             )
         n = self._stage.input_count
         table = np.frombuffer(bytes(self._values), dtype=np.float32).reshape(self._count, -1)
-        inputs, residual, external, true, observed = np.split(table, n + self._rows * np.arange(4), axis=1)
-        known = None if np.isnan(true).any() else true
+        inputs, residual, external, observed = np.split(table, n + self._rows * np.arange(3), axis=1)
         starts, period = np.array(self._starts, dtype=np.intp), float(np.median(self._steps))
         return SignalRecording(
-            inputs, residual, external, known, starts, period, observed if self._with_observer else None
+            inputs, residual, external, None, starts, period, observed if self._with_observer else None
         )
 
     def process(self, frame: SensorFrame) -> list[FrictionEstimate]:
         """Keep the signals; without the observer, friction is NaN."""
         sensed, joints = self.pipeline.sense(frame), self.pipeline.unknown_friction
         if has_effort(frame):
-            if frame.dt == 0.0:
-                self._with_true_feet = initial_residual(self._rows)
-            wrenches = self._truth.pop(frame.stamp_ns, None)
-            signals = self._stage.step(frame, sensed.attitude, sensed.dynamics)
-            true = np.full(self._rows, np.nan)
-            if wrenches is not None:
-                true = signals.residual - self._stage.remainder(frame, sensed.dynamics, wrenches, self._with_true_feet)
+            signals, observed = self._stage.step(frame, sensed.attitude, sensed.dynamics), np.empty(0)
             if self._with_observer:
                 joints = self.pipeline.friction.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
-                true = np.concatenate((true, joints.external_torque, joints.external_torque_sigma))
-            self._add(np.concatenate((signals.inputs, signals.residual, signals.external)), true, frame.dt)
+                observed = np.concatenate((joints.external_torque, joints.external_torque_sigma))
+            self._add(np.concatenate((signals.inputs, signals.residual, signals.external)), observed, frame.dt)
         else:
             self._stage.reset()
             self._gap = True
         return [self.pipeline.estimate(frame, sensed, joints)]
 
-    def _add(self, known: FloatArray, true: FloatArray, dt: float) -> None:
+    def _add(self, known: FloatArray, observed: FloatArray, dt: float) -> None:
         """Keep a sample; ``known`` must be finite."""
         if not np.isfinite(known).all():
             self._gap = True
@@ -213,7 +199,7 @@ class SignalReader(Estimator):
         if self._gap:
             self._starts.append(self._count)
         self._gap = False
-        self._values += np.concatenate((known, true)).astype(np.float32).tobytes()
+        self._values += np.concatenate((known, observed)).astype(np.float32).tobytes()
         self._count += 1
         self._steps.append(dt)
 

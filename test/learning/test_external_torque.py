@@ -54,7 +54,7 @@ def test_it_is_the_residual_without_feet_and_uncertainty_torque(model, recording
     sigma = np.array([one.external_torque_sigma for one in with_network])
     unknown = SignalReader(ROBOT.config, HOPPER)
     inputs = []
-    unknown._add = lambda known, true, dt: inputs.append(known[:18])
+    unknown._add = lambda known, observed, dt: inputs.append(known[:18])
     fed(unknown)
     network = model.estimator()
     expected = [network.step(x) for x in inputs][-len(recording) :]
