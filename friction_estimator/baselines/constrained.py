@@ -42,11 +42,6 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-_REGULARISATION = 1e-8
-"""Lambda / W of eq. 6.1 [(rad/s^2)^2/(N m)^2]: it decides only where the accelerations determine nothing."""
-_FRICTION_STD = 2.0
-"""Standard deviation of friction that eq. 6.1 leaves out [N m]."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedDynamics:
@@ -141,10 +136,10 @@ class ConstrainedFriction:
     """
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
-        self._differentiates_position = config.constrained.signal == "position"
+        self._settings = config.constrained
         self._noise = config.sensors
         self._robot = robot
-        held = _held_joints(config.constrained.position_controlled, robot.joint_names)
+        held = _held_joints(self._settings.position_controlled, robot.joint_names)
         self.joints: IntArray = np.flatnonzero(~held)
         self._columns = robot.base_dofs + self.joints
         self._held_rows = np.eye(robot.base_dofs + held.size)[robot.base_dofs :][held]  # S_pc of eq. 5.3
@@ -176,7 +171,7 @@ class ConstrainedFriction:
         response = system.response(self._columns)
         inertia = None if self._loops(standing) else _unique_inverse(response)
         if inertia is None:
-            inertia = regularised_inverse(response, _REGULARISATION)
+            inertia = regularised_inverse(response, self._settings.regularisation)
         friction = -inertia @ difference  # eq. 5.13, our sign
         force[self._columns] -= friction
         acceleration = system.acceleration(force, b)
@@ -209,7 +204,7 @@ class ConstrainedFriction:
         noise += gains[1][:, base:].sum(axis=1) * sensors.velocity + by_rate * sensors.angular_velocity
         biases = resolved**2 @ effort[self.joints] ** 2 * sensors.effort_gain + by_rate * sensors.angular_velocity_bias
         smoothed = weights.relative_error**2 * by_acceleration**2 @ motion
-        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * _FRICTION_STD**2
+        ambiguous = ((np.eye(self.joints.size) - resolved) ** 2).sum(axis=1) * self._settings.friction_std**2
         systematic = smoothed + ambiguous + self._tilt_variance(solution)
         return noise, systematic + biases
 
@@ -222,7 +217,7 @@ class ConstrainedFriction:
         """
         middle = weights.values[weights.middle]
         others = weights.values @ weights.values - middle**2
-        if self._differentiates_position:
+        if self._settings.signal == "position":
             return (by_position + middle * by_acceleration) ** 2 + others * by_acceleration**2, by_velocity**2
         gains, joints = by_velocity**2, slice(self._robot.base_dofs, None)
         gains[:, joints] = (by_velocity[:, joints] + middle * by_acceleration) ** 2 + others * by_acceleration**2

@@ -176,6 +176,10 @@ class KalmanConfig(Validated):
     """Time constant of the law-error variance estimate [s]."""
     innovation_gate: float = 2.5
     """Normalised innovation squared per joint above which a window contains an impact."""
+    min_change_duration: float = 0.025
+    """Impacts of the same direction for this long mean that something has changed [s]: landings are shorter."""
+    max_impact_duration: float = 0.25
+    """Impacts of any direction for this long mean that something has changed, too [s]: no impact lasts that long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,8 @@ class FbseConfig(Validated):
         "gyro: differentiated gyroscope.",
         choices=("minimum_norm", "gyro"),
     )
+    angular_acceleration_std: float = 0.3
+    """Standard deviation of the base angular acceleration that the method assumes or differentiates [rad/s^2]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +264,10 @@ class ConstrainedConfig(Validated):
     max_sigma: float = 1.5
     """Largest standard deviation of a usable measurement: a joint above it, often one of a standing limb, counts as not
     measured [N m]."""
+    regularisation: float = 1e-8
+    """Lambda / W of eq. 6.1 [(rad/s^2)^2/(N m)^2]: it decides only where the accelerations determine nothing."""
+    friction_std: float = 2.0
+    """Standard deviation of friction that eq. 6.1 leaves out [N m]."""
     motion_frequency: float = 10.0
     """Highest frequency of the motion (section 7.1.2), for the differentiation error in the standard deviation [Hz]."""
 

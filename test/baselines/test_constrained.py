@@ -9,7 +9,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from friction_estimator.baselines import constrained
 from friction_estimator.baselines.constrained import (
     ConstrainedDynamicsObserver,
     ConstrainedFriction,
@@ -213,10 +212,8 @@ def test_stamps_need_not_be_equally_spaced(robot, urdf_xml):
 
 @pytest.mark.parametrize("signal", ["position", "velocity"])
 @pytest.mark.parametrize("standing", ["left", "both"])
-def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, signal, standing, monkeypatch):
+def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, signal, standing):
     """Monte Carlo over the sensors: the propagated variance is the measured one, in all joints."""
-    monkeypatch.setattr(constrained, "_FRICTION_STD", 0.0)
-    monkeypatch.setattr(constrained, "_REGULARISATION", 1e-4)
     rng = np.random.default_rng(5)
     changes = {
         "constrained__signal": signal,
@@ -225,6 +222,8 @@ def test_published_sigma_matches_the_spread_under_sensor_noise(robot, motion, si
         "constrained__trim_start": 0.0,
         "constrained__trim_end": 0.0,
         "constrained__max_sigma": 1e9,
+        "constrained__friction_std": 0.0,
+        "constrained__regularisation": 1e-4,
         "constrained__motion_frequency": 0.0,
         "constrained__double_support": "regularised",
         "sensors__position_std": 1e-4,

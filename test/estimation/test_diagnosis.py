@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.diagnosis import diagnosis_monitor
 from friction_estimator.estimation.diagnosis.diagnosis_monitor import (
     DiagnosisMonitor,
     FadingMean,
@@ -182,11 +181,10 @@ def test_forgetting_the_law_forgets_its_diagnosis(healthy):
     assert not estimator.monitor.figures().known_at_start.any()
 
 
-def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small(monkeypatch):
+def test_mean_innovation_stays_within_its_band_and_leaves_it_when_sigma_is_too_small():
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(diagnosis_monitor, "_CONSISTENCY_SLACK", 1.0)
     keep = np.exp(-0.01 / 10.0)
-    right, wrong = NisMean(500), NisMean(500)
+    right, wrong = NisMean(500, slack=1.0), NisMean(500, slack=1.0)
     for _ in range(400):
         square = rng.normal(size=500) ** 2
         right.add(square, keep)

@@ -90,10 +90,11 @@ class NisMean:
     Parameters
     ----------
     joints : n
+    slack : factor on the upper end of the band; one for innovations that are independent
     """
 
-    def __init__(self, joints: int) -> None:
-        self._mean = FadingMean(1, joints)
+    def __init__(self, joints: int, slack: float) -> None:
+        self._mean, self._slack = FadingMean(1, joints), slack
         self._newest: FloatArray = np.full(joints, np.nan)
 
     def add(self, nis: FloatArray, keep: float) -> None:
@@ -111,10 +112,10 @@ class NisMean:
         """Mean NIS (n,), and the upper end of its chi-square band (n,).
 
         The sum of N independent NIS of one joint has N degrees of freedom. Those of a low-passed measurement are not
-        independent; then the band is wider than this, and ``_CONSISTENCY_SLACK`` has to cover it.
+        independent; then the band is wider than this, and the slack has to cover it.
         """
         count = np.maximum(self._mean.effective_count, 1.0)
-        limit = _CONSISTENCY_SLACK * chdtri(count, 1.0 - _CONFIDENCE) / count
+        limit = self._slack * chdtri(count, 1.0 - _CONFIDENCE) / count
         return self._mean.mean[0], limit
 
 
@@ -220,7 +221,7 @@ class DiagnosisMonitor:
         n = self._joint_count
         self._all_samples, self._moving = FadingMean(1, n), FadingMean(3, n)
         self._sigmas, self._law_errors = ((FadingMean(2, n), FadingMean(2, n)) for _ in range(2))
-        self._innovations, self._recent_innovations = NisMean(n), NisMean(n)
+        self._innovations, self._recent_innovations = (NisMean(n, _CONSISTENCY_SLACK) for _ in range(2))
         self._drift.reset()
         self._stamp_ns: int | None = None
 

@@ -32,12 +32,8 @@ from friction_estimator.types import FloatArray, IntArray
 
 _IMPACT_VARIANCE_FACTOR = 10.0
 """Variance given to an impact, over its square: the momentum is taken anew from the measurement."""
-_MIN_CHANGE_DURATION = 0.025
-"""Impacts of the same direction for this long mean that something has changed [s]: landings are shorter."""
 _CHANGE_RATIO = 0.5
 """Standard deviation added to each parameter of a law that has changed, over its value: the next windows decide."""
-_MAX_IMPACT_DURATION = 0.25
-"""Impacts of any direction for this long mean that something has changed, too [s]: no impact lasts that long."""
 LAW_INFLATION = 0.2
 """Standard deviation added to a law that has been wrong for long, as a fraction of the prior standard deviation."""
 _NEW_TERM_INFLATION = 10.0
@@ -58,10 +54,11 @@ class ImpactDetector:
     Parameters
     ----------
     joints : m
+    config : ``min_change_duration``, ``max_impact_duration``
     """
 
-    def __init__(self, joints: int) -> None:
-        self._nothing = np.zeros(joints)
+    def __init__(self, joints: int, config: KalmanConfig) -> None:
+        self._nothing, self._config = np.zeros(joints), config
         self.clear()
 
     def clear(self) -> None:
@@ -82,7 +79,8 @@ class ImpactDetector:
     def is_change(self) -> bool:
         """True when windows have not fitted for long and agree in direction, or for very long."""
         agree = self._count >= _MIN_COHERENT_WINDOWS and self._coherent > _MIN_COHERENCE * self._nis_sum
-        return (agree and self._duration >= _MIN_CHANGE_DURATION) or self._duration > _MAX_IMPACT_DURATION
+        config = self._config
+        return (agree and self._duration >= config.min_change_duration) or self._duration > config.max_impact_duration
 
     @property
     def force(self) -> FloatArray:
@@ -219,7 +217,7 @@ class LimbFilter:
         """Reset momentum and law error to unknown; law and calibration stay."""
         self.running = False
         self.normal_equations.interrupt()
-        self._impacts = ImpactDetector(self._joint_count)
+        self._impacts = ImpactDetector(self._joint_count, self._config)
         self._is_first = True
         self.fit.nis[:], self.fit.stick_variance[:] = np.nan, 0.0
         self._clear(self._restarted_states)

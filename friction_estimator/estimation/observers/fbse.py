@@ -38,8 +38,6 @@ from friction_estimator.types import (
     Vector,
 )
 
-_ANGULAR_ACCELERATION_STD = 0.3
-"""Standard deviation of the base angular acceleration that the method assumes or differentiates [rad/s^2]."""
 _SETTLING_TIME = 0.05
 """A foot that has landed moves for this long [s]; until then its limb is not measured."""
 
@@ -202,11 +200,12 @@ def _friction_variances(
     effort: Vector,
     sensitivities: FrictionSensitivities,
     sensors: SensorVariances,
+    angular_acceleration_std: float,
 ) -> tuple[FloatArray, FloatArray]:
     """First-order propagation of the sensor errors to the friction (m,): white, lasting [(N m)^2].
 
     Through eq. 49 directly, and through the accelerations of eqs. 42, 46; plus the angular acceleration of the base,
-    which the constraint leaves free and which is known to ``_ANGULAR_ACCELERATION_STD`` only.
+    which the constraint leaves free and which is known to ``angular_acceleration_std`` [rad/s^2] only.
     """
     H, joints = dynamics.mass_matrix, support.joints
     m, n, nv = joints.size, effort.size, H.shape[0]
@@ -233,7 +232,7 @@ def _friction_variances(
             derivative = H[row, i] + by_acceleration[a, i]
             white_sum += derivative**2 * sensors.specific_force
             constant_sum += (
-                derivative**2 * sensors.specific_force_bias + (by_alpha[a, i] * _ANGULAR_ACCELERATION_STD) ** 2
+                derivative**2 * sensors.specific_force_bias + (by_alpha[a, i] * angular_acceleration_std) ** 2
             )
             for j in range(3):
                 constant_sum += by_angle[a, i] * attitude.covariance[i, j] * by_angle[a, j]
@@ -290,6 +289,7 @@ class FootBaseSensorEstimation:
 
     def __init__(self, config: Config, robot: RobotModel) -> None:
         self._gyro = config.fbse.base_angular_acceleration == "gyro"
+        self._angular_acceleration_std = config.fbse.angular_acceleration_std
         self._robot = robot
         self._row_mask = np.array([foot.held_axes for foot in config.feet], dtype=bool).reshape(-1, 6)
         self._support_sets: dict[bytes, tuple[FloatArray, SupportSet, RecordTemplate[Constraint]]] = {}
@@ -399,5 +399,6 @@ class FootBaseSensorEstimation:
             linear,
         )
         return _friction_variances(
-            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, *sensitivities, *self._sensors
-        )
+            support, attitude.buffer, dynamics.buffer, wrenches, frame.effort, *sensitivities, *self._sensors,
+            self._angular_acceleration_std,
+        )  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from friction_estimator.config.robot import SIGMA_RATE
-from friction_estimator.estimation.observers import fbse
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation, _pseudo_inverse
 from friction_estimator.robot.model import RobotModel
 from test.biped import Instant, consistent_instant, suralp_config
@@ -76,13 +75,13 @@ def test_stretched_leg_still_has_an_answer():
 
 @pytest.mark.parametrize("mode", ["minimum_norm", "gyro"])
 @pytest.mark.parametrize("standing", [LEFT, BOTH])
-def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, standing, mode, monkeypatch):
+def test_published_sigma_matches_the_spread_under_sensor_noise(robot, urdf_xml, standing, mode):
     """Monte Carlo over the sensors: the propagated variance is the measured one."""
-    monkeypatch.setattr(fbse, "_ANGULAR_ACCELERATION_STD", 0.0)
     rng = np.random.default_rng(7)
     instant = consistent_instant(urdf_xml, rng, standing, minimum_norm=True)
     changes = {
         "fbse__base_angular_acceleration": mode,
+        "fbse__angular_acceleration_std": 0.0,
         "sensors__position_std": 1e-4,
         "sensors__velocity_std": 2e-2,
         "sensors__effort_std": 0.05,
