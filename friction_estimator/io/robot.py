@@ -343,7 +343,7 @@ def load_coupling(name_or_path: AnyPath) -> Coupling:
 
 
 def coupling_of_joints(coupling: Coupling, joint_names: Sequence[str]) -> Coupling:
-    """The coupled groups that these joints (n) belong to; every other joint gets a motor of its own.
+    """Coupling of these joints (n): their coupled groups, and one motor for each other joint.
 
     Raises
     ------

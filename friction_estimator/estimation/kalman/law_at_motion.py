@@ -16,6 +16,7 @@ from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.kernels.compiler import kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
+from friction_estimator.linear_algebra import bilinear
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import FloatArray, Matrix, Vector
 
@@ -177,20 +178,14 @@ def _map_to_joints(motors: MotorTable, estimates: LimbEstimates, motor_side: _Mo
 
 
 @kernel
-def _bilinear_form(left: FloatArray, P: FloatArray, right: FloatArray, is_symmetric: bool) -> float:
-    """``left^T P right`` of two regressors (p,) and the first rows and columns of a covariance.
-
-    It is symmetric where both regressors are those of one motor: then only a half of P is read.
-    """
+def _quadratic_form(phi: FloatArray, P: FloatArray) -> float:
+    """``phi^T P phi`` of a regressor (p,) and the first p rows and columns of a symmetric P, of which half is read."""
     total = 0.0
-    for i in range(left.size):
-        product = P[i, i] * right[i]
-        for j in range(i if is_symmetric else left.size):
-            if is_symmetric:
-                product += 2.0 * P[i, j] * right[j]
-            elif j != i:
-                product += P[i, j] * right[j]
-        total += left[i] * product
+    for i in range(phi.size):
+        product = P[i, i] * phi[i]
+        for j in range(i):
+            product += 2.0 * P[i, j] * phi[j]
+        total += phi[i] * product
     return total
 
 
@@ -210,7 +205,7 @@ def _law_variance(motors: MotorTable, covariance: FloatArray, motor_side: _Motor
                 if share != 0.0:
                     one, other = motors.group[joint, a], motors.group[joint, b]
                     P = covariance[joint, a * (p + 1) : (a + 1) * (p + 1), b * (p + 1) : (b + 1) * (p + 1)]
-                    law = _bilinear_form(phi[one], P, phi[other], a == b)
+                    law = _quadratic_form(phi[one], P) if a == b else bilinear(phi[one], P[:p, :p], phi[other])
                     cross = part[one] * part[other] * P[p, p]
                     for i in range(p):
                         cross += part[other] * phi[one, i] * P[i, p]

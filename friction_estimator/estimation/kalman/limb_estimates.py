@@ -11,7 +11,7 @@ from friction_estimator.estimation.kalman.law_bounds import project_onto_bounds
 from friction_estimator.estimation.kalman.limb_equations import FilterTable, LimbBalance, LimbMemory, WindowFit
 from friction_estimator.estimation.kalman.limb_state import UNIFORM_VARIANCE, Limb
 from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.kernels.records import from_buffer, record, to_buffer
+from friction_estimator.kernels.records import buffered, from_buffer, record
 from friction_estimator.linear_algebra import bilinear, is_bounded, is_covariance
 from friction_estimator.types import FloatArray, IntArray, Matrix, Tensor, Vector
 
@@ -125,19 +125,14 @@ class EstimateBuffers:
     """
 
     def __init__(self, empty: LimbEstimates) -> None:
-        self.next_buffer: FloatArray = to_buffer(empty)
+        self.next_buffer, self.next = buffered(empty)
         self.publish()
 
-    def begin(self) -> None:
-        """Begin the next estimates as a copy of the published ones."""
+    def publish(self) -> None:
+        """Publish the next estimates, and begin those after them with a copy."""
+        self.published_buffer, self.published = self.next_buffer, self.next
         self.next_buffer = self.published_buffer.copy()
         self.next = from_buffer(LimbEstimates, self.next_buffer)
-
-    def publish(self) -> None:
-        """Publish the next estimates, and begin those after them."""
-        self.published_buffer: FloatArray = self.next_buffer
-        self.published = from_buffer(LimbEstimates, self.published_buffer)
-        self.begin()
 
 
 @kernel

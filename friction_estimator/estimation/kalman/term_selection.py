@@ -85,12 +85,17 @@ class TermSelection:
     def set_terms(self, ripples: FloatArray, presliding: bool) -> None:
         """Use these terms, and search for a ripple from the beginning; ``ripples`` (n,) per turn; (0,): no ripple."""
         self.ripples = ripples
-        self.laws = JointLaws(self._law_names, ["ripple"] * bool(ripples.size) + ["presliding"] * presliding)
+        self._use_laws(presliding)
         self._search: RippleSearch | None = RippleSearch(len(self._law_names))
 
     def drop_presliding(self) -> None:
         """Use no terms of presliding; the search for a ripple goes on."""
-        self.laws = JointLaws(self._law_names, ["ripple"] * bool(self.ripples.size))
+        self._use_laws(presliding=False)
+
+    def _use_laws(self, presliding: bool) -> None:
+        """Make the laws with terms of the ripple, where one is known, and of presliding, where they are wanted."""
+        wanted = {"ripple": bool(self.ripples.size), "presliding": presliding}
+        self.laws = JointLaws(self._law_names, [kind for kind, used in wanted.items() if used])
 
     def reset(self) -> None:
         """Restart at time zero."""
