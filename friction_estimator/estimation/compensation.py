@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from friction_estimator.config import CompensationConfig
 from friction_estimator.config.robot import SURE_SIGN_SIGMAS
+from friction_estimator.estimation.health import JOINTS, Check, SensorFault
+from friction_estimator.estimation.inactive_torque import InactiveTorqueTest
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.robot.transmission import Transmission
@@ -32,6 +34,12 @@ _TOO_LARGE = (
     "over-compensation: the torque would put {:.2g} W more into the joint than friction takes: reduce "
     "compensation.gain, or let the law be learned again"
 )
+_INACTIVE = (
+    "{:.0f} +- {:.0f} % of friction_compensation is in the effort of {} and does not act, as if the drive ignored or "
+    "limited it and reported the command: publish the measured torque, or let the drive apply all of it"
+)
+_NOT_MEASURED = "{:.0f} +- {:.0f} % of friction_compensation acts on {} and is not in the effort: add it to the effort"
+_ENDED = ". Compensation has ended there until the next reset"
 _BRAKES = "the torque brakes the joint: check the signs of velocity, desired velocity and effort"
 
 
@@ -46,7 +54,7 @@ class TransmittedLaws:
     motors: Transmission  # transmission between motors and joints
 
     def torque(self, parameters: FloatArray, velocity: FloatArray, load: FloatArray) -> FloatArray:
-        """Friction (n,) [N m] of the joints for the motors' parameters (n, p), at velocities and torques of joints."""
+        """Friction (..., n) [N m] of joints for parameters (..., n, p) of motors, at velocities and torques (n,)."""
         motors = self.motors
         return motors.at_joints(self.laws.torque(parameters, motors.velocity(velocity), motors.torque(load)))
 
@@ -76,14 +84,22 @@ class PassivityCheck:
         self.too_large: BoolArray = np.zeros(joints, dtype=bool)
         self.brakes = self.too_large
 
-    def step(self, estimate: FrictionEstimate, torque: FloatArray, dt: float) -> None:
-        """Add the energies of a step of time [s], with torques that need not have been applied (n,)."""
-        position, self._position = self._position, estimate.position
-        if position is None:
+    def step(
+        self, position: FloatArray, measured: FloatArray, sigma: FloatArray, torque: FloatArray, dt: float
+    ) -> None:
+        """Add the energies of a step of time [s].
+
+        Parameters
+        ----------
+        position : (n,) [rad or m]
+        measured, sigma : (n,) friction, and its standard deviation [N m]
+        torque : (n,) that need not have been applied [N m]
+        """
+        before, self._position = self._position, position
+        if before is None:
             return
-        step = estimate.position - position
-        measured = estimate.friction - np.nan_to_num(estimate.external_torque)
-        work, uncertain = torque * step, estimate.sigma * np.abs(step)
+        step = position - before
+        work, uncertain = torque * step, sigma * np.abs(step)
         rows = np.nan_to_num(np.stack((work, measured * step, uncertain, work, np.abs(work))), posinf=DIVERGENCE_LIMIT)
         self._energy = np.exp(-dt / _ENERGY_TIMES) * self._energy + rows
         given, taken, uncertain, recent_work, exchanged = self._energy
@@ -96,6 +112,7 @@ class FrictionCompensation:
     """Torque to add to the motor command, one per joint-state sample.
 
     It starts at zero, changes at most with ``slew_rate``, and is zero for a joint whose law is not known well enough.
+    A joint begins with a test of its drive, and has no torque where that does not act (:class:`InactiveTorqueTest`).
     It is zero for all joints after a gap of the joint states or while there is no fresh desired velocity. It fades out
     where the estimate is not valid, or where it would give the joint more energy than friction takes
     (:class:`PassivityCheck`), and in again when the reason is gone.
@@ -115,6 +132,7 @@ class FrictionCompensation:
     trusted : (n,) False where the torque fades out
     fade : (n,) part of the torque that is left where the estimate is not valid, 0 to 1
     passivity : check of the torques before they fade
+    test : whether the torques act as the effort says
     """
 
     def __init__(
@@ -140,6 +158,7 @@ class FrictionCompensation:
         self.compensated: BoolArray = np.zeros(self._limit.size, dtype=bool)
         self.trusted: BoolArray = np.ones(self._limit.size, dtype=bool)
         self.fade, self.passivity = np.ones(self._limit.size), PassivityCheck(self._limit.size)
+        self.test = InactiveTorqueTest(self._limit.size, self._laws.laws.parameter_count)
 
     def states(self, invalid_reasons: Sequence[str]) -> list[str]:
         """State of each joint (n) in words, with the reason; the parameter is ``Estimator.invalid_reasons()``."""
@@ -149,9 +168,22 @@ class FrictionCompensation:
                 reason = _TOO_LARGE.format(check.excess[joint])
             elif check.brakes[joint]:
                 reason = _BRAKES
+            elif self.test.failed[joint]:
+                reason = self._inactive_text(joint, "the joint")
             state = "compensated" if self.compensated[joint] else "at rest, or its law is not known well enough"
             texts.append(f"{fade[joint]:.0%} of the torque: {reason}" if reason else state)
         return texts
+
+    def checks(self, topic: str) -> Iterator[Check]:
+        """Whether the torque acts as the effort on this topic says."""
+        failed = self.test.failed
+        text = f"{topic}: {self._inactive_text(int(failed.argmax()), f'joint {JOINTS}')}" if failed.any() else ""
+        yield Check(SensorFault.COMPENSATION, topic, text, failed)
+
+    def _inactive_text(self, joint: int, name: str) -> str:
+        """What the test of a joint has found, and what follows."""
+        part, sigma = 100.0 * self.test.part[joint], 100.0 * self.test.sigma[joint]
+        return (_INACTIVE if part > 0.0 else _NOT_MEASURED).format(abs(part), sigma, name) + _ENDED
 
     def set_command(self, sample: CommandSample) -> None:
         """Add a command of the controller; a stamp that jumps back drops the older ones."""
@@ -162,20 +194,28 @@ class FrictionCompensation:
     def step(self, estimate: FrictionEstimate) -> FloatArray:
         """Torque to add to the motor command from the stamp of this estimate on, (n,) [N m]; always finite."""
         elapsed = self._elapsed(estimate.stamp_ns)
-        velocity = self._velocity_at(estimate)
+        velocity, test, parameters = self._velocity_at(estimate), self.test, estimate.law.parameters
         if elapsed is None or velocity is None:
             self._torque = np.zeros(self._limit.size)
             self.compensated = np.zeros(self._limit.size, dtype=bool)
             return self._torque
-        friction = self._laws.torque(estimate.law.parameters, velocity, estimate.effort)
-        confident = confident_torque(friction, estimate.model_sigma)
+        friction, tested = self._laws.torque(np.stack((parameters, test.law)), velocity, estimate.effort)
+        known = 2.0 * estimate.model_sigma < np.abs(friction)
+        confident = confident_torque(test.limited(friction, tested), estimate.model_sigma)
         desired = saturated(self.gain * fade_near_standstill(confident, velocity, self._fade_velocity), self._limit)
-        self.passivity.step(estimate, desired, elapsed)
-        self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes
+        measured = estimate.friction - estimate.external_torque
+        known_friction = np.where(np.isnan(measured), estimate.friction, measured)
+        self.passivity.step(estimate.position, known_friction, estimate.sigma, desired, elapsed)
+        self.trusted = estimate.valid & ~self.passivity.too_large & ~self.passivity.brakes & ~test.failed
         self.fade = np.clip(
             self.fade + np.where(self.trusted, elapsed / _FADE_IN_TIME, -elapsed / _FADE_OUT_TIME), 0.0, 1.0
         )
-        desired = self.fade * desired
+        sends = (desired != 0.0) & (self.fade == 1.0)
+        test.add(
+            elapsed, self._torque, sends * friction, sends * tested, estimate.model,
+            estimate.calibration_torque, measured - estimate.model,
+        )  # fmt: skip
+        desired = self.fade * test.levels(estimate.stamp_ns, elapsed, parameters, known) * desired
         self.idle_reason, self.compensated = "", (confident != 0.0) & (self.fade > 0.0)
         torque = saturated(self._torque + saturated(desired - self._torque, self._slew_rate * elapsed), self._limit)
         self._torque = np.where(torque == torque, torque, 0.0)  # no NaN lasts

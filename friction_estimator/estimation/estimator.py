@@ -82,7 +82,12 @@ class Estimator:
         self._velocity_estimator = VelocityEstimator(config, robot.joint_names)
         self._sample_checks = SampleChecks(config, robot, self._health)
         self._sensor_checks = SensorChecks(
-            config, robot, self._health, self._synchronizer, lambda: self.pipeline.friction.sensor_calibration()
+            config,
+            robot,
+            self._health,
+            self._synchronizer,
+            lambda: self.pipeline.friction.sensor_calibration(),
+            lambda: iter(()) if (one := self.compensation) is None else one.checks(config.output.joint_states_topic),
         )
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
@@ -194,6 +199,9 @@ class Estimator:
             estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma
         if (compensation := self.compensation) is not None:
             estimate.compensation = compensation.step(estimate)
+            if compensation.test.has_failed and not self._readings_were_wrong:
+                for wrong in (True, False):  # the law has learned from the own torque: back to before
+                    self.pipeline.friction.set_sensor_fault(wrong, math.inf)
         return [estimate]
 
     def _diagnose_if_due(self, frame: SensorFrame) -> None:

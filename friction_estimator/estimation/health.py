@@ -140,6 +140,7 @@ class SensorFault(Enum):
     NO_WRENCH = "no wrench"
     EFFORT_SIGN = "sign of effort"
     EFFORT_UNIT = "unit of effort"
+    COMPENSATION = "compensation that does not act"
 
 
 TIMING_FAULTS = frozenset(
@@ -147,7 +148,13 @@ TIMING_FAULTS = frozenset(
 )
 """Silent sensors, refused readings, wrong rates and stamps."""
 CALIBRATED_FAULTS = frozenset(
-    (SensorFault.DELAY, SensorFault.TILT, SensorFault.EFFORT_GAIN, SensorFault.POSITION_OFFSET)
+    (
+        SensorFault.DELAY,
+        SensorFault.TILT,
+        SensorFault.EFFORT_GAIN,
+        SensorFault.POSITION_OFFSET,
+        SensorFault.COMPENSATION,
+    )
 )
 """Errors that the estimate accounts for."""
 TORQUE_FAULTS = frozenset((SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))

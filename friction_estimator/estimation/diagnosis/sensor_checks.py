@@ -110,6 +110,7 @@ class SensorChecks:
     health : whose counters give the rates, and whose findings, delays and events are written
     synchronizer : whose delays and late readings are checked
     calibration : errors of the sensors that the friction stage has found
+    more : checks of other stages
 
     Attributes
     ----------
@@ -124,7 +125,9 @@ class SensorChecks:
         health: Health,
         synchronizer: Synchronizer,
         calibration: Callable[[], SensorCalibration | None],
+        more: Callable[[], Iterator[Check]],
     ) -> None:
+        self._more = more
         self._calibration, self._calibration_before = calibration, calibration()
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
@@ -228,6 +231,7 @@ class SensorChecks:
         yield self._check_publishers(interval)
         yield self._check_lags(interval)
         yield self._check_calibration(interval)
+        yield self._more()
         yield self._check_stuck_readings()
         yield self._plausibility.check_velocities(self._statistics(2))
         if self._findings.is_wrong(self._joint_topic):
