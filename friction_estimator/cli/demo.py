@@ -123,7 +123,8 @@ def _live(arguments: argparse.Namespace, robot: Robot, output: Path) -> LiveStat
         views = (view,) if web is None else (view, StateView(robot, web))
 
         def make() -> LiveRun:
-            live.append(LiveRun(robot.config, nodes, output, description.to_custom_data(), views))
+            texts = description.to_custom_data()
+            live.append(LiveRun(robot.config, nodes, output, texts, arguments.overwrite, views))
             return live[0]
 
         code = run_node(make, [], LiveRun.play)

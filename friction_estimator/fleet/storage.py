@@ -24,10 +24,11 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from friction_estimator.errors import BagError, ConfigError
-from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.bags.reader import METADATA
+from friction_estimator.io.bags.writer import LOCK
+from friction_estimator.io.documents import is_in_use, write_atomically
 
 _STORAGE = (".mcap", ".db3")
-_METADATA = "metadata.yaml"
 _READ_BYTES = 1 << 20  # of a file at a time
 _CHECKSUMS = ("md5Hash", "content_md5", "checksum", "ETag", "etag")
 """Names under which object stores keep a checksum of a file; those of the content alone first."""
@@ -63,8 +64,8 @@ def filesystem(url: str) -> tuple[Any, str]:
 def find_bags(sources: Iterable[str]) -> tuple[Bag, ...]:
     """All bags below paths, globs or URLs, each once, the largest first.
 
-    A folder with ``metadata.yaml`` is one bag; any other storage file is one bag. Hidden folders are left out:
-    they hold bags that are still being written.
+    A folder with ``metadata.yaml`` is one bag; any other storage file is one bag. Hidden folders are left out, and bags
+    that a process of this machine is still writing.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def find_bags(sources: Iterable[str]) -> tuple[Bag, ...]:
         places = fs.glob(path) if any(letter in path for letter in "*?[") else [path]
         bags = [bag for place in places for bag in _bags_below(fs, place)]
         if not bags:
-            raise BagError(f"there is no bag at {source}: no folder with {_METADATA} and no .mcap or .db3 file")
+            raise BagError(f"there is no bag at {source}: no folder with {METADATA} and no .mcap or .db3 file")
         found.update((bag.url, bag) for bag in bags)
     return tuple(sorted(found.values(), key=lambda bag: (-bag.size, bag.url)))
 
@@ -90,7 +91,7 @@ def _bags_below(fs: Any, place: str) -> Iterator[Bag]:
         for path, info in fs.find(place, detail=True).items()
         if not any(part.startswith(".") for part in PurePosixPath(path).relative_to(PurePosixPath(place)).parts)
     }
-    folders = {str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name == _METADATA}
+    folders = {str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name == METADATA}
     sizes: dict[str, int] = dict.fromkeys(folders, 0)
     for path, size in files.items():
         parent = str(PurePosixPath(path).parent)
@@ -100,7 +101,8 @@ def _bags_below(fs: Any, place: str) -> Iterator[Bag]:
             sizes[path] = size
     local = isinstance(fs, LocalFileSystem)
     for path, size in sizes.items():
-        yield Bag(path if local else fs.unstrip_protocol(path), size)
+        if not (local and is_in_use(Path(path if path in folders else PurePosixPath(path).parent) / LOCK)):
+            yield Bag(path if local else fs.unstrip_protocol(path), size)
 
 
 def content_hash(url: str) -> str:

@@ -1,20 +1,25 @@
-"""Documents on disk: YAML as the ROS parameter parser reads it, and files that are replaced as a whole."""
+"""Documents on disk: YAML as the ROS parameter parser reads it, and files that only this process writes.
+
+The kernel ends a lock with its process, however that ends, so a killed process is never in the way.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from friction_estimator.errors import ConfigError, file_errors
+from friction_estimator.types import AnyPath
 
 _MAX_BYTES = 32_000_000
 """Largest YAML file; an identification of 30 joints has 4 MB, nearly all of it in texts."""
@@ -204,54 +209,174 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
-def write_atomically(
-    target: Path, content: str | bytes, original: Path | None = None, scratch: Path | None = None
-) -> None:
-    """Replace a file; line ends are written as they stand in a text.
-
-    A symbolic link stays, and the file that it leads to is replaced. The new file has owner and permissions of the old
-    one. What is no file, such as ``/dev/stdout``, is written to as it is.
-
-    Parameters
-    ----------
-    target : file to write
-    content : a text is written in UTF-8
-    original : file of which the content is a copy; a new file gets its owner and permissions
-    scratch : folder of the temporary file, in the same file system; None: that of the target
+def lock(place: Path, create: bool = False) -> int:
+    """Lock a file until the descriptor that is returned is closed, or this process ends.
 
     Raises
     ------
     OSError
-        When it cannot be written; the old file is still there then.
+        When another process has locked it, with the id of that process; or when it cannot be opened.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target = Path(os.path.realpath(target))
-    data = content.encode() if isinstance(content, str) else content
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    if target.exists() and not target.is_file():
-        refuse_pipe(target)
-        target.write_bytes(data)
-        return
-    # of a random name, and never an existing file or link: others may write to the folder
-    temporary = (scratch or target.parent) / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    while True:
+        access = os.O_RDWR if create or os.access(place, os.W_OK) else os.O_RDONLY
+        descriptor = os.open(place, access | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_open(place, [descriptor]):
+                return descriptor
+        except BlockingIOError:
+            reason = f"it is in use by {_owner(descriptor)}, which writes it: end that process, or choose another name"
+            os.close(descriptor)
+            raise OSError(errno.EBUSY, reason) from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # somebody has removed or replaced the file since it was opened
+
+
+def is_in_use(place: Path) -> bool:
+    """Whether somebody has locked a file."""
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        os.close(lock(place))
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
+
+
+def _is_open(place: Path, descriptors: list[int]) -> bool:
+    """Whether one of these descriptors is of the file that has this name now."""
+    with suppress(FileNotFoundError):
+        now = os.stat(place, follow_symlinks=False)
+        return any(os.path.samestat(now, os.fstat(descriptor)) for descriptor in descriptors)
+    return False
+
+
+def _owner(descriptor: int) -> str:
+    """The process that has locked a file, in words; its id is not known here if it runs in another container."""
+    status = os.fstat(descriptor)
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            _, kind, _, _, process, locked, *_ = line.replace("-> ", "").split()
+            if (kind, locked) == ("FLOCK", place):
+                return f"process {process}"
+    return "another process"
+
+
+class OutputFile:
+    """A file that no other :class:`OutputFile` writes until :meth:`close`, whatever name or link leads to it.
+
+    The file itself is locked, and each new one that replaces it. Where there is no file yet, its name is locked
+    with a hidden file, ``.NAME.lock``, until the file is there.
+
+    Parameters
+    ----------
+    path : of the file; a symbolic link stays, and the file that it leads to is written. What is no file, such as
+        ``/dev/stdout``, is written to as it is
+
+    Raises
+    ------
+    OSError
+        When another process writes the file, or its folder cannot be made.
+    """
+
+    def __init__(self, path: AnyPath) -> None:
+        self._path = Path(path)
+        self._locks: list[int] = []
+        self._hold()
+
+    def replace(self, content: str | bytes, original: Path | None = None, scratch: Path | None = None) -> None:
+        """Replace the file: at every moment it is the complete old or the complete new one.
+
+        The new file has owner and permissions of the old one.
+
+        Parameters
+        ----------
+        content : a text is written in UTF-8; its line ends stay
+        original : file of which the content is a copy; a new file gets its owner and permissions
+        scratch : folder of the temporary file, in the same file system; None: that of the file
+
+        Raises
+        ------
+        OSError
+            When it cannot be written, or another process writes it by now; the old file is still there then.
+        """
+        data = content.encode() if isinstance(content, str) else content
+        target = self._hold()
+        if target.exists() and not target.is_file():
+            refuse_pipe(target)
+            target.write_bytes(data)
+            return
+        # of a random name, and never an existing file or link: others may write to the folder
+        temporary = (scratch or target.parent) / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        self._locks.append(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             old = target if target.exists() else original
             if old is not None:
                 _keep_owner(old.stat(), descriptor)
-            stream.write(data)
-            stream.flush()
+            with open(descriptor, "wb", closefd=False) as stream:
+                stream.write(data)
             os.fsync(descriptor)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)  # the rename itself must reach the disk too
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+            temporary.replace(target)
+            self._unlock_name(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+            self._unlock_removed()
+        folder = os.open(target.parent, os.O_RDONLY)  # the rename itself must reach the disk too
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Let other processes write the file."""
+        self._unlock_name(Path(os.path.realpath(self._path)))
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _hold(self) -> Path:
+        """Lock the file that the path leads to now, or its name where there is none; return where it is."""
+        while True:
+            target = Path(os.path.realpath(self._path))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(target.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, f"the folder {target.parent} cannot be written")
+            if target.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if target.exists() and not target.is_file():
+                return target
+            is_new = not target.exists()
+            place = self._name_lock(target) if is_new else target
+            if not _is_open(place, self._locks):
+                with suppress(FileNotFoundError):  # it has been removed meanwhile
+                    self._locks.append(lock(place, create=is_new))
+            elif is_new != target.exists():
+                return target
+
+    def _unlock_name(self, target: Path) -> None:
+        if _is_open(place := self._name_lock(target), self._locks):
+            place.unlink()
+
+    def _unlock_removed(self) -> None:
+        """Unlock files without a name; one that was replaced but has other names (hard links) stays locked."""
+        for descriptor in self._locks[:]:
+            if not os.fstat(descriptor).st_nlink:
+                self._locks.remove(descriptor)
+                os.close(descriptor)
+
+    @staticmethod
+    def _name_lock(target: Path) -> Path:
+        return target.with_name(f".{target.name[:100]}.lock")
+
+
+def write_atomically(
+    target: Path, content: str | bytes, original: Path | None = None, scratch: Path | None = None
+) -> None:
+    """Replace a file once; see :meth:`OutputFile.replace`."""
+    with closing(OutputFile(target)) as file:
+        file.replace(content, original, scratch)
 
 
 def _keep_owner(old: os.stat_result, descriptor: int) -> None:

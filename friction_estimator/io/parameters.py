@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-import fcntl
-import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +17,7 @@ import numpy as np
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, choices, file_errors, located
 from friction_estimator.identification.result import joined
-from friction_estimator.io.documents import read_yaml, refuse_pipe, write_atomically, yaml_text
+from friction_estimator.io.documents import OutputFile, read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.identified import (
     CALIBRATION,
@@ -79,10 +77,8 @@ class ParameterFile:
         self.saved_at: float | None = None
         self.error = ""
         self._written = ""
-        target = Path(os.path.realpath(self.path))
-        self._lock_path = target.with_name(f".{target.name}.lock")
         with _writing(self.path):
-            self._lock = self._locked()
+            self._file = OutputFile(self.path)
         self._worker = ThreadPoolExecutor(1, "save_parameters")
 
     def save(self, identified: IdentifiedParameters) -> None:
@@ -93,16 +89,13 @@ class ParameterFile:
         Raises
         ------
         ConfigError
-            When :func:`load_parameters` would refuse the file, it cannot be written, or somebody has removed the lock
-            file and another process has the file now. The old file stays.
+            When :func:`load_parameters` would refuse the file, or it cannot be written. The old file stays.
         """
+        text = _document_text(self.path, parameters_document(identified))
         with _writing(self.path):
-            if not self._holds_lock():
-                lock = self._locked()
-                os.close(self._lock)
-                self._lock = lock
             self._keep_foreign_content()
-        self._written = write_document(self.path, parameters_document(identified))
+            self._file.replace(text)
+        self._written = text
 
     def save_in_background(self, identified: IdentifiedParameters) -> Future[None]:
         """Copy identified parameters, and save them in another thread; the result raises like :meth:`save`.
@@ -114,17 +107,7 @@ class ParameterFile:
     def close(self) -> None:
         """Finish all saves, and let other processes open the file."""
         self._worker.shutdown()
-        with suppress(OSError):
-            if self._holds_lock():
-                self._lock_path.unlink()
-        os.close(self._lock)
-
-    def _holds_lock(self) -> bool:
-        """Whether the lock file is still there: somebody may have removed it, or its folder."""
-        try:
-            return os.stat(self._lock_path).st_ino == os.fstat(self._lock).st_ino
-        except OSError:
-            return False
+        self._file.close()
 
     def _save_copy(self, identified: IdentifiedParameters) -> None:
         try:
@@ -145,30 +128,6 @@ class ParameterFile:
             for name in ("previous", "identified") if IDENTIFICATION in document else ("previous",):
                 write_atomically(self.path.with_suffix(f".{name}{self.path.suffix}"), text, self.path)
 
-    def _locked(self) -> int:
-        """Descriptor of the lock. The lock is on a second file, because each save replaces the first one.
-
-        The kernel unlocks it when this process ends, however it ends. A lock file that a killed process has left is
-        taken over.
-        """
-        path = self._lock_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
-                    os.pwrite(descriptor, f"{os.getpid():<10}".encode(), 0)
-                    return descriptor
-            except BlockingIOError:
-                owner = os.pread(descriptor, 10, 0).decode("ascii", "replace").strip()
-                os.close(descriptor)
-                raise ConfigError(
-                    f"{self.path} is in use by process {owner}, which writes its identified parameters to it: "
-                    "end that process, or choose another file"
-                ) from None
-            os.close(descriptor)  # its owner has removed this lock file after we opened it
-
 
 def save_parameters(path: AnyPath, identified: IdentifiedParameters) -> None:
     """Write identified parameters once; see :class:`ParameterFile`."""
@@ -187,8 +146,8 @@ def load_parameters(path: AnyPath) -> IdentifiedParameters:
     return parse_parameters(read_document(path), path)
 
 
-def write_document(path: AnyPath, document: Mapping[str, Any]) -> str:
-    """Write the content of a parameter file atomically, every number to the bit, and return its text.
+def write_document(path: AnyPath, document: Mapping[str, Any]) -> None:
+    """Write the content of a parameter file atomically, every number to the bit.
 
     Raises
     ------
@@ -196,12 +155,15 @@ def write_document(path: AnyPath, document: Mapping[str, Any]) -> str:
         When the file cannot be written, or could not be read again: the old file stays.
     """
     target = Path(path).expanduser()
-    with located(f"{target} is not written, the parameters cannot be true"):
-        _from_document(document)
-    text = yaml_text(document)
+    text = _document_text(target, document)
     with _writing(target):
         write_atomically(target, text)
-    return text
+
+
+def _document_text(target: Path, document: Mapping[str, Any]) -> str:
+    with located(f"{target} is not written, the parameters cannot be true"):
+        _from_document(document)
+    return yaml_text(document)
 
 
 def _writing(target: Path) -> AbstractContextManager[None]:

@@ -285,6 +285,7 @@ class LiveRun(Node):
     nodes : command line of the nodes ``estimator`` and ``simulation``
     output : folder for the bag ``run`` and the logs
     custom_data : texts that are stored in the bag
+    overwrite : delete an older bag in the folder first
     views : show the state during the run
 
     Attributes
@@ -298,11 +299,12 @@ class LiveRun(Node):
         nodes: Mapping[str, Sequence[str]],
         output: Path,
         custom_data: Mapping[str, str],
+        overwrite: bool,
         views: Sequence[View],
     ) -> None:
         super().__init__("live_run")
         self._config, self._nodes, self._output, self._custom_data = config, nodes, output, custom_data
-        self._views = views
+        self._overwrite, self._views = overwrite, views
         self._next_views = [0.0] * len(views)
         self.state: LiveState | None = None
         self._load = LoadMeter({"recorder and display": os.getpid()})
@@ -311,7 +313,7 @@ class LiveRun(Node):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Run until the simulation ends or the process shall end; the bag is complete afterwards."""
-        bag = BagWriter(self._output / "run", custom_data=self._custom_data, overwrite=True)
+        bag = BagWriter(self._output / "run", custom_data=self._custom_data, overwrite=self._overwrite)
         with bag as writer, Processes(self._output) as self._processes:
             self._recorder = Recorder(self, writer)
             self._topics = _LiveTopics(self._config, self._recorder)

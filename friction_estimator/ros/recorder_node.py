@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from types import MappingProxyType
@@ -28,9 +29,9 @@ TAKE_PERIOD = 0.01
 
 
 class HeaderClock:
-    """Times [ns] under which messages are recorded: their header stamps, for a simulation slower than the wall clock.
+    """Times [ns] under which messages are recorded: the newest header stamp; a simulation may be slower than the clock.
 
-    A message without a header gets the stamp of the message that arrived before it.
+    So the messages of a recording are in the order of their times, as readers of an MCAP without index expect.
     """
 
     def __init__(self) -> None:
@@ -40,7 +41,7 @@ class HeaderClock:
         """Time of a serialized message that arrived at a time [ns]."""
         if topic.type in (topics.STRING, topics.DIAGNOSTICS):
             return self._newest or arrival_ns
-        self._newest = stamp_of(raw)
+        self._newest = max(self._newest, stamp_of(raw))
         return self._newest
 
 
@@ -75,6 +76,7 @@ class Recorder:
         self._node = node
         self._writer = writer
         self._recorded: list[_Recorded] = []
+        self._early: list[tuple[int, bytes, _Recorded]] = []
         self.counts: dict[str, int] = {}
         self.newest: dict[str, bytes] = {}
 
@@ -104,8 +106,14 @@ class Recorder:
             self._recorded.append(_Recorded(topic, full_name, source, clock, handlers.get(topic.name)))
 
     def take(self) -> None:
-        """Write all messages that have arrived since the last call, in the order of their arrival."""
-        arrived = [(at, raw, recorded) for recorded in self._recorded for at, raw in recorded.subscription.fetch_all()]
+        """Write all messages that have arrived before this call, in the order of their arrival.
+
+        Those that arrive during the call wait for the next one: topics are fetched one after the other.
+        """
+        now, arrived, self._early = time.time_ns(), self._early, []
+        for recorded in self._recorded:
+            for at, raw in recorded.subscription.fetch_all():
+                (arrived if at <= now else self._early).append((at, raw, recorded))
         arrived.sort(key=itemgetter(0))
         counts, newest = self.counts, self.newest
         for arrival_ns, raw, recorded in arrived:
@@ -116,10 +124,13 @@ class Recorder:
             newest[recorded.topic.name] = raw
             if recorded.also is not None:
                 recorded.also(raw)
+        if self._writer is not None:
+            self._writer.save(now=False)
 
     def close(self) -> None:
         """Write all messages that have arrived, and end the subscriptions."""
         self.take()
+        self.take()  # what has arrived during the first call
         for recorded in self._recorded:
             recorded.subscription.destroy()
         self._recorded.clear()

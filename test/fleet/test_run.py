@@ -373,3 +373,13 @@ def test_work_that_cannot_begin_is_one_clear_error(
     assert main(["fleet", "replay", *words]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and reason in error
+
+
+def test_a_bag_that_is_still_being_written_is_left_out_and_one_whose_writer_was_killed_is_not(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "complete") as writer:
+        writer.write_raw("a", "std_msgs/msg/String", 1, b"")
+    with BagWriter(tmp_path / "open") as writer:
+        writer.write_raw("a", "std_msgs/msg/String", 1, b"")
+        writer.save()
+        shutil.copytree(tmp_path / "open", tmp_path / "killed")
+        assert {Path(bag.url).name for bag in find_bags([str(tmp_path)])} == {"complete", "killed"}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from friction_estimator.io.bags.writer import BagWriter
-from friction_estimator.io.documents import write_atomically
+from friction_estimator.io.documents import OutputFile, write_atomically
 from friction_estimator.kernels.compiler import _private_folder
 
 
@@ -105,17 +109,6 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_a_planted_link_in_place_of_the_folder_of_a_bag_is_not_followed(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (victim / "precious").write_text("precious")
-    for name in (".bag.partial", ".bag.abcdefgh.partial"):
-        (tmp_path / name).symlink_to(victim)
-    with BagWriter(tmp_path / "bag"):
-        pass
-    assert os.listdir(victim) == ["precious"]
-
-
 def test_machine_code_is_not_loaded_from_a_folder_that_others_can_write(tmp_path: Path) -> None:
     own, open_to_all, link = tmp_path / "own", tmp_path / "open", tmp_path / "link"
     assert _private_folder(own) == own and mode(own) == 0o700
@@ -126,3 +119,91 @@ def test_machine_code_is_not_loaded_from_a_folder_that_others_can_write(tmp_path
         other = _private_folder(planted)
         assert other != planted and mode(other) == 0o700
         other.rmdir()
+
+
+NAMES = ("file", "symbolic_link", "link_of_link", "hard_link")
+"""Names that lead to one file."""
+HOLD = """
+import sys
+from friction_estimator.io.documents import OutputFile
+file = OutputFile(sys.argv[1])
+print("open", flush=True)
+for line in sys.stdin:
+    file.replace(line)
+    print("replaced", flush=True)
+"""
+
+
+@contextmanager
+def other_writer(path: Path) -> Iterator[tuple[int, Callable[[], None]]]:
+    """Id of another process that has opened an output file, and a function that lets it replace the file."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "open\n"
+
+        def replace() -> None:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write("written by the other\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "replaced\n"
+
+        yield process.pid, replace
+        process.kill()
+
+
+@pytest.mark.parametrize("opened", NAMES)
+def test_a_file_that_a_process_writes_is_refused_by_each_of_its_names(tmp_path: Path, opened: str) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "symbolic_link").symlink_to("file")
+    (tmp_path / "link_of_link").symlink_to(tmp_path / "symbolic_link")
+    os.link(tmp_path / "file", tmp_path / "hard_link")
+    with other_writer(tmp_path / opened) as (process, replace):
+        for _ in range(3):
+            for name in NAMES:
+                with pytest.raises(OSError, match=f"in use by process {process}, which writes it: "):
+                    write_atomically(tmp_path / name, "new")
+            replace()
+    for name in NAMES:  # a killed process is not in the way
+        write_atomically(tmp_path / name, name)
+        assert (tmp_path / name).read_text() == name
+    assert sorted(os.listdir(tmp_path)) == sorted(NAMES)
+
+
+def test_a_file_that_is_not_there_yet_has_one_writer(tmp_path: Path) -> None:
+    with other_writer(tmp_path / "new") as (process, replace):
+        for _ in range(2):
+            with pytest.raises(OSError, match=f"in use by process {process}"):
+                OutputFile(tmp_path / "new")
+            replace()
+    write_atomically(tmp_path / "new", "mine")
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def test_who_removes_a_lock_or_the_file_does_not_let_a_second_writer_overwrite_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with closing(OutputFile(path)) as first:
+        (tmp_path / ".file.lock").unlink()
+        with closing(OutputFile(path)) as second:
+            second.replace("second")
+            with pytest.raises(OSError, match=f"in use by process {os.getpid()}"):
+                first.replace("first")
+        first.replace("first")
+        path.unlink()
+        with closing(OutputFile(path)) as second, pytest.raises(OSError, match="in use by process"):
+            first.replace("first")
+        first.replace("first again")
+    assert path.read_text() == "first again" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path, (soft, hard) = tmp_path / "file", resource.getrlimit(resource.RLIMIT_FSIZE)
+    for before in ("", "old"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                write_atomically(path, 20_000 * "x")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert os.listdir(tmp_path) == (["file"] if before else [])
+        write_atomically(path, "old")
+        assert path.read_text() == "old"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,12 +15,18 @@ from typing import Any, NamedTuple
 from mcap.records import Channel, Message, Schema
 from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader
+from rosbags.rosbag2.storage_mcap import McapReader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from friction_estimator.errors import BagError, ConfigError, choices
 from friction_estimator.io.documents import read_yaml
 from friction_estimator.types import AnyPath
+
+METADATA, INFORMATION = "metadata.yaml", "rosbag2_bagfile_information"
+"""File of a bag that describes it, and the only key in this file."""
+MCAP_END = b"\x0f\4" + bytes(11) + b"\2\x14" + bytes(27) + b"\x89MCAP0\r\n"
+"""End of an MCAP without summary: empty records of the end of the data and of the file, and the signature."""
 
 
 class BagMessage(NamedTuple):
@@ -169,6 +177,7 @@ _RawMessage = tuple[str, str, int, bytes]
 """Topic, message type, time of recording [ns] and serialized message."""
 
 _SUFFIXES = (".mcap", ".db3")
+_SIGNATURE = MCAP_END[-8:]
 _MAX_RECORD = 1 << 30  # bytes of a record: a broken length asks for more
 
 
@@ -202,14 +211,17 @@ def _whole(path: Path) -> _Storage:
             raise BagError(f"{missing} messages are missing, their records are broken: copy the bag again")
 
     with Reader(path) as reader:
+        files = getattr(reader.storage, "storages", [reader.storage])
+        if any(isinstance(file, McapReader) and not file.chunks for file in files) and not reader.compression_mode:
+            raise BagError("messages without an index are read in the order in which they were recorded")
         topics = {connection.topic: connection.msgtype for connection in reader.connections}
         count, custom = reader.message_count, dict(reader.storage.metadata.custom or {})
         start_ns, end_ns = (reader.start_time, reader.end_time - 1) if count else (0, 0)
         return _Storage(topics, count, start_ns, end_ns, custom, messages=messages)
 
 
-def _damaged_mcap(path: Path) -> _Storage:
-    """The readable part of an MCAP file whose end is missing: all records before the first broken one."""
+def _unindexed_mcap(path: Path) -> _Storage:
+    """All records before the first broken one of an MCAP file that has no index, or whose end is missing."""
 
     def records() -> Iterator[_RawMessage]:
         schemas: dict[int, str] = {}
@@ -233,9 +245,14 @@ def _damaged_mcap(path: Path) -> _Storage:
         storage.topics[topic] = type_name
         times.append(time_ns)
     storage.messages = lambda wanted: (message for message in records() if message[0] in wanted)
-    storage.damage = f"{path} is cut off: {len(times)} messages could be read"
     if times:
         storage.message_count, storage.start_ns, storage.end_ns = len(times), min(times), max(times)
+    with path.open("rb") as stream:
+        stream.seek(max(path.stat().st_size - len(MCAP_END), 0))
+        end = stream.read()
+    if end == MCAP_END or not end.endswith(_SIGNATURE):
+        state = "was not written to its end, its writer was killed" if end == MCAP_END else "is cut off"
+        storage.damage = f"{path} {state}: {len(times)} messages could be read"
         storage.damage += f", the last {(storage.end_ns - storage.start_ns) * 1e-9:.3f} s after the first"
     return storage
 
@@ -260,34 +277,45 @@ def _open_storages(path: Path) -> list[_Storage]:
         raise BagError(f"there is no bag at {path}")
     if path.is_file() and path.suffix not in _SUFFIXES:
         raise BagError(f"{path} is not a rosbag2: expected its folder, or a file ending in {' or '.join(_SUFFIXES)}")
+    files = [path] if path.is_file() else storage_files(path)
+    for file in files:
+        _finish_transactions(file)
     try:
         return [_whole(path)]
     except Exception as error:  # the reader lets many kinds of errors through for damaged files
         reason = _reason(error)
-    if missing := _missing_files(path):
+    names, custom_data = _description(path)
+    if missing := [name for name in names if not (path / name).exists()]:
         raise BagError(
             f"the bag {path} lacks {choices(missing)}, which its metadata.yaml names: copy them into the folder, or "
             "read the files that are there one by one"
         )
-    files = [path] if path.is_file() else storage_files(path)
     if not files:
         raise BagError(f"{path} is not a rosbag2: it holds no .mcap or .db3 file") from None
     storages = [_open_file(file) for file in files]
     if not any(storage.message_count for storage in storages):
         damage = [storage.damage for storage in storages if storage.damage]
         raise BagError(f"no message of the bag {path} can be read: {'; '.join(damage) or reason}; copy the bag again")
-    if not any(storage.damage for storage in storages):
-        storages[0].damage = f"metadata.yaml of {path} is missing or damaged: its files were read one by one"
+    if path.is_dir() and not names and not any(storage.damage for storage in storages):
+        storages[0].damage = f"{METADATA} of {path} is missing or damaged: its files were read one by one"
+    storages[0].custom_data |= custom_data
     return storages
 
 
-def _missing_files(path: Path) -> list[str]:
-    """Storage files that the metadata of a bag name and that are not there; none where it cannot be read."""
+def _finish_transactions(file: Path) -> None:
+    """Let SQLite complete or undo what a killed writer has begun; rosbags reads a database as it is."""
+    if any(file.with_name(file.name + rest).exists() for rest in ("-journal", "-wal")):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(file)) as database:
+            database.execute("SELECT count(*) FROM sqlite_master").fetchall()
+
+
+def _description(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Files and custom data that the metadata of a bag name; none where they cannot be read."""
     try:
-        information = read_yaml(path / "metadata.yaml")["rosbag2_bagfile_information"]
-        return [name for name in map(str, information["relative_file_paths"]) if not (path / name).exists()]
-    except (ConfigError, KeyError, TypeError):
-        return []
+        information = read_yaml(path / METADATA)[INFORMATION]
+        return list(map(str, information["relative_file_paths"])), dict(information.get("custom_data") or {})
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
+        return [], {}
 
 
 def storage_files(folder: Path) -> list[Path]:
@@ -303,7 +331,7 @@ def _open_file(path: Path) -> _Storage:
         return _whole(path)
     except Exception as error:  # as above
         if path.suffix == ".mcap":
-            return _damaged_mcap(path)
+            return _unindexed_mcap(path)
         return _Storage({}, damage=f"{path} is damaged and cannot be read: {_reason(error)}")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, InputError
@@ -153,11 +154,15 @@ def replay_bag(
     restored = () if start is None else estimator.restore(start)
     output: AbstractContextManager[BagWriter | None] = nullcontext()
     if bag_out is not None:
+        if Path(bag_out).expanduser().resolve() == reader.path.resolve():
+            raise BagError(f"the output {bag_out} is the input: give another name")
         output = BagWriter(bag_out, storage, description.to_custom_data(), overwrite)
     with output as writer, _collector_spares_what_exists():
         run = _Replay(reader, writer, estimator, urdf_xml, inputs, copy_inputs, on_estimate, on_message or {})
         run.run(progress)
         if not run.estimates:
+            if writer is not None:
+                writer.discard()
             raise BagError(run.nothing_message())
     damage = [reader.damage] if reader.damage else []
     return ReplaySummary(
@@ -240,6 +245,8 @@ class _Replay:
                 progress(done, self._reader.message_count)
             self._feed(block)
             done += len(block)
+        if self._writer is not None:
+            self._writer.save()  # smoothing what is left may take long
         self._add(self._estimator.flush(), self._last_ns)
 
     def nothing_message(self) -> str:

@@ -1,47 +1,127 @@
-"""Writing rosbag2: an interrupted run leaves a readable bag or nothing; planned motions as a bag."""
+"""Writing rosbag2, so that a killed process or a full disk leaves a readable bag; planned motions as a bag."""
 
 from __future__ import annotations
 
-import glob
+import os
 import shutil
-import tempfile
+import sqlite3
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any, BinaryIO
 
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2.enums import CompressionMode
 from rosbags.rosbag2.errors import WriterError
+from rosbags.rosbag2.storage_mcap import McapWriter
+from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
 from rosbags.typesys.base import TypesysError
 
 from friction_estimator.errors import BagError, choices
 from friction_estimator.identification.joint_log import JointTrajectory
-from friction_estimator.io.bags.reader import jazzy_typestore
+from friction_estimator.io.bags.reader import INFORMATION, MCAP_END, METADATA, jazzy_typestore
+from friction_estimator.io.documents import lock, yaml_text
 from friction_estimator.messages.cdr import NANOSECONDS, CdrWriter
 from friction_estimator.types import AnyPath
 
 _PLUGINS = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 STORAGES = tuple(_PLUGINS)
 """File formats of a rosbag2; the first is the default."""
+LOCK = ".lock"
+"""File in the folder of a bag that its writer locks, and removes when the bag is complete."""
+_SAVE_PERIOD = 0.5
+"""Longest time between two saves while messages come [s]; a save takes up to 10 ms."""
+_VERSION = 9  # of the format of a rosbag2: that of ROS 2 Jazzy
+
+
+class _McapFile:
+    """The file of an MCAP: what has been saved of it is a whole MCAP without summary, also after a failed save."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        stream.flush()
+        self._stream, self._saved, self._new = stream, stream.tell(), bytearray()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._new += data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._saved + len(self._new)
+
+    def save(self, end: bytes = MCAP_END) -> None:
+        """Write what is new and a new end behind the old end, and then over the old end, which needs no space."""
+        descriptor, data, behind = self._stream.fileno(), memoryview(self._new + end), len(MCAP_END)
+        try:
+            _write_all(descriptor, data[behind:], self._saved + behind)
+        except OSError:
+            os.ftruncate(descriptor, self._saved + behind)
+            raise
+        _write_all(descriptor, data[:behind], self._saved)
+        self._saved, self._new = self.tell(), bytearray()
+
+    def close(self) -> None:
+        """Write what is new, which has an end, and close the file."""
+        self.save(b"")
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Close the file as it was saved last."""
+        self._stream.close()
+
+
+def _write_all(descriptor: int, data: memoryview, at: int) -> None:
+    while data:
+        count = os.pwrite(descriptor, data, at)
+        data, at = data[count:], at + count
+
+
+class _Mcap(McapWriter):
+    """MCAP that can be saved at any time: the messages since the last save become a chunk."""
+
+    bio: Any
+
+    def __init__(self, path: Path, compression: CompressionMode) -> None:
+        super().__init__(path, compression)
+        self.bio = _McapFile(self.bio)
+
+    def save(self) -> None:
+        if self.chunk.msgs:
+            self.close_chunk()
+        self.bio.save()
+
+    def abort(self) -> None:
+        self.bio.abandon()
+
+
+class _Sqlite(Sqlite3Writer):
+    def save(self) -> None:
+        self.conn.commit()
+
+
+class _Writer(Writer):
+    STORAGE_PLUGINS = {StoragePlugin.MCAP: _Mcap, StoragePlugin.SQLITE3: _Sqlite}
 
 
 class BagWriter:
-    """A context manager that writes one rosbag2.
+    """A context manager that writes one rosbag2, in its place from the first message on.
 
-    The bag is written in a hidden folder of a random name next to its final path and moved there at the end. Ctrl-C
-    ends it early, readable; any other error leaves nothing. Folders of killed runs are deleted.
+    At least twice a second while messages come the bag is saved, readable for every program. So a killed process or a
+    full disk costs the messages of the last half second. After an error the bag is completed, too; without a message it
+    is deleted. No other process can write a bag of that name meanwhile.
 
     Parameters
     ----------
     path : folder of the bag
     storage : one of :data:`STORAGES`
     custom_data : texts to store with the messages
-    overwrite : replace an older bag of that name
+    overwrite : delete an older bag of that name first
 
     Raises
     ------
     BagError
-        When something else exists at the path, or it cannot be written.
+        When something else exists at the path, another process writes it, or it cannot be written.
     """
 
     def __init__(
@@ -60,43 +140,72 @@ class BagWriter:
         self._plugin = _PLUGINS[storage]
         self._connections: dict[tuple[str, str], Connection] = {}
         self._writer: Writer | None = None
-        self._workshop = Path()
+        self._next_save = 0.0
         self._check_target()
 
     def __enter__(self) -> BagWriter:
+        self._check_target()
         try:
-            self._make_workshop()
-            self._writer = Writer(self._workshop / self.path.name, version=9, storage_plugin=self._plugin)
-            for key, value in self._custom_data.items():
-                self._writer.set_custom_data(key, value)
-            self._writer.open()
+            self._delete_older()
+            writer = _Writer(self.path, version=_VERSION, storage_plugin=self._plugin)
         except (OSError, WriterError) as error:
-            raise BagError(f"cannot write the bag {self.path}: {error}") from None
+            raise self._error(error) from None
+        try:
+            writer.open()  # makes the folder
+            self._lock = lock(self.path / LOCK, create=True)
+        except WriterError as error:
+            raise self._error(error) from None
+        except (OSError, sqlite3.Error) as error:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise self._error(error) from None
+        self._writer, self._next_save = writer, time.monotonic() + _SAVE_PERIOD
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and not self.message_count and not issubclass(kind, KeyboardInterrupt):
+            self.discard()
         writer, self._writer = self._writer, None
-        if writer is None:
+        if writer is None or writer.storage is None:
             return
         try:
-            if kind is None or issubclass(kind, KeyboardInterrupt):
-                writer.close()
-                self._move()
-            else:
-                writer.abort()
-        except OSError as problem:
-            raise BagError(f"cannot write the bag {self.path}: {problem}") from None
+            writer.storage.close(_VERSION, yaml_text(self._information(writer)).strip())
+            self._write_metadata(writer)
+        except (OSError, sqlite3.Error) as problem:
+            writer.abort()
+            if kind is None:
+                raise self._error(problem) from None
         finally:
-            shutil.rmtree(self._workshop, ignore_errors=True)
+            (self.path / LOCK).unlink(missing_ok=True)
+            os.close(self._lock)
 
-    def _make_workshop(self) -> None:
-        parent, begin, end = self.path.parent, f".{self.path.name[:100]}.", ".partial"
-        parent.mkdir(parents=True, exist_ok=True)
-        for old in parent.glob(f"{glob.escape(begin)}????????{end}"):
-            shutil.rmtree(old, ignore_errors=True)  # a link is left alone
-        self._workshop = Path(tempfile.mkdtemp(end, begin, parent))
+    def discard(self) -> None:
+        """Delete the bag: what is in it is of no use."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+
+    def save(self, now: bool = True) -> None:
+        """Make all messages that were written readable for others; ``now=False``: if the last time is long ago.
+
+        Raises
+        ------
+        BagError
+            When the bag is not open, or the disk refuses.
+        """
+        if not now and time.monotonic() < self._next_save:
+            return
+        if self._writer is None:
+            raise BagError(f"the bag {self.path} is not open: write to it in its `with` block")
+        try:
+            self._writer.storage.save()
+            self._write_metadata(self._writer)
+        except (OSError, sqlite3.Error) as error:
+            raise self._error(error) from None
+        self._next_save = time.monotonic() + _SAVE_PERIOD
 
     def write_raw(self, topic: str, type_name: str, time_ns: int, raw: bytes | bytearray | memoryview) -> None:
         """Write a serialized message of this type to a topic, under the time of its recording [ns].
@@ -113,9 +222,10 @@ class BagWriter:
             connection = self._connect(self._writer, topic, type_name)
         try:
             self._writer.write(connection, time_ns, raw)
-        except OSError as error:
-            raise BagError(f"cannot write the bag {self.path}: {error}") from None
+        except sqlite3.Error as error:
+            raise self._error(error) from None
         self.message_count += 1
+        self.save(now=False)
 
     def add_topic(self, topic: str, type_name: str) -> None:
         """Announce a topic, so that it is in the bag even if no message comes."""
@@ -134,16 +244,68 @@ class BagWriter:
     def _check_target(self) -> None:
         if not self.path.exists():
             return
-        is_bag = (self.path / "metadata.yaml").is_file()
+        state, is_bag = "exists already", (self.path / METADATA).is_file()
+        if (self.path / LOCK).exists():
+            try:
+                os.close(lock(self.path / LOCK))
+            except OSError as error:
+                raise self._error(error) from None
+            state, is_bag = "is kept, its writer was killed before the bag was complete, and it can be read", True
         if not (self._overwrite and is_bag):
             hint = "choose another name" + (", or replace it (overwrite=True, --overwrite)" if is_bag else "")
-            raise BagError(f"{self.path} exists already; {hint}")
+            raise BagError(f"{self.path} {state}; {hint}")
 
-    def _move(self) -> None:
-        self._check_target()
+    def _delete_older(self) -> None:
         if self.path.exists():
+            descriptor = lock(self.path / LOCK, create=True)
             shutil.rmtree(self.path)
-        (self._workshop / self.path.name).rename(self.path)
+            os.close(descriptor)
+
+    def _error(self, problem: Exception) -> BagError:
+        kept = "; the messages before that are kept" if self.message_count else ""
+        return BagError(f"cannot write the bag {self.path}: {getattr(problem, 'strerror', None) or problem}{kept}")
+
+    def _information(self, writer: Writer) -> dict[str, Any]:
+        """Content of ``metadata.yaml`` so far."""
+        file = writer.storage.path.name
+        topics = [
+            {
+                "topic_metadata": {
+                    "name": connection.topic,
+                    "type": connection.msgtype,
+                    "serialization_format": "cdr",
+                    "offered_qos_profiles": [],
+                    "type_description_hash": connection.digest,
+                },
+                "message_count": writer.counts[connection.id],
+            }
+            for connection in writer.connections
+        ]
+        times = {
+            "starting_time": {"nanoseconds_since_epoch": writer.min_timestamp},
+            "duration": {"nanoseconds": max(writer.max_timestamp - writer.min_timestamp, 0)},
+            "message_count": self.message_count,
+        }
+        return {
+            "version": _VERSION,
+            "storage_identifier": self._plugin.name.lower(),
+            "relative_file_paths": [file],
+            **times,
+            "topics_with_message_count": topics,
+            "compression_format": "",
+            "compression_mode": "",
+            "files": [{"path": file, **times}],
+            "custom_data": self._custom_data or None,
+            "ros_distro": "rosbags",
+        }
+
+    def _write_metadata(self, writer: Writer) -> None:
+        temporary = self.path / f".{METADATA}.tmp"
+        try:
+            temporary.write_text(yaml_text({INFORMATION: self._information(writer)}), encoding="utf-8")
+            temporary.replace(self.path / METADATA)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
@@ -176,11 +338,11 @@ def write_trajectory_bag(
     message.strings(trajectory.joint_names)
     message.pack("I", 4, trajectory.time.size)
     signals = trajectory.position, trajectory.velocity, trajectory.acceleration
-    for time, *arrays in zip(trajectory.time.tolist(), *(values.tolist() for values in signals), strict=True):
+    for instant, *arrays in zip(trajectory.time.tolist(), *(values.tolist() for values in signals), strict=True):
         for numbers in (*arrays, ()):  # no effort
             message.pack("I", 4, len(numbers))
             if numbers:
                 message.pack(f"{len(numbers)}d", 8, *numbers)
-        message.pack("iI", 4, *divmod(round(time * NANOSECONDS), NANOSECONDS))
+        message.pack("iI", 4, *divmod(round(instant * NANOSECONDS), NANOSECONDS))
     with BagWriter(path, overwrite=overwrite) as writer:
         writer.write_raw(topic, TRAJECTORY, 0, message.buffer)

@@ -124,7 +124,7 @@ def test_the_readable_part_of_a_cut_mcap_is_read_and_its_end_reported(
     reader = BagReader(file.parent)
     read = [(item.topic, item.time_ns) for item in reader.messages()]
     assert read == [("/" + topic, time) for topic, time, _ in many[: len(read)]]
-    assert 0 < len(read) < len(many)
+    assert 0 < len(read) and (len(read) < len(many) or part > 0.9)
     last = (read[-1][1] - read[0][1]) * 1e-9
     assert re.search(rf"is cut off: {len(read)} messages could be read, the last {last:.3f} s after", reader.damage)
 
@@ -241,11 +241,17 @@ def test_an_existing_bag_is_not_replaced_unless_allowed(tmp_path: Path, messages
         BagWriter(tmp_path / "precious", overwrite=True)
 
 
-def test_a_failed_run_leaves_nothing(tmp_path: Path, messages: Recorded, storage: str) -> None:
-    with pytest.raises(RuntimeError), BagWriter(tmp_path / "bag", storage) as writer:
-        write_message(writer, *messages[0])
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
+def test_a_failed_run_leaves_what_it_has_written_as_a_complete_bag_or_nothing(
+    tmp_path: Path, messages: Recorded, storage: str
+) -> None:
+    for count in (0, 1):
+        with pytest.raises(RuntimeError), BagWriter(tmp_path / "bag", storage) as writer:
+            for message in messages[:count]:
+                write_message(writer, *message)
+            raise RuntimeError
+        assert [path.name for path in tmp_path.iterdir()] == ["bag"] * count
+    reader = BagReader(tmp_path / "bag")
+    assert (reader.message_count, reader.damage) == (1, "")
 
 
 def test_an_interrupted_run_leaves_a_readable_bag(tmp_path: Path, messages: Recorded, storage: str) -> None:
@@ -253,14 +259,6 @@ def test_an_interrupted_run_leaves_a_readable_bag(tmp_path: Path, messages: Reco
         write_message(writer, *messages[0])
         raise KeyboardInterrupt
     assert BagReader(tmp_path / "bag").message_count == 1
-
-
-def test_a_killed_run_is_not_in_the_way(tmp_path: Path, messages: Recorded) -> None:
-    killed = BagWriter(tmp_path / "bag")
-    killed.__enter__()
-    with BagWriter(tmp_path / "bag") as writer:
-        write_message(writer, *messages[0])
-    assert [path.name for path in tmp_path.iterdir()] == ["bag"]
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
@@ -282,7 +280,6 @@ def test_sqlite_bags_are_sqlite(messages: Recorded, write_bag: WriteBag) -> None
 def test_a_bag_that_lacks_one_of_its_files_is_refused_by_the_name_of_the_file(write_bag, messages) -> None:
     bag = write_bag("split", messages[:50])
     metadata = bag / "metadata.yaml"
-    (name,) = re.findall(r"^ *- (\S+\.mcap)$", metadata.read_text(), re.MULTILINE)
-    metadata.write_text(metadata.read_text().replace(f"- {name}", f"- {name}\n  - split_1.mcap", 1))
+    metadata.write_text(metadata.read_text().replace("[split.mcap]", "[split.mcap, split_1.mcap]"))
     with pytest.raises(BagError, match="lacks 'split_1.mcap', which its metadata.yaml names"):
         BagReader(bag)
