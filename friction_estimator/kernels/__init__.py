@@ -20,9 +20,9 @@ record, one array with all of its values, which costs 0.15 us; the ten arrays of
 
 :func:`prepare` compiles the entry points of all modules imported so far, or loads them from the cache.
 
-====================  ===============================================================================
-:mod:`.compiler`      the decorators, :func:`prepare`, which compiles, and the folders of machine code
+====================  ===================================================================
+:mod:`.compiler`      the decorators, :func:`prepare`, which compiles, and the machine code
 :mod:`.records`       records and their buffers
 :mod:`.buffer_views`  how compiled code finds the arrays of a record in its buffer
-====================  ===============================================================================
+====================  ===================================================================
 """

@@ -5,32 +5,38 @@ never compiled in the middle of a run, for the types in its signature: the array
 :mod:`friction_estimator.types`, ``float``, ``int``, ``bool``, and records. All arrays are C-contiguous. A
 :func:`kernel`, which only kernels call, is compiled with them for the types of each call.
 
-Machine code is kept in a folder of the package if that can be written, else of the user's cache. The cache of each
-kernel is a folder that is named by a digest of its source file, of those of all kernels that it calls and of the
-constants in them, because numba does not notice a change in another file. When kernels are compiled, caches that no
-process has used for weeks are removed: they are those of earlier versions.
+Machine code is in the user's cache: one file for each kernel and the types of its arguments. Its name has a digest of
+all that the machine code follows from, by content: the kernel and those that it calls, their constants, the records
+among their types, Python, numba and the processor. So copies of the package share their files, and a change needs new
+ones. A file begins with a checksum: what is damaged is compiled again. While a process compiles a kernel, others that
+need it wait, and load what it has written.
 """
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import hashlib
 import logging
 import multiprocessing
 import os
-import shutil
+import pickle
 import stat
-import tempfile
+import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
+from friction_estimator.kernels import buffer_views
 from friction_estimator.kernels.buffer_views import COMPILED, NOT_COMPILED, numba, numba_type, viewer
 from friction_estimator.kernels.records import (
     FLAT_TYPES,
     RECORDS,
-    UNBUFFERED,
     construction,
     field_types,
     flat_types,
@@ -47,12 +53,17 @@ _prepared = 0
 _LOG = logging.getLogger(__name__)
 _LOG_PERIOD = 5.0
 """Time between two lines of progress [s]."""
-_PACKAGE = Path(__file__).resolve().parents[1]
-_OWN_SOURCES = [str(path) for path in Path(__file__).parent.glob("*.py")]
+_PACKAGE = __name__.partition(".")[0]
+_SUFFIX = ".code"
+_CHECKSUM_SIZE = 32
 _UNUSED_TIME = 28 * 24 * 3600.0
-"""Caches of kernels that nobody has used for this long are removed [s]: two versions may be in use at once."""
-_new: set[Path] = set()
-"""Folders in which this process has made the cache of a kernel."""
+"""Files that nobody has used for this long are removed [s]: several versions may be in use at once."""
+_PATIENCE = 600.0
+"""A process that takes longer for one kernel is not slow but stopped [s]: others do not wait for it any more."""
+_POLL = 0.05
+"""Time between two looks at whether another process is ready [s]."""
+_GENERATOR = hashlib.sha256(Path(buffer_views.__file__).read_bytes()).digest()
+"""Of the code that finds the arrays of records in their buffers."""
 
 
 class RecordEntryPoint:
@@ -96,7 +107,7 @@ def _record_entry_point(function: Callable[..., Any], types: list[str]) -> Recor
     entry = space[function.__name__]
     entry.__module__, entry.__qualname__ = function.__module__, f"{function.__qualname__}_of_buffers"
     if COMPILED:
-        return RecordEntryPoint(_compiled(entry, function), inner, function)
+        return RecordEntryPoint(_compiled(entry), inner, function)
 
     def call(*arguments: Any) -> Any:
         """Call from Python, or from another kernel with records."""
@@ -157,7 +168,7 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
     """
     global _prepared
     alone = threading.active_count() == 1 and not multiprocessing.current_process().daemon
-    if progress is None and alone and is_new():
+    if (new := is_new()) and progress is None and alone:
         _fill_cache(os.cpu_count() or 1)
     while _prepared < len(ENTRY_POINTS):
         _compile(*ENTRY_POINTS[_prepared])
@@ -166,18 +177,20 @@ def prepare(progress: Callable[[int, int], None] | None = None, final: bool = Fa
         _prepared += 1
         if progress is not None:
             progress(_prepared, len(ENTRY_POINTS))
-    _remove_unused()
+    if new:
+        _remove_unused()
 
 
 def _fill_cache(processes: int) -> None:
     """Compile the kernels of all modules imported so far into the cache, in forks of this process.
 
-    What a fork could not compile, :func:`prepare` will: there the error is raised.
+    What a fork could not compile, :func:`prepare` will: there the error is raised, and warnings are logged.
     """
     context = multiprocessing.get_context("fork")
     taken = context.Value("i", 0)
 
     def work() -> None:
+        logging.disable()
         while True:
             with taken.get_lock():
                 number, taken.value = taken.value, taken.value + 1
@@ -196,7 +209,10 @@ def _fill_cache(processes: int) -> None:
 
 
 def _compile(dispatcher: Any, types: list[str]) -> None:
-    dispatcher.compile(tuple(map(numba_type, types)))
+    try:
+        dispatcher.compile(tuple(map(numba_type, types)))
+    finally:
+        _unlock()  # after an error, too
 
 
 def _handed_over(kind: str) -> list[str]:
@@ -204,93 +220,198 @@ def _handed_over(kind: str) -> list[str]:
     return ["Vector"] if is_buffered(kind) else flat_types(kind)
 
 
-def _compiled(function: Callable[..., Any], source: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function; its cache is that of ``source``."""
-    folder = _cache_folder(source or function)
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
-    try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """Let numba compile a function for the types of each call."""
+    options["error_model"] = "numpy"
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = MachineCode(function, options)
+    return dispatcher
 
 
 def is_new() -> bool:
-    """Whether a kernel that was imported since :func:`prepare` has no cache yet: compiling takes a minute or two."""
-    return bool(_new)
+    """Whether a kernel that was imported since :func:`prepare` must be compiled: all take a minute or two."""
+    return not all(
+        dispatcher._cache.exists(tuple(map(numba_type, types)), dispatcher.targetctx)
+        for dispatcher, types in ENTRY_POINTS[_prepared:]
+    )
 
 
-def _cache_folder(function: Callable[..., Any]) -> Path:
-    """First folder for the machine code of a kernel that can be written: of the package, the user, a temporary one."""
-    name = f"kernels-{_digest(list(_call_tree(function)))}"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    for parent in (_PACKAGE / "__pycache__", user / "friction_estimator"):
-        folder = parent / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            is_empty = next(folder.rglob("*.nbi"), None) is None
-            os.utime(folder)  # used now
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            _new.update({parent} if is_empty else ())
-            return folder
-    return _private_folder(Path(tempfile.gettempdir()) / f"friction_estimator-{os.getuid()}") / name
+class MachineCode:
+    """The cache of one kernel; numba calls ``load_overload`` and ``save_overload``.
 
-
-def _remove_unused() -> None:
-    """Remove the caches that no process has used lately, where this process has made new ones.
-
-    A process that still needs one compiles again: numba makes missing folders anew.
+    Parameters
+    ----------
+    function : that is compiled
+    options : of numba for this function
     """
-    while _new:
-        for folder in _new.pop().glob("kernels-*"):
-            try:
-                unused = time.time() - folder.stat().st_mtime
-            except OSError:  # another process has removed it
-                continue
-            if unused > _UNUSED_TIME:
-                shutil.rmtree(folder, ignore_errors=True)
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._function, self._options = function, options
+
+    def exists(self, types: tuple[Any, ...], context: Any) -> bool:
+        """Whether there is machine code for arguments of these types."""
+        return _read(self._name(types, context)) is not None
+
+    def load_overload(self, types: tuple[Any, ...], context: Any) -> Any:
+        """Machine code for arguments of these types; None locks the kernel, and this process compiles it."""
+        context.refresh()
+        name = self._name(types, context)
+        code = _read(name)
+        if code is None:
+            _lock(name)
+            code = _read(name)  # what the process has written that had the lock
+            if code is None:
+                return None
+            _unlock(name)
+        return numba.core.compiler.CompileResult._rebuild(context, *pickle.loads(code))
+
+    def save_overload(self, types: tuple[Any, ...], result: Any) -> None:
+        """Keep what this process has compiled."""
+        name = self._name(types, result.target_context)
+        if not result.library.has_dynamic_globals:  # else there are addresses of this process in it
+            _write(name, numba.core.serialize.dumps(result._reduce()))
+        _unlock(name)
+
+    def _name(self, types: tuple[Any, ...], context: Any) -> str:
+        versions = sys.implementation.cache_tag, numba.__version__, context.codegen().magic_tuple()
+        text = repr((_digest(self._function), self._options, types, versions))
+        return f"{self._function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:32]}{_SUFFIX}"
 
 
-def _digest(functions: list[Callable[..., Any]]) -> str:
-    """Digest of all that the machine code of a kernel follows from: of the functions that it calls, and itself."""
-    sources = sorted({*(function.__code__.co_filename for function in functions), *_OWN_SOURCES})
-    stamps = ((path, os.stat(path)) for path in sources)
-    text = "".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in stamps)
-    text += "".join(constant for function in functions for constant in _constants(function))
-    annotations = (annotation for function in functions for annotation in function.__annotations__.values())
-    text += "".join(_layout(type_name(annotation)) for annotation in annotations)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+@functools.cache
+def _digest(function: Callable[..., Any]) -> str:
+    """Digest of what a kernel computes: its code without comments, and all that it uses of its module."""
+    parts: list[Any] = [_GENERATOR, function.__defaults__]
+    for code in _with_inner(function.__code__):
+        values = [one for one in code.co_consts if one != function.__doc__ and not isinstance(one, CodeType)]
+        values += [_content(function.__globals__[name]) for name in code.co_names if name in function.__globals__]
+        parts.append((code.co_code, code.co_names, code.co_varnames, values))
+    parts += [_layout(type_name(annotation)) for annotation in function.__annotations__.values()]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _call_tree(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """A function and all kernels that it calls, directly or not."""
-    yield function
-    for name in function.__code__.co_names:
-        called: Any = function.__globals__.get(name)
-        if hasattr(called, "py_func"):
-            yield from _call_tree(called.py_func)
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of those inside it."""
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _with_inner(value)
 
 
-def _constants(function: Callable[..., Any]) -> list[str]:
-    """Numbers and arrays of the module, or of other modules, that a function uses."""
-    used = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
-    values = ((name, getattr(value, "tolist", lambda value=value: value)()) for name, value in used)
-    return [f"{name}={value!r}" for name, value in values if isinstance(value, (int, float, tuple, list))]
+def _content(value: Any) -> str:
+    """What machine code takes from a name of the module: another kernel, a library, a record or a constant."""
+    if hasattr(value, "py_func"):
+        return _digest(value.py_func)
+    if isinstance(value, ModuleType):
+        return value.__name__
+    return _layout(value.__name__) if isinstance(value, type) else repr(getattr(value, "tolist", lambda: value)())
 
 
 def _layout(kind: str) -> str:
-    """Fields of a record, and of those among them; empty for other types."""
-    layout = "".join(f"{kind}.{name}={field}{_layout(field)}" for name, field in field_types(kind).items())
-    return f"unbuffered {layout}" if kind in UNBUFFERED else layout
+    """Fields of a record, and of those among them; of another type its name."""
+    return f"{kind}({', '.join(f'{name}: {_layout(field)}' for name, field in field_types(kind).items())})"
 
 
-def _private_folder(folder: Path) -> Path:
-    """A folder that nobody else can write to, because machine code is loaded from it: this one, or a new one."""
+def _folders() -> list[Path]:
+    """Folders for machine code, the best one first; none that others can write, because what is in them is run."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    temporary = Path(os.environ.get("TMPDIR") or "/tmp")
+    folders = cache / _PACKAGE / "kernels", temporary / f"{_PACKAGE}-{os.getuid()}"
+    return [folder for folder in folders if folder.is_absolute() and is_private(folder)]
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody else can write into a folder, which is made if it does not exist."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(0o755, parents=True, exist_ok=True)
         status = folder.lstat()
     except OSError:
-        return Path(tempfile.mkdtemp())
-    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-    return folder if private else Path(tempfile.mkdtemp())
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid in (0, os.getuid()) and not status.st_mode & 0o022
+
+
+def _read(name: str) -> memoryview | None:
+    """Machine code of this name; None where no folder has it undamaged."""
+    damaged: Path | None = None
+    for folder in _folders():
+        try:
+            content = memoryview((folder / name).read_bytes())
+        except FileNotFoundError:
+            continue
+        except OSError:
+            content = memoryview(b"")
+        code = content[_CHECKSUM_SIZE:]
+        if content[:_CHECKSUM_SIZE] == _checksum(name, code):
+            with suppress(OSError):  # of another user
+                os.utime(folder / name)
+            return code
+        damaged = folder
+    if damaged is not None:
+        _warn(f"machine code in {damaged} is damaged: it is compiled again; check the disk if this comes back")
+    return None
+
+
+def _write(name: str, code: bytes) -> None:
+    """Keep machine code in the first folder that takes it."""
+    reasons = list[str]()
+    for folder in _folders():
+        new = folder / f"{name}.{os.getpid()}"
+        try:
+            new.write_bytes(_checksum(name, code) + code)
+            new.replace(folder / name)
+            return
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror}")
+            with suppress(OSError):
+                new.unlink()
+    _warn(
+        f"machine code of the numerical kernels cannot be kept ({'; '.join(reasons) or 'no folder for it'}), and every "
+        "start compiles it again: set XDG_CACHE_HOME to a folder that can be written"
+    )
+
+
+def _checksum(name: str, code: bytes | memoryview) -> bytes:
+    """Checksum of a file and its name."""
+    checksum = hashlib.sha256(name.encode())
+    checksum.update(code)
+    return checksum.digest()
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Log a warning once, not once for each kernel."""
+    _LOG.warning(text)
+
+
+@functools.cache
+def _lock_file() -> int:
+    """File whose bytes are locked, one for each kernel; such locks end with their process."""
+    return os.open(_folders()[0] / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _lock(name: str) -> None:
+    """Wait until no other process compiles this kernel; where files cannot be locked, do not."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        try:
+            fcntl.lockf(_lock_file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, zlib.crc32(name.encode()))
+            return
+        except BlockingIOError:
+            time.sleep(_POLL)
+        except (OSError, IndexError):
+            return
+
+
+def _unlock(name: str = "") -> None:
+    """Let other processes compile this kernel, or all."""
+    with suppress(OSError, IndexError):
+        fcntl.lockf(_lock_file(), fcntl.LOCK_UN, *((1, zlib.crc32(name.encode())) if name else ()))
+
+
+def _remove_unused() -> None:
+    """Remove files that no process has used for weeks: they are those of earlier versions."""
+    for folder in _folders():
+        for path in folder.glob(f"*{_SUFFIX}*"):
+            with suppress(OSError):  # another process has removed it
+                if time.time() - path.stat().st_mtime > _UNUSED_TIME:
+                    path.unlink()

@@ -307,7 +307,7 @@ def compile_kernels(node: Node, running: Running) -> None:
     ExternalShutdownException
         After a signal to end: :func:`run` ends the node cleanly then.
     """
-    log, started, logged = node.get_logger(), time.monotonic(), False
+    log, started, logged = node.get_logger(), time.monotonic(), not compiler.is_new()
     if not compiler.COMPILED:
         log.warning(
             f"{compiler.NOT_COMPILED}: numerical kernels run as slow plain Python. "
@@ -316,7 +316,7 @@ def compile_kernels(node: Node, running: Running) -> None:
 
     def note(done: int, total: int) -> None:
         nonlocal logged
-        if compiler.is_new() and not logged and time.monotonic() - started > _LONG_COMPILATION:
+        if not logged and time.monotonic() - started > _LONG_COMPILATION:
             logged = True
             log.info(f"compiling numerical kernels ({done} of {total} ready); the next start reuses them")
         if not running():

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from friction_estimator.io.documents import OutputFile, write_atomically
-from friction_estimator.kernels.compiler import _private_folder
 
 
 def mode(path: Path) -> int:
@@ -107,18 +106,6 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     link.symlink_to("/dev/null")
     write_atomically(link, "text")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-
-
-def test_machine_code_is_not_loaded_from_a_folder_that_others_can_write(tmp_path: Path) -> None:
-    own, open_to_all, link = tmp_path / "own", tmp_path / "open", tmp_path / "link"
-    assert _private_folder(own) == own and mode(own) == 0o700
-    open_to_all.mkdir()
-    open_to_all.chmod(0o777)
-    link.symlink_to(own)
-    for planted in (open_to_all, link):
-        other = _private_folder(planted)
-        assert other != planted and mode(other) == 0o700
-        other.rmdir()
 
 
 NAMES = ("file", "symbolic_link", "link_of_link", "hard_link")

@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from operator import attrgetter
 from pathlib import Path
 
@@ -99,39 +98,6 @@ def test_plain_python_gives_the_same(outputs) -> None:
 def test_no_kernel_compiles_in_the_middle_of_a_run(outputs) -> None:
     """Arguments of other types than stated would stop the estimator for seconds."""
     assert outputs[0]["late"].size == 0, outputs[0]["late"]
-
-
-def doubled(x: float) -> float:
-    return 2.0 * x
-
-
-def multiplied(x: float) -> float:
-    return LAST * x  # another constant, hence another cache
-
-
-@pytest.mark.skipif(not compiler.COMPILED, reason=compiler.NOT_COMPILED)
-def test_a_new_kernel_removes_the_caches_that_were_not_used_for_weeks(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(compiler, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(compiler, "_new", set())
-    monkeypatch.setattr(compiler, "ENTRY_POINTS", [])
-    monkeypatch.setattr(compiler, "_prepared", 0)
-    compiler.entry_point(doubled)
-    compiler.prepare()
-    caches = tmp_path / "__pycache__"
-    (used,) = caches.iterdir()
-    unused, recent, other = (caches / name for name in ("kernels-unused", "kernels-recent", "unused"))
-    for folder in (unused, recent, other):
-        (folder / "machine code").mkdir(parents=True)
-    weeks_ago = time.time() - 35 * 24 * 3600.0
-    for folder in (used, unused, other):
-        os.utime(folder, (weeks_ago, weeks_ago))
-    compiler.entry_point(doubled)
-    compiler.prepare()
-    assert {*caches.iterdir()} == {used, unused, recent, other}
-    compiler.entry_point(multiplied)
-    compiler.prepare()
-    (new,) = {*caches.iterdir()} - {used, recent, other}
-    assert new.name.startswith("kernels-") and new != unused
 
 
 def test_an_entry_point_refuses_arguments_without_the_number_of_their_axes():
