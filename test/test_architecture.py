@@ -246,3 +246,39 @@ def test_an_import_against_the_order_of_the_rooms_is_detected(module: str, sourc
 )
 def test_an_import_in_the_order_of_the_rooms_is_accepted(module: str, source: str) -> None:
     assert wrong_arrows(source, f"friction_estimator.{module}") == []
+
+
+def methods(family: list[ast.ClassDef]) -> dict[str, ast.FunctionDef]:
+    return {item.name: item for one in family for item in one.body if isinstance(item, ast.FunctionDef)}
+
+
+def assigned(method: ast.FunctionDef) -> set[str]:
+    """Fields of ``self`` that a method assigns."""
+    nodes = (node for node in ast.walk(method) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def undeclared(tree: ast.Module) -> list[str]:
+    """Fields that a class has only after some of its methods was called."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    found = []
+    for name, one in classes.items():
+        bases = [classes[base.id] for base in one.bases if isinstance(base, ast.Name) and base.id in classes]
+        family = [*bases, one]
+        declared = {node.target.id for item in family for node in item.body if isinstance(node, ast.AnnAssign)}
+        for item in family:
+            declared |= assigned(methods([item]).get("__init__", ast.FunctionDef("", body=[])))
+        later = {field for method in methods([one]).values() for field in assigned(method)}
+        found += [f"{name}.{field}" for field in sorted(later - declared)]
+    return found
+
+
+def test_classes_with_callbacks_declare_all_their_fields_before_any_callback_can_come() -> None:
+    """A timer, a message or a transition may come at any time after a node was made."""
+    trees = {path.stem: parsed(path.read_text()) for path in (PACKAGE / "ros").glob("*.py")}
+    assert {name: found for name, tree in trees.items() if (found := undeclared(tree))} == {}
+
+
+def test_a_field_that_a_later_method_adds_is_detected() -> None:
+    source = "class Node:\n def __init__(self): self.a = 0\n def configure(self): self.a, self.b = 1, 2"
+    assert undeclared(ast.parse(source)) == ["Node.b"]

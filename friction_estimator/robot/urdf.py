@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -296,6 +297,32 @@ def vector_of(element: Element | None, name: str) -> FloatArray:
     """The three numbers of an attribute, ``xyz`` or ``rpy``; zeros where there is none."""
     text = "" if element is None else element.get(name, "")
     return np.array(text.split() or (0.0, 0.0, 0.0), dtype=float)
+
+
+def differing_parts(first: str, second: str) -> list[str]:
+    """Links and joints in which the dynamics of two URDFs differ, such as ``joint l_knee``.
+
+    Raises
+    ------
+    RobotModelError
+        As :func:`parse_urdf`.
+    """
+    one, other = _dynamics_of(parse_urdf(first)), _dynamics_of(parse_urdf(second))
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+
+
+def _dynamics_of(root: Element) -> dict[str, Any]:
+    """What the dynamics use of each link and joint; numbers to the six digits that programs write."""
+
+    def content(element: Element) -> Any:
+        words = {name: text.split() for name, text in element.attrib.items()}
+        values = {
+            name: [f"{float(word) + 0.0:.6g}" if _NUMBER.fullmatch(word) else word for word in texts]
+            for name, texts in words.items()
+        }
+        return values, {child.tag: content(child) for child in element if child.tag not in _SHAPES}
+
+    return {f"{part.tag} {part.get('name')}": content(part) for part in root if part.tag in ("link", "joint")}
 
 
 _MAX_LINK_MASS, _MAX_LINK_LENGTH = 1000.0, 10.0

@@ -15,11 +15,20 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
 from rclpy.executors import Executor
+from rclpy.qos import qos_policy_name_from_kind
 
+from friction_estimator.errors import InputError
+from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.messages.cdr import BODY, stamp_of
+from friction_estimator.messages.sensors import Sample
 from friction_estimator.ros.spin import IDLE, Running
+from friction_estimator.types import FrictionEstimate
+
+if TYPE_CHECKING:
+    from friction_estimator.ros.diagnostics import NodeDiagnostics
 
 _PERIOD = 0.1
 """Time between two checks of the queue [s]."""
@@ -246,3 +255,79 @@ class InputQueue:
                 return True
         self._used_arrival = arrived
         return False
+
+
+class InputTopic:
+    """Gives the messages of one topic to the estimator, and its estimates to the node.
+
+    subscription ─► enqueue ─► InputQueue ─► use: read, Estimator.add, publish
+
+    Bad messages are counted, logged and skipped. Executor and queue may hold messages when the node leaves its state:
+    they are dropped, because by then estimator and publishers may be gone.
+
+    Parameters
+    ----------
+    name : of the topic
+    read : makes a sample of a serialized message
+    estimator : that uses the samples
+    queue : in which the messages wait
+    diagnostics : that count them
+    joints : True for the joint states, whose messages wake the process
+    publish : gets the estimates
+    warn : logs a warning, with a key by which it is not repeated too often
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[bytes], Sample],
+        estimator: Estimator,
+        queue: InputQueue,
+        diagnostics: NodeDiagnostics,
+        joints: bool,
+        publish: Callable[[FrictionEstimate], None],
+        warn: Callable[[str, str], None],
+    ) -> None:
+        self._name, self._read, self._is_joint_topic = name, read, joints
+        self._estimator: Estimator | None = estimator
+        self._diagnostics, self._counters = diagnostics, diagnostics.input_counters(name)
+        self._enqueue = queue.enqueue_joints if joints else queue.enqueue
+        self._publish, self._warn = publish, warn
+
+    def enqueue(self, raw: bytes) -> None:
+        """Put a message into the queue."""
+        self._counters.received += 1
+        self._enqueue(self.use, raw)
+
+    def use(self, raw: bytes, arrived: float) -> bool:
+        """Give a message, arrived at this time [s], to the estimator; true when it led to an estimate."""
+        if self._estimator is None:
+            return False
+        try:
+            sample = self._read(raw)
+            if self._is_joint_topic:
+                self._diagnostics.arrived(sample.stamp_ns, arrived)
+            before = time.perf_counter()
+            estimates = self._estimator.add(sample)
+            if estimates:
+                self._diagnostics.stepped(time.perf_counter() - before)
+        except InputError as error:
+            self._counters.refused += 1
+            self._counters.last_error = str(error)
+            self._warn(self._name, str(error))
+            return False
+        for estimate in estimates:
+            self._publish(estimate)
+        return bool(estimates)
+
+    def note_mismatch(self, event: Any) -> None:
+        """Warn that messages of a publisher cannot arrive, because its quality of service does not fit."""
+        policy = qos_policy_name_from_kind(event.last_policy_kind)
+        self._counters.mismatch = (
+            f"a publisher offers another QoS ({policy}); set inputs_reliable to false, or publish it reliably"
+        )
+        self._warn(f"QoS of {self._name}", f"{self._name}: no message arrives: {self._counters.mismatch}")
+
+    def end(self) -> None:
+        """Ignore all further messages."""
+        self._estimator = None

@@ -310,11 +310,14 @@ class LiveRun(Node):
         self._load = LoadMeter({"recorder and display": os.getpid()})
         self._next_load = 0.0
         self._samples_before = 0
+        self._processes = Processes(output)
+        self._recorder = Recorder(self)
+        self._topics = _LiveTopics(config, self._recorder)
 
     def play(self, executor: Executor, running: Running) -> None:
         """Run until the simulation ends or the process shall end; the bag is complete afterwards."""
         bag = BagWriter(self._output / "run", custom_data=self._custom_data, overwrite=self._overwrite)
-        with bag as writer, Processes(self._output) as self._processes:
+        with bag as writer, self._processes:
             self._recorder = Recorder(self, writer)
             self._topics = _LiveTopics(self._config, self._recorder)
             self._record(self._recorder)

@@ -59,21 +59,15 @@ def find_robot_description(text: str, file: str) -> str:
     return read_urdf(find_urdf(file, (Path.cwd(),))) if file else ""
 
 
-def await_robot_description(node: Node, start: Callable[[str], None]) -> None:
-    """Call ``start(urdf_xml)`` with the first usable message on ``robot_description``; log the errors in others."""
-    node.get_logger().info(
-        f"waiting for the URDF on {node.resolve_topic_name(ROBOT_DESCRIPTION)}; it may also be set with the parameter "
-        "robot.urdf"
-    )
+def follow_robot_description(node: Node, use: Callable[[str], None]) -> None:
+    """Call ``use(urdf_xml)`` with every usable message on ``robot_description``; log the errors in others."""
 
     def receive(message: String) -> None:
         try:
             parse_urdf(message.data, f"on {subscription.topic_name}")
-            start(message.data)
+            use(message.data)
         except FrictionEstimatorError as error:
             node.get_logger().error(f"{error}; waiting for another message")
-            return
-        node.destroy_subscription(subscription)
 
     def mismatch(event: Any) -> None:
         node.get_logger().error(

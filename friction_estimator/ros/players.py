@@ -14,6 +14,7 @@ from geometry_msgs.msg import PoseArray
 from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -173,6 +174,8 @@ class _Player(Node):
         self._config, self._settings = read_parameters(self, fields)
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10) if self._settings["publish_clock"] else None
         self._clock_ns = self._sent = 0
+        self._topics: dict[str, Publisher] = {}
+        self._lead = Lead(self, 0.0)
 
     def report(self, pace: _Pace) -> None:
         """Called every thousand joint states, and after the last one."""
@@ -244,19 +247,19 @@ class SimulationNode(_Player):
         compile_kernels(self, running)
         simulator = self._simulator = self._make()
         names = simulator.joint_names
-        self._sensors, self._truth = SensorMessages(self._config, names), TruthMessages(self._config, names)
-        offered = (*self._sensors.topics, *self._truth.topics)
+        sensors, truth = SensorMessages(self._config, names), TruthMessages(self._config, names)
+        offered = (*sensors.topics, *truth.topics)
         self._offer(((topic.name, topic.type) for topic in offered), self._settings["max_lead"])
-        self._send(self._moments(simulator), self._settings["real_time_factor"], executor, running)
+        self._send(self._moments(simulator, sensors, truth), self._settings["real_time_factor"], executor, running)
 
-    def _moments(self, simulator: Simulator) -> Iterator[_Moment]:
+    def _moments(self, simulator: Simulator, sensors: SensorMessages, truth: TruthMessages) -> Iterator[_Moment]:
         """One a sample. The stamps agree with the wall clock."""
         scenario, noise = self._settings["scenario"], self._settings["noise"]
         self.get_logger().info(f"simulating {scenario!r} with sensor noise {noise!r}")
         simulator.start_ns = time.time_ns()
         while (elapsed := simulator.time) < simulator.duration:
             sample = simulator.step()
-            built = (*self._sensors.build(sample.readings), *self._truth.build(sample.truth))
+            built = (*sensors.build(sample.readings), *truth.build(sample.truth))
             yield _Moment(elapsed, sample.joints.stamp_ns, [(topic.name, raw) for topic, raw in built])
 
     def _walk_to(self, message: PoseArray) -> None:
@@ -314,7 +317,7 @@ class ReplayNode(_Player):
         from friction_estimator.io.bags.replay import recorded_inputs
 
         super().__init__("replay", REPLAY_FIELDS)
-        own = self._settings
+        own, self._count = self._settings, 0
         if not own["bag"]:
             raise BagError("set the parameter 'bag' to the path of the rosbag2 to play")
         self._reader = reader = BagReader(own["bag"])
@@ -328,7 +331,6 @@ class ReplayNode(_Player):
 
     def play(self, executor: Executor, running: Running) -> None:
         """Send all messages at the recorded pace, until the bag or the process ends."""
-        self._count = 0
         self._send(self._moments(), self._settings["rate"], executor, running)
         damage = f"; {self._reader.damage}" if self._reader.damage else ""
         self.get_logger().info(f"played {self._count} messages{damage}")
