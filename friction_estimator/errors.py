@@ -5,6 +5,8 @@ A message names what was wrong, what was expected and, where there is a choice, 
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
@@ -38,6 +40,39 @@ class SimulationError(FrictionEstimatorError):
 
 class LearningError(FrictionEstimatorError):
     """A data set or a model cannot be read, or belongs to another robot."""
+
+
+class MissingPackageError(FrictionEstimatorError, ImportError):
+    """A Python package of an extra is not installed."""
+
+
+_PACKAGES = {"pinocchio": "pin", "rclpy": "ros-rclpy", "rerun": "rerun-sdk", "foxglove": "foxglove-sdk"}
+"""Names of packages that differ from that of their module."""
+_REQUIREMENT = re.compile(r"(?P<package>[^;]*?) *;.*extra == ['\"](?P<extra>\w+)['\"].*")
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """One line with the command that installs the packages of the extra that has a missing one."""
+    from importlib import metadata
+
+    name = (error.name or "").split(".")[0]
+    package = _PACKAGES.get(name, name)
+    wanted = [_REQUIREMENT.fullmatch(line) for line in metadata.requires("friction_estimator") or ()]
+    extras = [(found["extra"], found["package"]) for found in wanted if found]
+    extra = next((extra for extra, line in extras if re.split(r"[^\w-]", line)[0] == package), None)
+    if extra is None:
+        raise error
+    needed = " ".join(f"'{line}'" for other, line in extras if other == extra)
+    return f"the Python package {name!r} is missing: {sys.executable} -m pip install {needed}"
+
+
+@contextmanager
+def extra_packages() -> Iterator[None]:
+    """Turn a failed import of a package of an extra in a ``with`` block into an error that names its remedy."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(missing_package(error)) from None
 
 
 @contextmanager

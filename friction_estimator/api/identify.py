@@ -12,7 +12,7 @@ import numpy as np
 from friction_estimator.api.experiments import Experiments, Recordings, Stage, Warn, is_table, read_experiments, silent
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices, extra_packages
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
@@ -103,7 +103,8 @@ class IdentificationResult(ScoredIdentification):
 
     def to_frame(self) -> Any:
         """Parameters as a pandas frame: value, standard deviation and unit. Needs pandas."""
-        import pandas as pd
+        with extra_packages():
+            import pandas as pd
 
         table = self.parameters
         columns = {"value": table.values, "sigma": table.sigma, "unit": table.units}
@@ -117,7 +118,8 @@ class IdentificationResult(ScoredIdentification):
         ConfigError
             When the result has no such joint.
         """
-        from matplotlib.figure import Figure
+        with extra_packages():
+            from matplotlib.figure import Figure
 
         names = chosen_joints(joints, self.joint_names)
         figure = Figure(figsize=(8.0, 2.6 * len(names)), layout="constrained")

@@ -12,7 +12,7 @@ import numpy as np
 
 from friction_estimator.api.simulate import Simulation
 from friction_estimator.config import Config
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError, choices, extra_packages
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.smoothing import SmoothedEstimator
 from friction_estimator.io.bags.arrays import true_friction
@@ -131,7 +131,8 @@ class ReplayResult(ShortRepr):
 
         Needs pandas.
         """
-        import pandas as pd
+        with extra_packages():
+            import pandas as pd
 
         signals = {name: getattr(self, name) for name in _FRAME_SIGNALS}
         columns = {
@@ -155,7 +156,8 @@ class ReplayResult(ShortRepr):
         ConfigError
             When the result has no such joint.
         """
-        from matplotlib.figure import Figure
+        with extra_packages():
+            from matplotlib.figure import Figure
 
         names = chosen_joints(joints, self.joint_names)
         figure = Figure(figsize=(10.0, 1.9 * len(names)), layout="constrained")

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import friction_estimator
-from friction_estimator.errors import FrictionEstimatorError
-from friction_estimator.ros.executables import import_module, on_end_signals
+from friction_estimator.errors import FrictionEstimatorError, missing_package
+from friction_estimator.ros.executables import import_module, on_end_signals, open_standard_streams
 
 VERBS = {
     "demo": "the biped walks in simulation, the estimator runs live over ROS 2; leaves a bag and a report",
@@ -41,16 +39,6 @@ VERBS = {
     "compile": "compile the numerical kernels now, so that nothing has to wait for it later",
 }
 """What each verb does."""
-_PACKAGES = {
-    "pinocchio": "pin",
-    "rclpy": "ros-rclpy",
-    "rerun": "rerun-sdk",
-    "foxglove": "foxglove-sdk",
-}
-"""Names of packages that differ from that of their module."""
-
-
-_REQUIREMENT = re.compile(r"(?P<package>[^;]*?) *;.*extra == ['\"](?P<extra>\w+)['\"].*")
 _COMPLETION = "_ARGCOMPLETE"
 """Variable that argcomplete sets when the shell wants to complete a line."""
 
@@ -75,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: on small matrices threads only cost time
     if arguments is None:  # a whole process: a signal to end interrupts it, so that files and children end well
+        open_standard_streams()
         on_end_signals(signal.default_int_handler)
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -88,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FrictionEstimatorError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:
-        return _fail(_missing_module(error))
+        return _fail(missing_package(error))
     except BrokenPipeError:  # the reader of our output has gone, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -119,19 +108,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
         argcomplete.autocomplete(parser)
     return parser
-
-
-def _missing_module(error: ModuleNotFoundError) -> str:
-    """One line with the command that installs the packages of the extra that has a missing one."""
-    name = (error.name or "").split(".")[0]
-    package = _PACKAGES.get(name, name)
-    wanted = [_REQUIREMENT.fullmatch(line) for line in metadata.requires("friction_estimator") or ()]
-    extras = [(found["extra"], found["package"]) for found in wanted if found]
-    extra = next((extra for extra, line in extras if re.split(r"[^\w-]", line)[0] == package), None)
-    if extra is None:
-        raise error
-    needed = " ".join(f"'{line}'" for other, line in extras if other == extra)
-    return f"the Python package {name!r} is missing: {sys.executable} -m pip install {needed}"
 
 
 def _fail(reason: str) -> int:

@@ -23,9 +23,11 @@ INCLUDE = Path(__file__).parent / "include"
 class SafeCompensation:
     """Feed-forward torque that ends with its source.
 
-    A message counts while it is fresh: its stamp is new, and within ``timeout`` of the newest joint states that the
-    controller has read. After half of ``timeout`` without a fresh message the torque falls, and after ``timeout`` it is
-    zero. Whatever arrives, the torque is finite and within ``limit``, and its size grows at most with ``slew_rate``.
+    A message counts while it is fresh: its stamp is newer than that of the message before, and within ``timeout`` of
+    the newest joint states that the controller has read. After one that is older, or has the same stamp but other
+    torques (two nodes send, or a clock was set back), no message counts for ``timeout``. After half of ``timeout``
+    without a fresh message the torque falls, and after ``timeout`` it is zero. Whatever arrives, the torque is finite
+    and within ``limit``, and its size grows at most with ``slew_rate``.
 
     Both methods belong to the same thread. Neither raises an error because of what arrives.
 
@@ -55,32 +57,39 @@ class SafeCompensation:
             if not 0.0 < value < math.inf:
                 raise ConfigError(f"{name} of SafeCompensation = {value}: a positive number is needed")
         self._limit, self._timeout, self._slew_rate, self._clock = limit, timeout, slew_rate, clock
-        self._wanted, self._torque = np.zeros(joints), np.zeros(joints)
+        self._wanted, self._torque, self._newest = np.zeros(joints), np.zeros(joints), np.zeros(joints)
         self._stamp_ns: int | None = None
         self._time: float | None = None
-        self._age, self._pause = math.inf, 0.0
+        self._age, self._in_order, self._pause = math.inf, math.inf, 0.0
 
     def receive(self, torque: ArrayLike, stamp_ns: int, newest_joint_stamp_ns: int) -> bool:
         """Take the newest message of ``friction_compensation``; True where it is fresh.
 
         Parameters
         ----------
-        torque : (n,) its efforts in the order of the controller's joints [N m]
+        torque : (n,) its efforts in the order of the controller's joints, found by the names in the message [N m]
         stamp_ns : its header stamp [ns]
         newest_joint_stamp_ns : header stamp of the newest joint states that the controller has read [ns]
         """
         self._advance()
-        values = np.asarray(torque, dtype=float)
-        near = abs(newest_joint_stamp_ns - stamp_ns) <= 1e9 * self._timeout
-        if (
-            not near
-            or stamp_ns == self._stamp_ns
-            or values.shape != self._wanted.shape
-            or not np.isfinite(values).all()
-        ):
+        try:
+            values = np.asarray(torque)
+            near = bool(abs(newest_joint_stamp_ns - stamp_ns) <= 1e9 * self._timeout)
+        except (TypeError, ValueError, OverflowError):  # lists of several lengths, or no stamp
             return False
-        self._wanted = np.minimum(np.maximum(values, -self._limit), self._limit)
-        self._stamp_ns, self._age = stamp_ns, 0.0
+        is_numbers = values.dtype.kind in "fiu" and values.shape == self._wanted.shape
+        if not (near and is_numbers and np.isfinite(values).all()):
+            return False
+        before, self._stamp_ns = self._stamp_ns, stamp_ns
+        same, self._newest = np.array_equal(values, self._newest), values.astype(float)
+        if before is not None and stamp_ns <= before:
+            if stamp_ns < before or not same:
+                self._in_order = 0.0
+            return False
+        if self._in_order < self._timeout:
+            return False
+        self._wanted = np.minimum(np.maximum(self._newest, -self._limit), self._limit)
+        self._age = 0.0
         return True
 
     def torque(self) -> FloatArray:
@@ -99,3 +108,4 @@ class SafeCompensation:
         elapsed = 0.0 if before is None else now - before
         elapsed = math.inf if math.isnan(elapsed) else max(elapsed, 0.0)
         self._time, self._age, self._pause = now, self._age + elapsed, self._pause + elapsed
+        self._in_order += elapsed

@@ -223,14 +223,20 @@ def local_or_given_cluster(scheduler: str | None, workers: int | None) -> Iterat
         count = workers or CPU_COUNT
         with _without_interrupts(), dask.config.set(_LOCAL_DASK_SETTINGS):
             distributed.utils.get_mp_context().set_forkserver_preload(_PRELOAD)
-            cluster = distributed.LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="localhost:0",
-                security=_local_security(),
-                silence_logs=logging.CRITICAL,
-            )
+            try:
+                cluster = distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="localhost:0",
+                    security=_local_security(),
+                    silence_logs=logging.CRITICAL,
+                )
+            except RuntimeError as error:  # that of Dask has no more than the name of a class
+                raise FleetError(
+                    f"the {count} worker processes could not be started ({error}): something has killed one, maybe for "
+                    "want of memory; run the same command again, with fewer of them (--workers)"
+                ) from None
         # Dask replaces a worker that dies, but gives it up where that takes long or where it dies at its start
         revive = PeriodicCallback(lambda: cluster.scale(count) and None, 1000.0 * _REVIVE_PERIOD)
         with cluster, distributed.Client(cluster) as client:

@@ -34,6 +34,19 @@ def on_end_signals(handler: Callable[[int, FrameType | None], None] | signal.Han
             signal.signal(number, handler)
 
 
+def open_standard_streams() -> None:
+    """Connect streams that are closed, as those of a daemon (``>&-``), to nothing.
+
+    The next file that is opened would get the number of the closed stream, and with it all that libraries print.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - for the whole process
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
 def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     """Import a node and run it.
 
@@ -47,6 +60,7 @@ def run_node(name: str, arguments: Sequence[str] | None = None) -> int:
     int
         Exit code.
     """
+    open_standard_streams()
     on_end_signals(_leave)  # until the node sets its own handlers
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: threads slow down operations on small matrices
     module, kind = NODES[name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import select
 import signal
 import sys
@@ -16,6 +17,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
@@ -28,7 +30,8 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 
-from friction_estimator.errors import ConfigError, FrictionEstimatorError
+from friction_estimator.errors import ConfigError, FrictionEstimatorError, located
+from friction_estimator.io.documents import read_yaml
 from friction_estimator.kernels import compiler
 from friction_estimator.ros.executables import on_end_signals
 from friction_estimator.ros.middleware import HEARTBEAT, HEARTBEAT_PERIOD, refuse_wrong_transitions, state_of
@@ -41,6 +44,7 @@ IDLE = 0.1
 """Longest sleep of the loop [s], and so the longest delay after a signal while no message arrives."""
 
 _LONG_COMPILATION = 1.0  # after which the compilation of the kernels is logged [s]
+_PARAMS_FILE = re.compile("'--params-file (?P<path>.+)'. Error: (?P<reason>.*)")  # in an error of ROS
 _SHORT_WAIT = 0.02  # between two looks at the subscribers [s]
 _MATCHING = 0.5  # until a subscriber has found all publishers of this process [s]
 
@@ -257,7 +261,7 @@ def _run(
     loop: Callable[[_Node, Executor, Running], None],
     end: _EndRequest,
 ) -> None:
-    with _clear_security_errors():
+    with _clear_errors_of_ros():
         rclpy.init(
             args=None if arguments is None else [sys.argv[0], *arguments],
             signal_handler_options=SignalHandlerOptions.NO,
@@ -265,7 +269,7 @@ def _run(
     node: _Node | None = None
     executor: Executor | None = None
     try:
-        with _clear_security_errors():
+        with _clear_errors_of_ros():
             node = make_node()
         executor = make_executor()
         on_end_signals(end.record)  # some releases of EventsExecutor replace the handlers
@@ -278,8 +282,8 @@ def _run(
 
 
 @contextmanager
-def _clear_security_errors() -> Iterator[None]:
-    """Turn an error of ROS into one that names the keystore, where security is switched on.
+def _clear_errors_of_ros() -> Iterator[None]:
+    """Turn an error of ROS about the command line, or with security switched on, into one that names the remedy.
 
     Raises
     ------
@@ -289,9 +293,24 @@ def _clear_security_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # RCLError
+        reason = (
+            str(error).partition(", at /")[0].splitlines()[0].removeprefix("failed to initialize rcl: ").rstrip(".")
+        )
+        if file := _PARAMS_FILE.search(reason):
+            with located("--params-file"):
+                read_yaml(Path(file["path"]))
+            raise ConfigError(
+                f"{file['path']}, given as --params-file, cannot be used: {file['reason']}. The keys are "
+                "the name of the node or /**, below it ros__parameters, and below it the parameters, each a value or a "
+                "list of values of one type"
+            ) from None
+        if "parse" in reason:
+            raise ConfigError(
+                f"the command line cannot be read: {reason}. Behind --ros-args a parameter is -p NAME:=VALUE, and a "
+                "file of parameters is --params-file FILE"
+            ) from None
         if os.environ.get("ROS_SECURITY_ENABLE") != "true":
             raise
-        reason = str(error).partition(", at /")[0].splitlines()[0]
         raise ConfigError(
             f"ROS cannot start with security (ROS_SECURITY_ENABLE is true): {reason}; ROS_SECURITY_KEYSTORE is "
             f"{os.environ.get('ROS_SECURITY_KEYSTORE') or 'not set'}. Make the keystore and the enclave of this node "

@@ -181,8 +181,12 @@ def usable_port(port: int) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ConfigError(f"the view cannot use port {port}: {error.strerror}; choose another one") from None
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"the view cannot use port {port} of this machine: {reason}; choose another one (--view-port, 0: a "
+                "free one), or end the program that uses it"
+            ) from None
         return int(probe.getsockname()[1])
 
 

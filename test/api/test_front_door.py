@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
+from friction_estimator.api.identify import IdentificationResult
+from friction_estimator.api.replay import ReplayResult
 
 
 def test_every_public_name_is_defined_in_the_module_that_the_package_names() -> None:
@@ -52,6 +54,17 @@ def test_results_are_frames_and_figures(arm: fe.IdentificationResult) -> None:
     assert len(arm.plot().axes) == 2
     with pytest.raises(fe.FrictionEstimatorError, match="no joint 'toe' in the result; it has 'elbow', 'shoulder'"):
         arm.plot(["toe"])
+
+
+@pytest.mark.parametrize(("method", "package"), [("to_frame", "pandas"), ("plot", "matplotlib")])
+def test_a_frame_or_figure_without_its_package_is_one_error_with_the_remedy(
+    arm: fe.IdentificationResult, monkeypatch: pytest.MonkeyPatch, method: str, package: str
+) -> None:
+    for name in (package, f"{package}.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for kind in (IdentificationResult, ReplayResult):
+        with pytest.raises(fe.FrictionEstimatorError, match=f"'{package}' is missing: .*pip install 'matplotlib"):
+            getattr(kind, method)(arm)
 
 
 def test_an_example_has_the_friction_that_its_description_names() -> None:

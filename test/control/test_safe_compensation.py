@@ -127,6 +127,51 @@ def test_a_clock_that_steps_back_neither_turns_nor_enlarges_the_torque(back):
     assert torque.min() == 0.0 and torque.max() == 2.5 and (torque[10:] == 2.5).all()
 
 
+@pytest.mark.parametrize("second", ["other torque", "older by 3 ms", "newer by 3 ms"])
+def test_two_nodes_that_send_end_in_zero_torque_until_one_is_gone(second):
+    now, ms = 0.0, 1_000_000
+    shift, torque = {"other torque": (0, -2.5), "older by 3 ms": (-3, 2.5), "newer by 3 ms": (3, 2.5)}[second]
+    safe, torques = fe.SafeCompensation(1, clock=lambda: now), []
+    for k in range(1200):
+        safe.receive([2.5], k * ms, k * ms)
+        if 300 <= k < 800:
+            safe.receive([torque], (k + shift) * ms, k * ms)
+        torques.append(float(safe.torque()[0]))
+        now += 0.001
+    assert torques[299] == torques[-1] == 2.5 and set(torques[400:890]) == {0.0}
+
+
+def test_a_driver_whose_clock_was_set_back_counts_again_after_the_time_out():
+    now, ms = 0.0, 1_000_000
+    safe, torques = fe.SafeCompensation(1, clock=lambda: now), []
+    for k in range(1000):
+        stamp = (k - 5000 * (k >= 500)) * ms
+        safe.receive([2.5], stamp, stamp)
+        torques.append(float(safe.torque()[0]))
+        now += 0.001
+    assert torques[499] == 2.5 and 0.0 in torques[500:650] and set(torques[650:]) == {2.5}
+
+
+unusable = st.one_of(
+    st.none(),
+    st.text(),
+    st.binary(),
+    st.dictionaries(st.text(), st.floats()),
+    st.lists(
+        st.one_of(st.text(), st.none(), st.booleans(), st.complex_numbers(), st.lists(st.floats()), st.just(10**400))
+    ),
+)
+
+
+@given(unusable, st.one_of(st.none(), st.text(), st.floats(), st.integers()))
+def test_what_is_no_list_of_numbers_or_no_stamp_is_left_out(thing, stamp):
+    now = 0.0
+    safe = fe.SafeCompensation(2, clock=lambda: now)
+    assert not safe.receive(thing, 0, 0)
+    assert not safe.receive([1.0, 1.0], "0", stamp) and not safe.receive([1.0, 1.0], stamp, None)
+    assert (safe.torque() == 0.0).all()
+
+
 def test_messages_that_are_not_fresh_are_left_out():
     now = 0.0
     safe = fe.SafeCompensation(1, clock=lambda: now)

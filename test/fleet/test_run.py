@@ -383,3 +383,16 @@ def test_a_bag_that_is_still_being_written_is_left_out_and_one_whose_writer_was_
         writer.save()
         shutil.copytree(tmp_path / "open", tmp_path / "killed")
         assert {Path(bag.url).name for bag in find_bags([str(tmp_path)])} == {"complete", "killed"}
+
+
+def test_a_worker_process_that_is_killed_at_its_start_is_one_error_with_the_remedy(
+    fleet_bags: Path, tmp_path: Path
+) -> None:
+    kills = "import os, signal, sys; 'forkserver' in str(sys.orig_argv) and os.kill(os.getpid(), signal.SIGKILL)"
+    (tmp_path / "sitecustomize.py").write_text(kills)
+    command = [sys.executable, "-m", "friction_estimator", "fleet", "replay", str(fleet_bags / "unit_2")]
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    options = ["--workers", "1", "--output", str(tmp_path / "out")]
+    ended = subprocess.run([*command, *options], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    assert "could not be started" in ended.stderr and "(--workers)" in ended.stderr

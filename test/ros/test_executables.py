@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +115,43 @@ def test_a_node_with_default_parameters_imports_no_add_on() -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("friction_estimator.")}
     assert "estimation" in rooms
     assert not {"learning", "collision", "simulation", "reports", "fleet", "api", "cli"} & rooms
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_is_printed_to_a_closed_stream_is_not_written_to_a_file(tmp_path: Path, closed: str) -> None:
+    code = (
+        "import os, sys; from friction_estimator.ros import executables; executables.open_standard_streams(); "
+        "file = open(sys.argv[1], 'w'); os.write(1, b'a library'); print('a program', file=sys.stderr, flush=True); "
+        "sys.stdin.read(); file.write('content')"
+    )
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {tmp_path}/file {closed}"
+    subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, check=True, timeout=60)
+    assert (tmp_path / "file").read_text() == "content"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--params-file", "missing.yaml"], "--params-file: cannot read .*missing.yaml: No such file or directory"),
+        (["--params-file", "cut.yaml"], "--params-file: .*cut.yaml is not valid YAML: line "),
+        (
+            ["--params-file", "flat.yaml"],
+            "flat.yaml, given as --params-file, cannot be used: .* below it ros__parameters",
+        ),
+        (
+            ["--params-file"],
+            "the command line cannot be read: .*No file path provided. Behind --ros-args",
+        ),
+        (["-p", "observer"], "the command line cannot be read: .*'-p observer'.* a parameter is -p NAME:=VALUE"),
+    ],
+)
+def test_arguments_of_ros_that_cannot_be_read_are_one_error_with_the_remedy(
+    tmp_path: Path, words: list[str], reason: str
+) -> None:
+    (tmp_path / "cut.yaml").write_text("a: [1")
+    (tmp_path / "flat.yaml").write_text("estimator:\n  observer: kalman\n")
+    given = [str(tmp_path / word) if word.endswith(".yaml") else word for word in words]
+    code = "import sys, rclpy; from friction_estimator.ros.spin import run; sys.exit(run(lambda: None, sys.argv[1:]))"
+    process = run("-c", code, "--ros-args", *given)
+    (line,) = [line for line in process.stderr.splitlines() if "[rcl]" not in line]
+    assert process.returncode == 1 and re.fullmatch(f"error: .*{reason}.*", line), line

@@ -276,7 +276,10 @@ def _open_storages(path: Path) -> list[_Storage]:
     if not path.exists():
         raise BagError(f"there is no bag at {path}")
     if path.is_file() and path.suffix not in _SUFFIXES:
-        raise BagError(f"{path} is not a rosbag2: expected its folder, or a file ending in {' or '.join(_SUFFIXES)}")
+        raise BagError(
+            f"{path} is not a rosbag2: expected its folder, or a file ending in {' or '.join(_SUFFIXES)}; "
+            "`identify` reads tables (.csv, .npz): save what another program wrote, such as a .mat, as one of them"
+        )
     files = [path] if path.is_file() else storage_files(path)
     for file in files:
         _finish_transactions(file)

@@ -283,3 +283,10 @@ def test_a_bag_that_lacks_one_of_its_files_is_refused_by_the_name_of_the_file(wr
     metadata.write_text(metadata.read_text().replace("[split.mcap]", "[split.mcap, split_1.mcap]"))
     with pytest.raises(BagError, match="lacks 'split_1.mcap', which its metadata.yaml names"):
         BagReader(bag)
+
+
+@pytest.mark.parametrize("name", ["walk.csv", "walk.mat", "walk.npz"])
+def test_a_table_given_as_a_bag_is_refused_with_what_reads_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("time\n0\n")
+    with pytest.raises(BagError, match=f"{name} is not a rosbag2: .* `identify` reads tables"):
+        BagReader(tmp_path / name)

@@ -1,8 +1,9 @@
 // The torque of friction_compensation on the side of a controller, which may outlive the estimator.
 //
 // The class is friction_estimator.SafeCompensation in C++11 without dependencies, and the tests compare both. A message
-// counts while it is fresh: its stamp is new, and within `timeout` of the newest joint states that the controller has
-// read. After half of `timeout` without a fresh message the torque falls, and after `timeout` it is zero. Whatever
+// counts while it is fresh: its stamp is newer than that of the message before, and within `timeout` of the newest joint
+// states that the controller has read. After one that is older, or has the stamp of the message before but other torques
+// (two nodes send, or a clock was set back), no message counts for `timeout`. After half of `timeout` without a fresh message the torque falls, and after `timeout` it is zero. Whatever
 // arrives, the torque is finite and within `limit`, and its size grows at most with `slew_rate`.
 //
 // receive() and torque() belong to the same thread. They neither allocate nor throw.
@@ -39,7 +40,7 @@ public:
   // of the torque [N m/s]; throws std::invalid_argument where one of the last three is not a positive number.
   explicit SafeCompensation(
     std::size_t joints, double limit = 10.0, double timeout = 0.1, double slew_rate = 500.0, Clock clock = Clock())
-  : limit_(limit), timeout_(timeout), slew_rate_(slew_rate), clock_(clock), wanted_(joints), torque_(joints)
+  : limit_(limit), timeout_(timeout), slew_rate_(slew_rate), clock_(clock), wanted_(joints), torque_(joints), newest_(joints)
   {
     for (double value : {limit, timeout, slew_rate}) {
       if (!(value > 0.0 && std::isfinite(value))) {
@@ -48,16 +49,15 @@ public:
     }
   }
 
-  // Take the newest message: its efforts in the order of the controller's joints [N m] and their number, its header
-  // stamp and that of the newest joint states that the controller has read [ns]. True where the message is fresh.
+  // Take the newest message: its efforts in the order of the controller's joints [N m], found by the names in the message,
+  // and their number, its header stamp and that of the newest joint states that the controller has read [ns]. True where the message is fresh.
   bool receive(const double * torque, std::size_t size, std::int64_t stamp_ns, std::int64_t newest_joint_stamp_ns)
   {
     advance();
     const std::uint64_t a = static_cast<std::uint64_t>(stamp_ns);
     const std::uint64_t b = static_cast<std::uint64_t>(newest_joint_stamp_ns);
     const std::uint64_t apart = stamp_ns < newest_joint_stamp_ns ? b - a : a - b;
-    if (!(static_cast<double>(apart) <= 1e9 * timeout_) || (has_stamp_ && stamp_ns == stamp_ns_) ||
-      size != wanted_.size()) {
+    if (!(static_cast<double>(apart) <= 1e9 * timeout_) || size != wanted_.size()) {
       return false;
     }
     for (std::size_t joint = 0; joint < size; ++joint) {
@@ -65,11 +65,20 @@ public:
         return false;
       }
     }
+    const bool newer = !has_stamp_ || stamp_ns > stamp_ns_;
+    const bool repeated = has_stamp_ && stamp_ns == stamp_ns_ && std::equal(newest_.begin(), newest_.end(), torque);
+    stamp_ns_ = stamp_ns;
+    has_stamp_ = true;
+    std::copy(torque, torque + size, newest_.begin());
+    if (!newer && !repeated) {
+      in_order_ = 0.0;
+    }
+    if (!newer || in_order_ < timeout_) {
+      return false;
+    }
     for (std::size_t joint = 0; joint < size; ++joint) {
       wanted_[joint] = bounded(torque[joint], -limit_, limit_);
     }
-    stamp_ns_ = stamp_ns;
-    has_stamp_ = true;
     age_ = 0.0;
     return true;
   }
@@ -99,15 +108,16 @@ private:
     time_ = now;
     has_time_ = true;
     age_ += elapsed;
+    in_order_ += elapsed;
     pause_ += elapsed;
   }
 
   double limit_, timeout_, slew_rate_;
   Clock clock_;
-  std::vector<double> wanted_, torque_;
+  std::vector<double> wanted_, torque_, newest_;
   std::int64_t stamp_ns_ = 0;
   bool has_stamp_ = false, has_time_ = false;
-  double time_ = 0.0, age_ = std::numeric_limits<double>::infinity(), pause_ = 0.0;
+  double time_ = 0.0, age_ = std::numeric_limits<double>::infinity(), in_order_ = age_, pause_ = 0.0;
 };
 
 }  // namespace friction_estimator
