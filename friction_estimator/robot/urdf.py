@@ -311,6 +311,10 @@ def differing_parts(first: str, second: str) -> list[str]:
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
+_UNUSED = (*_SHAPES, "dynamics", "calibration", "safety_controller")
+"""Elements of links and joints that the estimator does not use: it finds friction and damping itself."""
+
+
 def _dynamics_of(root: Element) -> dict[str, Any]:
     """What the dynamics use of each link and joint; numbers to the six digits that programs write."""
 
@@ -320,7 +324,7 @@ def _dynamics_of(root: Element) -> dict[str, Any]:
             name: [f"{float(word) + 0.0:.6g}" if _NUMBER.fullmatch(word) else word for word in texts]
             for name, texts in words.items()
         }
-        return values, {child.tag: content(child) for child in element if child.tag not in _SHAPES}
+        return values, {child.tag: content(child) for child in element if child.tag not in _UNUSED}
 
     return {f"{part.tag} {part.get('name')}": content(part) for part in root if part.tag in ("link", "joint")}
 

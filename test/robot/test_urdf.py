@@ -13,7 +13,7 @@ from friction_estimator.errors import RobotModelError
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import package_share, share_directory
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.robot.urdf import MAX_LINKS, checked_urdf, urdf_warnings
+from friction_estimator.robot.urdf import MAX_LINKS, checked_urdf, differing_parts, urdf_warnings
 
 INERTIAL = (
     '<inertial><origin xyz="0 0 0.1" rpy="0 0 0"/><mass value="2"/>'
@@ -181,3 +181,20 @@ def test_random_damage_of_a_urdf_ends_in_a_model_or_in_a_robot_model_error() -> 
         built += 1
         assert np.isfinite(model.mass)
     assert built > 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ('<link name="shin">', '<!-- the same --> <link  name="shin"><visual/>', []),
+        ('<mass value="2"/>', '<mass value="2.00"/>', []),
+        ('damping="0"', 'damping="1"', []),
+        ('<mass value="3"/>', '<mass value="3.1"/>', ["link shin"]),
+        ('xyz="0 1 0"', 'xyz="0 -1 0"', ["joint knee"]),
+        ('upper="1" effort="9"', 'upper="1" effort="8"', ["joint knee"]),
+        ('name="knee"', 'name="l_knee"', ["joint knee", "joint l_knee"]),
+    ],
+)
+def test_two_urdfs_differ_in_the_links_and_joints_whose_dynamics_differ(before, after, named):
+    assert before in LEG
+    assert differing_parts(LEG, LEG.replace(before, after, 1)) == named

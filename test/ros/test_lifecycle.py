@@ -256,6 +256,8 @@ def test_the_urdf_may_come_on_the_topic_and_a_broken_one_is_named(talking, proce
     talking.connect()
     talking.send(50)
     talking.await_estimate(talking.sent[-1])
+    publisher.publish(String(data=robot.urdf_xml.replace('axis xyz="0 1 0"', 'axis xyz="0 -1 0"', 1)))
+    talking.spin_until(lambda: "another URDF than the one in use" in process.output, "name of the difference")
     assert process.end() == 0, process.output
     assert "waiting for the URDF on /lifecycle/robot_description" in process.output
 
