@@ -28,7 +28,7 @@ OUTPUTS = {  # place in the page: command whose output it has, and the lines of 
     "warnings": ("replay walk -o estimates", r"friction_estimator: warning.*"),
     "parameters": ("identify smoothed", r" +(value ± 2|parameter|l_hip_yaw/|l_hip_roll/).*"),
     "errors of the laws": ("identify smoothed", r" +(held-out(?! +above)|segments|predict|joint|l_\w+) +[^/]*"),
-    "validation": ("validate", r"- r_hip.*"),
+    "validation": ("validate", r"- .*times the held-out error of the identification.*"),
     "first second": ("start.py", r"(without|from) .*"),
     "compensation": ("compensate.py", r"RMS .*"),
 }

@@ -119,7 +119,7 @@ def test_the_files_of_the_identification_are_those_of_its_table() -> None:
 
 NEW_IN_A_RECIPE = {
     "NO_EFFORT", "QuasiStaticObserver", "TemperatureSample", "TwistStamped", "_check_silent_motors", "_temperature",
-    "_twist", "about_direction", "add_temperature", "coulomb_positive", "export_csv", "median_filter", "start_delay",
+    "_twist", "about_slow_motion", "add_temperature", "coulomb_positive", "export_csv", "median_filter", "start_delay",
     "stribeck_covariance", "stribeck_of_direction", "temperature_topic",
 }  # fmt: skip
 """Names that a reader of docs/extending.md writes himself."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+import numpy as np
+
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices, located
-from friction_estimator.identification.fixed_base_model import with_external_torque
-from friction_estimator.identification.joint_log import ExternalWrench, JointLog, Payload
+from friction_estimator.identification.fixed_base_model import FixedBaseModel, with_external_torque
+from friction_estimator.identification.joint_log import COMMAND, ExternalWrench, JointLog, Payload
+from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain, with_drive_torque
 from friction_estimator.io.bags.arrays import JOINT_STATES, joint_log_from_bag
 from friction_estimator.io.bags.reader import BagReader
@@ -20,7 +23,7 @@ from friction_estimator.io.robot import Robot, as_robot, coupling_of_joints, loa
 from friction_estimator.io.table_files import SUFFIXES, joint_log_from_table
 from friction_estimator.messages.recording import RunDescription
 from friction_estimator.robot.urdf import movable_joints, parse_urdf
-from friction_estimator.types import AnyPath, Progress
+from friction_estimator.types import AnyPath, FloatArray, Progress
 
 Recordings = AnyPath | JointLog | Sequence[AnyPath | JointLog]
 Warn = Callable[[str], None]
@@ -169,10 +172,70 @@ def read_experiments(
     paths = tuple(None if isinstance(one, JointLog) else Path(one) for one in given)
     named = _distinguish(paths, logs)
     selected = _select(named, tuple(joints) if joints is not None else None, chosen, notes, warn)
-    pushed = [_with_wrenches(log, chosen, wrenches, warn) for log in selected]
+    turned = [_unwrapped(log, notes) for log in selected]
+    pushed = [_with_wrenches(log, chosen, wrenches, warn) for log in turned]
     carrying = tuple(with_drive_torque(log, kp, kd) for log in _carrying(pushed, payloads or {}))
     coupled = _coupling_of(coupling, chosen, known, carrying[0].joint_names)
     return Experiments(carrying, paths, chosen, coupled, tuple(notes))
+
+
+def warn_about_data(experiments: Experiments, warn: Warn) -> list[str]:
+    """Look for the usual mistakes in all recordings, with the limits of the URDF where there is one; the warnings."""
+    found = list[str]()
+    for log in experiments.logs:
+        limits = None
+        if experiments.robot is not None:
+            model = FixedBaseModel(experiments.robot.urdf_xml, log.joint_names)
+            limits = np.column_stack([model.lower_limit, model.upper_limit])
+        found += data_warnings(log, limits)
+    for text in found:
+        warn(text)
+    return found
+
+
+_NAMED_CAUSES = 3
+"""Warnings about the data, at most, in one error."""
+
+
+@contextmanager
+def explained(warnings: Sequence[str]) -> Iterator[None]:
+    """Add the warnings about the data to an error that ends the work on them: they are most likely its cause."""
+    try:
+        yield
+    except InputError as error:
+        if not warnings:
+            raise
+        raise InputError(f"{error}. Most likely because of the data: {'; '.join(warnings[:_NAMED_CAUSES])}") from error
+
+
+_WRAP = 1.5 * np.pi
+"""Steps between two samples, beyond which a position within one turn has jumped back by a turn [rad]."""
+
+
+def _unwrapped(log: JointLog, notes: list[str]) -> JointLog:
+    """The log with the positions of joints that turn on and on, whose driver reports an angle within one turn."""
+    position, wrapped = log.position.copy(), list[str]()
+    for joint, name in enumerate(log.joint_names):
+        known = np.flatnonzero(np.isfinite(position[:, joint]))
+        angle = position[known, joint]
+        if known.size and np.ptp(angle) <= _TURN and (count := int((np.abs(np.diff(angle)) > _WRAP).sum())):
+            position[known, joint] = np.unwrap(angle)
+            wrapped.append(f"{name} ({count} times)")
+    if not wrapped:
+        return log
+    notes.append(f"{log.name}: positions that jump by a turn are counted on: {', '.join(wrapped)}")
+
+    def counted_on(kind: str, signal: FloatArray) -> FloatArray:
+        if kind == COMMAND:  # near the position, in whatever turn it is given
+            ahead = signal - log.position
+            return np.asarray(position + ahead - 2.0 * np.pi * np.rint(ahead / (2.0 * np.pi)))
+        return position if kind == "position" else signal
+
+    return log.changed(counted_on)
+
+
+_TURN = 2.0 * np.pi * (1.0 + 1e-3)
+"""Range of an angle within one turn, with room for rounding [rad]."""
 
 
 def _distinguish(paths: Sequence[Path | None], logs: Sequence[JointLog]) -> list[JointLog]:

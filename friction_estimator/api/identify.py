@@ -9,12 +9,21 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from friction_estimator.api.experiments import Experiments, Recordings, Stage, Warn, is_table, read_experiments, silent
+from friction_estimator.api.experiments import (
+    Experiments,
+    Recordings,
+    Stage,
+    Warn,
+    explained,
+    is_table,
+    read_experiments,
+    silent,
+    warn_about_data,
+)
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices, extra_packages
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import (
     FRICTION_INPUT,
     SIGMA_INPUT,
@@ -30,7 +39,6 @@ from friction_estimator.identification.methods import (
     find_method,
     options_of,
 )
-from friction_estimator.identification.recording.checks import data_warnings
 from friction_estimator.identification.recording.torque_checks import Gain
 from friction_estimator.identification.result import Identification, velocity_ranges
 from friction_estimator.io.identification_file import read_identification, save_identification
@@ -223,7 +231,7 @@ def identify(
         recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
         kp=kp, kd=kd, wrenches=wrenches,
     )  # fmt: skip
-    _warn_about_data(experiments, note)
+    suspicions = warn_about_data(experiments, note)
     used = experiments.robot
     arm = None if used is None else RobotDescription(used.urdf_xml, used.config.robot.fixed_base)
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
@@ -234,7 +242,7 @@ def identify(
         refuse_rollout_fit(fitted, experiments.logs, urdf_xml)
     measures = name == "friction_curve"
     logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
-    with working(f"identifying, method {name}") as progress:
+    with working(f"identifying, method {name}") as progress, explained(suspicions):
         found = find_method(name).run(logs, arm, fitted, progress, note)
     if fit == ROLLOUT:
         with working("fitting the rollout") as progress:
@@ -317,17 +325,6 @@ def _keywords(
     if experiments.coupling is not None:
         keywords["coupling"] = experiments.coupling
     return keywords, (reason,) if reason else ()
-
-
-def _warn_about_data(experiments: Experiments, warn: Warn) -> None:
-    """Look for the usual mistakes in all recordings, with the limits of the URDF where there is one."""
-    for log in experiments.logs:
-        limits = None
-        if experiments.robot is not None:
-            model = FixedBaseModel(experiments.robot.urdf_xml, log.joint_names)
-            limits = np.column_stack([model.lower_limit, model.upper_limit])
-        for text in data_warnings(log, limits):
-            warn(text)
 
 
 def _with_record(found: Identification, command: str, decisions: tuple[str, ...]) -> Identification:

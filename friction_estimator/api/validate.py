@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from friction_estimator.api.experiments import Recordings, Stage, Warn, read_experiments, silent
+from friction_estimator.api.experiments import (
+    Recordings,
+    Stage,
+    Warn,
+    explained,
+    read_experiments,
+    silent,
+    warn_about_data,
+)
 from friction_estimator.api.identify import ScoredIdentification, measured_friction, warning_collector
 from friction_estimator.api.rollouts import RolloutScore, rollout_scores, rollout_urdf
 from friction_estimator.config.robot import Coupling
@@ -98,12 +106,13 @@ def validate(
         recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
         kp=kp, kd=kd, wrenches=wrenches,
     )  # fmt: skip
+    suspicions = warn_about_data(experiments, note)
     logs: Sequence[JointLog] = experiments.logs
     chosen = experiments.robot
     if chosen is not None and not chosen.config.robot.fixed_base:
         logs, _ = measured_friction(experiments, namespace, working, note)
     urdf, torques = None if chosen is None else chosen.urdf_xml, any(FRICTION_INPUT not in log.inputs for log in logs)
-    with working("validating") as progress:
+    with working("validating") as progress, explained(suspicions):
         predictions = [one for one in found.predictions if torques or getattr(one, "drive", one) is None]
         if not predictions:
             by_laws = _by_laws(found, logs, urdf, experiments.coupling)

@@ -117,8 +117,9 @@ class Prior:
     def select(self, columns: IntArray) -> Prior:
         """Prior of these parameters (q,), whatever the others are."""
         kept = np.isin(np.arange(self.mean.size), columns)
-        cross = self.precision[np.ix_(kept, ~kept)]
-        inner = np.linalg.pinv(self.precision[np.ix_(~kept, ~kept)], hermitian=True)
+        others = ~kept & (np.count_nonzero(self.precision, axis=0) > 1)  # the rest are independent of all
+        cross = self.precision[np.ix_(kept, others)]
+        inner = np.linalg.pinv(self.precision[np.ix_(others, others)], hermitian=True)
         marginal = self.precision[np.ix_(kept, kept)] - cross @ inner @ cross.T
         order = np.searchsorted(np.flatnonzero(kept), columns)
         return Prior(self.mean[columns], marginal[np.ix_(order, order)])
@@ -327,6 +328,21 @@ class NormalEquations:
         root = np.sqrt(weights)
         W = problem.W * root[:, None]
         return cls(W.T @ W, W.T @ (problem.y * root))
+
+    @classmethod
+    def by_joints(cls, problem: LinearProblem, weights: FloatArray) -> list[NormalEquations]:
+        """Normal equations for each of some weights (k, r): faster where most columns are of one joint alone."""
+        p = problem.W.shape[1]
+        found = [cls(np.zeros((p, p)), np.zeros(p)) for _ in weights]
+        for joint in np.unique(problem.joint):
+            rows = problem.joint == joint
+            own = np.flatnonzero(problem.W[rows].any(axis=0))
+            W, y = problem.W[np.ix_(rows, own)], problem.y[rows]
+            for one, weight in zip(found, weights, strict=True):
+                weighted = W * weight[rows, None]
+                one.gram[np.ix_(own, own)] += weighted.T @ W
+                one.moment[own] += weighted.T @ y
+        return found
 
     def select(self, columns: IntArray) -> NormalEquations:
         """Normal equations of these parameters (q,), all others being zero."""

@@ -15,6 +15,7 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.curves.drive import DriveRecording, curve_motions
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, curve_samples
+from friction_estimator.identification.findings import GAIN_EXPLAINS, OTHER_GAIN, Finding, Weight, sentences
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import shift_torque
 from friction_estimator.identification.inverse_dynamics.drive_gains import in_newton_metres
@@ -24,7 +25,7 @@ from friction_estimator.identification.inverse_dynamics.observation import Body,
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions
-from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, Identification, JointLaw, JointScore
+from friction_estimator.identification.result import FEWEST_JUDGED, Identification, JointLaw, JointScore
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows, samples_of
 from friction_estimator.laws import make_law
@@ -277,8 +278,23 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
     ----------
     rows : measured and predicted torques, one entry per limb
     motions : of the recordings
+
+    Raises
+    ------
+    InputError
+        When no joint has samples enough to be judged.
     """
     scores = tuple(replace(score, fit_error=float("nan")) for part in rows for score in part.scores())
+    if all(score.samples < FEWEST_JUDGED for score in scores):
+        each = ", ".join(f"{score.joint} {score.samples}" for score in scores)
+        names = dict.fromkeys(motion.name for motion in motions)
+        seconds = sum(motion.period * motion.time.size for motion in motions)
+        raise InputError(
+            f"{choices(names)}: too few samples to validate the identification, {each}, and {FEWEST_JUDGED} are "
+            f"needed. In its band, up to {motions[0].parallel_hz:.3g} Hz, the {seconds:.3g} s between the edges of the "
+            "filters have no more that are faster than its slowest ones: record longer motion, or identify from faster "
+            "motion"
+        )
     before = {score.joint: score for score in identification.scores}
     return replace(
         identification,
@@ -286,7 +302,9 @@ def validated(identification: Identification, rows: Sequence[Rows], motions: Seq
         samples=tuple(
             samples_of(identification.friction, part, joint) for part in rows for joint in range(len(part.names))
         ),
-        verdicts=(*_about_gains(rows), *(_verdict(score, before.get(score.joint)) for score in scores)),
+        verdicts=sentences(
+            [*_about_gains(rows), *(_about_new_score(score, before.get(score.joint)) for score in scores)]
+        ),
         provenance=replace(
             identification.provenance,
             data=tuple(dict.fromkeys((motion.name, motion.digest) for motion in motions)),
@@ -299,24 +317,27 @@ _WORSE_THAN_BEFORE = 1.5
 """Errors larger than this many times the held-out error of the identification are worth a sentence."""
 
 
-def _verdict(score: JointScore, before: JointScore | None) -> str:
-    """One sentence about a joint, compared with the held-out error of the identification."""
-    if not score.samples:
-        return (
-            f"{score.joint}: never faster than the slowest sample of the identification; its friction is not validated"
+def _about_new_score(score: JointScore, before: JointScore | None) -> Finding:
+    """How well new recordings of a joint are predicted, compared with the held-out error of the identification."""
+    if score.samples < FEWEST_JUDGED:
+        text = (
+            f"{{}} samples are too few to validate the friction, {FEWEST_JUDGED} are needed that are in the band of "
+            "the identification and faster than its slowest ones: record longer, or faster, motion"
         )
-    share = f" ({100.0 * score.relative_error:.1f} %)" if score.torque_rms > 0.0 else ""
-    quality = f"{score.joint}: RMS error {score.held_out_error:.3g} N m of {score.torque_rms:.3g} N m torque{share}"
+        return Finding(Weight.NO_DATA, text, score.joint, f"{score.samples}")
+    relative = score.relative_error
     if before is None or not before.held_out_error > 0.0:
-        return quality
+        text, detail = "new recordings are predicted with an error of {}", f"{100.0 * relative:.1f} %"
+        return Finding(Weight.GOOD_SCORE + relative, text, score.joint, detail)
     ratio = score.held_out_error / before.held_out_error
-    compared = f"{quality}, {ratio:.1f} times the held-out error of the identification"
+    text = "the error on new recordings is {} times the held-out error of the identification"
     if ratio > _WORSE_THAN_BEFORE:
-        return f"{compared}: check whether friction, payload or speed range differ from the identification"
-    return compared
+        text = f"{text}: check whether friction, payload or speed range differ from the identification"
+        return Finding(Weight.WORSE_ON_NEW + relative, text, score.joint, f"{ratio:.1f}")
+    return Finding(Weight.GOOD_SCORE + relative, text, score.joint, f"{ratio:.1f}")
 
 
-def _about_gains(rows: Sequence[Rows]) -> list[str]:
+def _about_gains(rows: Sequence[Rows]) -> list[Finding]:
     """Joints whose measured torque is the predicted one times a number."""
     found = []
     for part in rows:
@@ -327,8 +348,8 @@ def _about_gains(rows: Sequence[Rows]) -> list[str]:
             power = float(predicted @ predicted)
             gain = float(torque @ predicted) / power if power > 0.0 else 1.0
             rest = float(np.sum((torque - gain * predicted) ** 2))
-            if abs(gain - 1.0) > OTHER_GAIN and rest < (1.0 - GAIN_EXPLAINS) * float(left @ left):
-                found.append(
-                    f"{name}: the torque is {gain:.2f} times the prediction: check gain, unit and supply voltage"
-                )
+            explains = rest < (1.0 - GAIN_EXPLAINS) * float(left @ left)
+            if torque.size >= FEWEST_JUDGED and abs(gain - 1.0) > OTHER_GAIN and explains:
+                text = "the torque is {} times the prediction: check gain, unit and supply voltage"
+                found.append(Finding(Weight.OTHER_GAINS + 1.0, text, name, f"{gain:.2f}"))
     return found

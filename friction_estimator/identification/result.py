@@ -1,4 +1,4 @@
-"""Result of an offline identification, as files, reports and the command line use it, and findings about it."""
+"""Result of an offline identification, as files, reports and the command line use it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.identification.uncertainty import velocity_dependent_rms
 from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.laws.identified import SAVED_SCALARS, IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.law import torque_gradient
 from friction_estimator.types import BoolArray, FloatArray, ShortRepr
 
@@ -197,7 +196,7 @@ def joined(
     return IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, *numbers)
 
 
-_INNER_QUANTILES = (0.05, 0.95)
+INNER_QUANTILES = (0.05, 0.95)
 """Quantiles of the speed between which nine tenths of the samples lie."""
 
 
@@ -207,201 +206,9 @@ def velocity_ranges(samples: Sequence[FrictionSamples]) -> FloatArray:
     for row, one in enumerate(samples):
         speeds = np.abs(one.velocity[one.used & (one.velocity != 0.0)])
         if speeds.size and np.ptp(speeds) > 0.0:
-            ranges[row] = np.quantile(speeds, _INNER_QUANTILES)
+            ranges[row] = np.quantile(speeds, INNER_QUANTILES)
     return ranges
 
 
-_GOOD_ERROR = 0.1
-"""Relative error of a torque that is predicted well."""
-_OVERFIT_RATIO = 1.5
-"""Error on unseen segments over that of the fit."""
-_ILL_CONDITION = 1000.0
-"""Condition number above which single parameters are uncertain."""
-VAGUE = 0.3
-"""Relative standard deviation above which the data do not show a parameter."""
-SURE_SIGMAS = 3.0
-"""Standard deviations from zero of what a finding names."""
-OTHER_GAIN = 0.05
-"""Relative difference of a gain from one that is worth a sentence."""
-GAIN_EXPLAINS = 0.5
-"""Share of a squared error that a factor must explain to be named."""
-
-
-class Weight:
-    """Weights of all findings: the largest comes first in the result, equal ones in the order in which they are found.
-
-    From about 1.5 a result, or its joint, should not be used; from 1 it is used with care; below that it is good to
-    know. Nothing but the order depends on them. A finding that has a size adds it to its weight.
-    """
-
-    NO_DATA = 2.0  # friction of a joint is unknown: it does not move, or has no torque or too few samples
-    USELESS = 1.95  # predicting zero is as good
-    OTHER_UNIT = 1.91  # inertia that no wrong URDF explains
-    NO_BODIES = 1.9  # bodies that exist leave much of the torque
-    NO_FRICTION = 1.8  # the rigid body alone predicts better
-    NO_DRIVE_GAIN = 1.6  # not above zero
-    NOT_SEEN = 1.5  # a parameter that the motion does not show
-    OTHER_GAINS = 1.3  # efforts are no torques of the bodies
-    OVERFIT = 1.2  # unseen segments are predicted much worse than those of the fit
-    DRIVE_ERROR = 1.2  # the drive does not explain all of the torque
-    NOT_SEPARATE = 1.16  # friction that may be a delay, or that of another place
-    OTHER_SHAPE = 1.15  # of the friction than that of the law
-    OTHER_BODIES = 1.12  # single inertial parameters that no body has
-    DELAY = 1.12  # torques were late, and were moved back
-    OUTLIERS = 1.1  # plus their share
-    HELD_AT_ZERO = 1.1  # a parameter of friction would be negative
-    LIVE_LAW_ERROR = 1.06  # of laws at joints, for friction of motors
-    UNCERTAIN = 1.05  # a large standard deviation of a friction
-    POOR_SCORE = 1.0  # plus half the relative error
-    NOT_IDENTIFIABLE = 1.0  # why a parameter of a curve is not separate
-    ILL_CONDITION = 0.9  # of the whole problem
-    CURVE_OFFSET = 0.9  # a constant torque that no live node uses
-    DRIVE_GAINS = 0.8  # what they are
-    OFFSETS_DIFFER = 0.8  # constant torque of a free and of a driven motor
-    URDF_FACTOR = 0.7  # torques of the bodies are those of the URDF times a factor
-    CONSTANT_TORQUE = 0.5  # that is no part of the law
-    DRIVE_GAIN = 0.2  # what it is, and how well it explains the torque
-    GOOD_SCORE = 0.1  # plus the relative error
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence about a result, and how severe it is."""
-
-    weight: float  # of :class:`Weight`
-    text: str
-
-
-def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The findings as sentences, the most severe first."""
-    return tuple(finding.text for finding in sorted(findings, key=lambda finding: -finding.weight))
-
-
-def about_condition(condition: float) -> list[Finding]:
-    """The finding that the columns of a problem are hard to tell apart, by their condition number."""
-    text = (
-        f"the motion excites some parameters badly (condition number {condition:.0f}, {_ILL_CONDITION:.0f} is fair): "
-        "single inertial parameters are uncertain, friction usually is not"
-    )
-    return [Finding(Weight.ILL_CONDITION, text)] if condition > _ILL_CONDITION else []
-
-
-def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
-    """Findings about the held-out error of one joint; ``quantity`` is what is predicted."""
-    joint, relative = score.joint, score.relative_error
-    if not score.samples:
-        return [
-            Finding(
-                Weight.NO_DATA, f"{joint}: never moved fast enough, so its friction is unknown: record faster motion"
-            )
-        ]
-    if not score.torque_rms > 0.0:
-        text = f"its {quantity} is zero in all samples; use its friction only if it has no motor"
-        return [Finding(Weight.NO_DATA, f"{joint}: {text}")]
-    error = f"an error of {100 * relative:.1f} % on segments that the fit has not seen"
-    quality = f"its {quantity} is predicted with {error}"
-    if not relative < 1.0:
-        found = [Finding(Weight.USELESS, f"{joint}: no better than predicting zero ({quality}); do not use it")]
-    elif relative > _GOOD_ERROR:
-        found = [
-            Finding(Weight.POOR_SCORE + 0.5 * relative, f"{joint}: {quality}; below {100 * _GOOD_ERROR:.0f} % is good")
-        ]
-    else:
-        found = [Finding(Weight.GOOD_SCORE + relative, f"{joint}: {quality}")]
-    if score.held_out_error > _OVERFIT_RATIO * score.fit_error > 0.0:
-        text = (
-            f"{joint}: the error on unseen segments is {score.held_out_error / score.fit_error:.1f} times that of the "
-            "fit: too many parameters for this motion, or the robot changed; record more, or other, motion"
-        )
-        found.append(Finding(Weight.OVERFIT, text))
-    if score.held_out_error > score.rigid_body_error:
-        text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
-        found.append(Finding(Weight.NO_FRICTION, f"{joint}: {text}"))
-    return found
-
-
-WRONG_SHAPE = (
-    "{}: the law {!r} leaves {:.2g} N m RMS that depend on the velocity, {:.0%} of the friction: friction has "
-    "another shape{}, or the torque is late or contains something else; look at the residuals"
-)
-_WRONG_SHAPE = 0.05
-"""Share of the friction that goes with the velocity and is in no law."""
-_FLEXIBLE_LAW = "six_slope"
-"""Law without load that follows most shapes."""
-
-
-def about_shape(seen: FrictionSamples, law: str) -> list[Finding]:
-    """The finding that a law does not have the shape of the friction; none where it has."""
-    velocity, friction, fitted = seen.velocity[seen.used], seen.friction[seen.used], seen.fitted[seen.used]
-    size = float(np.linalg.norm(fitted)) / max(np.sqrt(fitted.size), 1.0)
-    left = velocity_dependent_rms(velocity, friction - fitted)
-    if not left > _WRONG_SHAPE * size > 0.0:
-        return []
-    other = (
-        ""
-        if law == _FLEXIBLE_LAW
-        else f" (try the law {_FLEXIBLE_LAW!r}; after slow reversals the regressor presliding)"
-    )
-    return [Finding(Weight.OTHER_SHAPE, WRONG_SHAPE.format(seen.joint, law, left, left / size, other))]
-
-
-Part = tuple[Identification, Sequence[Finding]]
-"""Identification of some joints, and what is to be found about it."""
-
-
-def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identification:
-    """One result of joints that were identified apart.
-
-    Parameters
-    ----------
-    findings : further ones, of all joints
-    """
-    found = [one for one, _ in parts]
-    findings = [*findings, *(finding for _, own in parts for finding in own)]
-    friction, tables = [one.friction for one in found], [one.parameters for one in found]
-    rows = [(one, row) for one in friction for row in range(len(one.joint_names))]
-    names = [", ".join(one.friction.joint_names) + ": " if len(found) > 1 else "" for one in found]
-    everywhere = set.intersection(*(set(one.provenance.choices) for one in found))
-    choices = [
-        text if text in everywhere else name + text
-        for name, one in zip(names, found, strict=True)
-        for text in one.provenance.choices
-    ]
-    candidates = tuple(
-        candidate if "/" in candidate.decision else replace(candidate, decision=name + candidate.decision)
-        for name, one in zip(names, found, strict=True)
-        for candidate in one.candidates
-    )
-    columns: dict[str, Any] = {
-        kind: None if getattr(tables[0], kind) is None else np.concatenate([getattr(one, kind) for one in tables])
-        for kind in ("values", "sigma", "reference", "identifiable")
-    }
-    laws = joined(
-        [one.joint_names[row] for one, row in rows],
-        [one.law_names[row] for one, row in rows],
-        [(one.values[row], one.covariance[row]) for one, row in rows],
-        *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SAVED_SCALARS),
-    )
-    if friction[0].presliding is not None:
-        added: Any = [(one.presliding, one.presliding_covariance) for one in friction]
-        torques, spread = map(np.concatenate, zip(*added, strict=True))
-        laws = replace(laws, presliding=torques, presliding_covariance=spread)
-    return replace(
-        found[0],
-        friction=laws,
-        parameters=ParameterTable(
-            tuple(name for one in tables for name in one.names),
-            tuple(unit for one in tables for unit in one.units),
-            **columns,
-        ),
-        scores=tuple(score for one in found for score in one.scores),
-        samples=tuple(samples for one in found for samples in one.samples),
-        condition=max(one.condition for one in found),
-        verdicts=tuple(dict.fromkeys(sentences(findings))),
-        provenance=replace(found[0].provenance, choices=tuple(dict.fromkeys(choices))),
-        inertia={name: value for one in found for name, value in one.inertia.items()},
-        bodies={name: value for one in found for name, value in one.bodies.items()},
-        drives={name: gain for one in found for name, gain in one.drives.items()},
-        predictions=tuple(prediction for one in found for prediction in one.predictions),
-        candidates=candidates,
-    )
+FEWEST_JUDGED = 20
+"""Samples, nearly independent behind the filter, that an error is judged by: with fewer it is uncertain by a sixth."""

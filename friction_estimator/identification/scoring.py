@@ -235,7 +235,7 @@ class FoldedProblem:
 
     @cached_property
     def _normal(self) -> list[NormalEquations]:
-        return [NormalEquations.from_problem(self.problem, one) for one in self._weights]
+        return NormalEquations.by_joints(self.problem, self._weights)
 
     def values(self, columns: IntArray, prior: Prior, without: int = -1) -> FloatArray:
         """Parameters (q,) of a choice of the columns, from all rows (-1), or from all folds but ``without``.

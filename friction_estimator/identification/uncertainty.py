@@ -118,6 +118,47 @@ def block_jackknife(
     return np.asarray(covariance + np.diag(np.maximum(less, 0.0)))
 
 
+def considered_covariance(fit: LinearFit, prior: Prior, columns: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Covariance (q, q) of the fit's parameters from errors of other parameters, which the fit took as known.
+
+    Parameters
+    ----------
+    columns : (r, k) derivatives of the torque by the other parameters
+    covariance : (k, k) of the other parameters
+    """
+    moved = _moved(fit, prior, columns)
+    return np.asarray(moved @ covariance @ moved.T)
+
+
+def left_out_covariance(fit: LinearFit, prior: Prior, columns: FloatArray, std: FloatArray) -> FloatArray:
+    """Covariance (q, q) of the fit's parameters from parameters that were left out, as far as the rows leave them open.
+
+    Left out means that the data do not show the parameter, not that it is zero. Where its column resembles those of the
+    fit, it may be anything that its prior allows, and the fit has its effect.
+
+    Parameters
+    ----------
+    columns, std : (r, k) derivatives of the torque by these parameters, and their standard deviations (k,) before any
+        data, about zero
+    """
+    moved = _moved(fit, prior, columns)
+    rest = (columns - fit.problem.W @ moved) * np.sqrt(fit.weights)[:, None]
+    shown = rest.T @ rest / correlation_time(fit.problem, fit.residual)  # rows that residuals remember count once
+    scale = np.outer(std, std)
+    covariance = np.linalg.inv(shown * scale + np.eye(std.size)) * scale
+    return np.asarray(moved @ covariance @ moved.T)
+
+
+def _moved(fit: LinearFit, prior: Prior, columns: FloatArray) -> FloatArray:
+    """Change of the fit's parameters (q, k) by one unit of others with these columns (r, k), which are not in it."""
+    root = np.sqrt(fit.weights)[:, None]
+    W = fit.problem.W * root
+    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
+    known = prior.rows[0] / scale
+    right = np.vstack((columns * root, np.zeros((len(known), columns.shape[1]))))
+    return np.asarray(np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale[:, None])
+
+
 _HALVES_STRETCHES = 20
 """Many enough that both halves have seen the same motions, few enough that a push lies in one of them."""
 

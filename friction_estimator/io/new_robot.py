@@ -71,7 +71,11 @@ def guess_robot(urdf_xml: str, urdf: str, bag: BagReader | None = None) -> NewRo
     feet = _feet(tree, robot)
     if not feet:
         robot.parameters |= {"robot.fixed_base": True, "observer": "momentum"}
-        robot.reasons.append("No link looks like a foot, so the base is taken to be fixed: an arm needs no IMU.")
+        robot.reasons += [
+            "No link looks like a foot, so the base is taken to be fixed: an arm needs no IMU.",
+            "The observer is momentum, which takes half the computing time and needs no priors of sensor errors. The "
+            "observer kalman works here too, and estimates errors of torques and links as well: compare both.",
+        ]
     else:
         _imu(tree, feet, recorded, robot)
     _joints(tree, recorded, robot)

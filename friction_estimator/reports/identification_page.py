@@ -63,12 +63,18 @@ def _sections(identification: Identification) -> Iterator[Section]:
         text = "Conclusions about this identification, the most severe first."
         yield Section("verdicts", "Verdict", text, _list(identification.verdicts, "verdicts"))
     if identification.scores:
+        new = all(math.isnan(score.fit_error) for score in identification.scores)
         text = (
-            "RMS error of the torque of every joint on segments of time that the fit has not seen, and of two "
-            "baselines: predicting zero, and the rigid body without friction. Green: below 0.3 of the "
-            "better baseline; red: no better than it."
+            f"RMS error of the torque of every joint on {'new recordings' if new else 'segments of time'} that the fit "
+            "has not seen, and of two baselines: predicting zero, and the rigid body without friction. Green: below "
+            "0.3 of the better baseline; red: no better than it."
         )
-        yield Section("scores", "Held-out errors", text, html_table(score_table(identification.scores)))
+        yield Section(
+            "scores",
+            "Errors on new recordings" if new else "Held-out errors",
+            text,
+            html_table(score_table(identification.scores)),
+        )
     if identification.candidates:
         text = (
             "What was not estimated was decided by the error on data that the fit has not seen: of all candidates the "

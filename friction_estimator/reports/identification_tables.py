@@ -36,18 +36,23 @@ _CURVE_POINTS = 60  # of a law over the load
 
 
 def score_table(scores: tuple[JointScore, ...]) -> Table:
-    """RMS errors of the joint torque on held-out segments, compared with predicting zero and the rigid body alone."""
-    held_out = "held-out segments"
+    """RMS errors of the joint torque on held-out segments, compared with predicting zero and the rigid body alone.
+
+    Scores of a validation are those of new recordings: nothing was fitted to these.
+    """
+    new = all(math.isnan(score.fit_error) for score in scores)
+    held_out, fitted = ("new recordings",) * 2 if new else ("held-out segments", "data of the fit")
     columns = (
         "joint",
         Column("predict zero", "N m", held_out),
         Column("rigid body only", "N m", held_out),
         Column("whole model", "N m", held_out),
         Column("relative to the torque", "", held_out),
-        Column("whole model", "N m", "data of the fit"),
-        Column("samples", "", "data of the fit"),
+        Column("whole model", "N m", fitted),
+        Column("samples", "", fitted),
     )
-    return make_table("RMS error of the joint torque", columns, map(_score_row, scores))
+    title = "RMS error of the joint torque"
+    return make_table(f"{title} on new recordings" if new else title, columns, map(_score_row, scores))
 
 
 def rollout_table(scores: Sequence[Any]) -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import friction_estimator as fe
+from friction_estimator.api.experiments import read_experiments, silent
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.recording.motion import to_motion
 from test.arm import ARM, COULOMB, JOINTS, VISCOUS
@@ -110,7 +111,7 @@ def test_limbs_in_one_table_are_what_each_is_alone(tmp_path: Path) -> None:
         np.testing.assert_array_equal(both.values[joint], alone.values[0])
         assert both.scores[joint].held_out_error == alone.scores[0].held_out_error
         np.testing.assert_allclose(alone.values[0], [0.3, 0.1], rtol=0.06)
-    late = "the torque of right was "
+    late = "right: the torque was "
     assert any(text.startswith((f"{late}19.", f"{late}20.")) for text in both.verdicts)
 
 
@@ -178,3 +179,40 @@ def test_world_need_not_be_declared_and_shapes_are_not_read(tmp_path: Path, capf
     result = fe.identify(swing("left", 0), tmp_path / "one.urdf", law="coulomb_viscous")
     np.testing.assert_allclose(result.values[0], [0.3, 0.1], rtol=0.05)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_angles_that_jump_by_a_turn_are_counted_on(seed: int) -> None:
+    log = arm_recording(seed)
+    turned = replace(log, position=log.position + [np.pi - 0.2, 0.0])
+    wrapped = replace(turned, position=np.column_stack([_within_a_turn(turned.position[:, 0]), turned.position[:, 1]]))
+    assert np.abs(np.diff(wrapped.position[:, 0])).max() > 6.0
+    plain, found = (fe.identify(one, ARM, law="coulomb_viscous") for one in (turned, wrapped))
+    np.testing.assert_allclose(found.values, plain.values, rtol=1e-6)
+    assert not any("exchanged" in text or "derivative" in text for text in found.warnings)
+    assert any("jump by a turn are counted on: shoulder" in text for text in found.provenance.choices)
+
+
+def _within_a_turn(angle: np.ndarray) -> np.ndarray:
+    return (angle + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def test_a_command_of_a_joint_that_wraps_stays_beside_its_position() -> None:
+    log = arm_recording(1)
+    ahead = replace(log, inputs={"command": log.position + 0.02})
+    turned = ahead.changed(lambda _, signal: signal + [np.pi - 0.2, 0.0] if signal is not ahead.effort else signal)
+    wrapped = turned.changed(lambda kind, signal: signal if kind == "effort" else _within_a_turn(signal))
+    plain, found = (read_log(one) for one in (turned, wrapped))
+    np.testing.assert_allclose(found.inputs["command"] - found.position, plain.inputs["command"] - plain.position)
+    np.testing.assert_allclose(found.position - found.position[0], plain.position - plain.position[0], atol=1e-9)
+
+
+def read_log(log: fe.JointLog) -> fe.JointLog:
+    return read_experiments(log, ARM, silent, lambda text: None).logs[0]
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e6, "us"), (1e9, "ns")])
+def test_a_failure_names_the_unit_of_time_that_the_data_need(factor: float, unit: str) -> None:
+    log = arm_recording(1, rate=100.0)
+    with pytest.raises(fe.FrictionEstimatorError, match=rf"because of the data: .*likely 'time \[{unit}\]'"):
+        fe.identify(replace(log, time=factor * log.time, velocity=None), ARM, law="coulomb_viscous")

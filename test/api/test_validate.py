@@ -76,4 +76,13 @@ def test_a_recording_with_another_gain_is_named_as_such() -> None:
     assert not any("times the prediction" in text for text in fe.validate(result, other, ARM).verdicts)
     scaled = other.changed(lambda kind, signal: signal / 1.2 if kind == "effort" else signal)
     verdicts = fe.validate(result, scaled, ARM).verdicts
-    assert sum("the torque is 0.83 times the prediction" in text for text in verdicts) == 2
+    assert any("the torque is 0.83 (shoulder), 0.83 (elbow) times the prediction" in text for text in verdicts)
+
+
+def test_a_recording_that_shows_too_few_samples_is_refused_with_the_numbers() -> None:
+    result = fe.identify(arm_recording(1), ARM, law="coulomb_viscous")
+    with pytest.raises(
+        fe.FrictionEstimatorError, match=r"too few samples .*shoulder \d+, elbow \d+, and 20 are needed"
+    ):
+        fe.validate(result, arm_recording(2, seconds=2.2), ARM)
+    assert all(score.samples >= 20 for score in fe.validate(result, arm_recording(2, seconds=6.0), ARM).scores)

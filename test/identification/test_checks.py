@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from friction_estimator.errors import InputError
 from friction_estimator.identification.joint_log import JointLog
@@ -240,3 +242,38 @@ def test_stamps_that_stray_more_than_their_digits_stay_as_they_are() -> None:
     rows = slice(0, stray.size)
     same, notes = repair(JointLog("stray", log.joint_names, stray, log.position[rows], None, None))
     assert notes == () and np.array_equal(same.time, stray)
+
+
+@given(
+    st.integers(0, 2**16),
+    st.floats(0.5, 3.0),
+    st.floats(0.0, 1.0),
+    st.sampled_from([1.0, -1.0]),
+    st.booleans(),
+)
+def test_the_sign_of_friction_is_right_in_one_direction_with_long_rests_and_wrong_only_where_it_gives_power(
+    seed: int, coulomb: float, viscous: float, way: float, both_ways: bool
+) -> None:
+    """A joint about the vertical has nothing but friction; at rest, that is any torque up to breaking away."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(3000) / 200.0
+    swing = np.sin(2.0 * np.pi * rng.uniform(0.3, 0.5) * time + rng.uniform(0.0, 6.0))
+    velocity = way * 1.5 * (swing if both_ways else np.maximum(swing, 0.0)) ** 3
+    position = np.cumsum(velocity) / 200.0
+    held = coulomb * rng.uniform(-1.0, 1.0, 30).repeat(100)
+    friction = np.where(np.abs(velocity) < 1e-3, held, coulomb * np.sign(velocity) + viscous * velocity)
+    effort = friction + 0.02 * coulomb * rng.normal(size=time.size)
+    motion = to_motion(JointLog("yaw", ("yaw",), time, position[:, None], effort=effort[:, None]))
+    assert motion.effort is not None
+    rough = 1e-3 * motion.acceleration
+    assert torque_suspicions(motion, rough) == ()
+    named = torque_suspicions(replace(motion, effort=-motion.effort), rough)
+    assert not both_ways or any("has it the wrong sign?" in text for text in named)
+
+
+def test_columns_of_a_joint_that_stands_are_not_doubted() -> None:
+    log, noise = recording(), np.random.default_rng(3)
+    assert log.velocity is not None and log.effort is not None
+    still = log.changed(lambda _, signal: np.column_stack([signal[:, 0], noise.normal(0.0, 1e-4, log.time.size)]))
+    found = data_warnings(still)
+    assert [text for text in found if "knee" in text] == [text for text in found if "the joint stands still" in text]

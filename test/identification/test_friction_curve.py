@@ -1,5 +1,6 @@
 """The method from motions to a result: per joint, validated by segment, with the lateness of the observer taken out."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_held_out_errors_stand_beside_predict_zero(result, curves):
         assert np.isnan(score.rigid_body_error)
         assert noise * 0.9 < score.fit_error <= score.held_out_error < noise * 1.3
     assert any(
-        sentence.startswith("knee: its friction is predicted with an error of 1.") for sentence in result.verdicts
+        re.match("the friction is predicted with an error of .*1[.].*knee", sentence) for sentence in result.verdicts
     )
 
 
@@ -62,7 +63,8 @@ def test_friction_that_does_not_depend_on_velocity_is_called_useless(curves):
     noise = replace(curves["knee"], friction=coloured(np.random.default_rng(3), curves["knee"].velocity.size))
     result = identified([as_motion({"knee": noise, "ankle": curves["ankle"]})], "coulomb_viscous", OPTIONS)
     assert (
-        result.verdicts[0].startswith("knee: no better than predicting zero") and "its friction" in result.verdicts[0]
+        result.verdicts[0].startswith("knee: no better than predicting zero")
+        and "the friction is predicted" in result.verdicts[0]
     )
     assert result.scores[0].held_out_error > 0.9 * result.scores[0].torque_rms
 
@@ -121,7 +123,9 @@ def test_a_joint_that_mostly_rests_shows_the_friction_of_its_motion(curves):
     )
     result = identified([as_motion({"ankle": resting})], "coulomb_viscous", OPTIONS)
     np.testing.assert_allclose(result.friction.values[0], ANKLE, atol=0.02)
-    assert not any(choice in sentence for sentence in result.verdicts for choice in ("another shape", "no better"))
+    assert not any(
+        choice in sentence for sentence in result.verdicts for choice in ("depends on the velocity", "no better")
+    )
 
 
 def test_several_experiments_count_together_and_are_named(curves):
@@ -171,4 +175,24 @@ def test_friction_of_another_shape_than_its_law_is_named():
     motion = as_motion({"knee": curve("six_slope", (0.0, 1.5, 0.0, 0.0, -1.0, 0.0, 0.1), 1.0, 0.02)})
     plain, flexible = (identified([motion], law, OPTIONS) for law in ("coulomb_viscous", "six_slope"))
     assert any(text.startswith("knee: the law 'coulomb_viscous' leaves") for text in plain.verdicts)
-    assert not any("that depend on the velocity" in text for text in flexible.verdicts)
+    assert any("predicts unseen data better than 'coulomb_viscous'" in text for text in plain.verdicts)
+    assert not any("depends on the velocity" in text for text in flexible.verdicts)
+
+
+def test_friction_that_is_taken_as_late_is_a_finding_with_its_meaning(curves):
+    motion = as_motion({"knee": curves["ankle"]}, late=50)
+    (found,) = [text for text in identified([motion], "coulomb_viscous", OPTIONS).verdicts if "late" in text]
+    assert re.match(r"knee: the measured friction, or torque, is (9|10)\d? ms late .* Check the stamps, or give", found)
+    given = identified([motion], "coulomb_viscous", replace(OPTIONS, delay=0.1))
+    assert not any("late" in text for text in given.verdicts)
+
+
+@pytest.mark.parametrize("zero", [-0.2, 0.1])
+def test_in_one_direction_the_zero_of_measured_friction_is_in_sigma(curves, zero):
+    samples = curves["ankle"]
+    forward = np.abs(samples.velocity)
+    friction = np.where(samples.velocity < 0.0, -samples.friction, samples.friction) + zero
+    motion = as_motion({"ankle": replace(samples, velocity=forward, friction=friction)})
+    result = identified([motion], "coulomb_viscous", replace(OPTIONS, delay=0.0))
+    assert abs(result.friction.values[0, 0] - ANKLE[0]) < 2.0 * parameters_sigma(result.friction)[0, 0]
+    assert any("move in both directions, at several speeds" in text for text in result.verdicts)

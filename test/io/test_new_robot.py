@@ -87,7 +87,9 @@ def test_an_imu_may_be_above_a_waist_and_not_on_a_leg() -> None:
 
 
 def test_without_feet_it_is_an_arm_and_without_joints_an_error() -> None:
-    parameters = guess_robot(read_urdf(find_urdf("arm.urdf")), "arm.urdf").parameters
+    guess = guess_robot(read_urdf(find_urdf("arm.urdf")), "arm.urdf")
+    parameters = guess.parameters
+    assert parameters["observer"] == "momentum" and any("observer is momentum, which" in one for one in guess.reasons)
     assert parameters["robot.fixed_base"] is True and "imu.frame" not in parameters
     with pytest.raises(RobotModelError, match="no joint that moves"):
         guess_robot(urdf(("trunk", "cover", "fixed", (0.0, 0.0, 0.0))), "x.urdf")

@@ -5,7 +5,7 @@ The second half finds the parameters that the data cannot identify, and the reas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,14 @@ from scipy.optimize import least_squares
 from scipy.stats import qmc
 
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.curves.problem import ZERO_SLOPES, CurveSamples, CurveShape, gradient_of
+from friction_estimator.identification.curves.problem import (
+    ZERO_SLOPES,
+    CurveSamples,
+    CurveShape,
+    ExtraColumn,
+    gradient_of,
+)
+from friction_estimator.identification.findings import VAGUE, more_motion, moves_one_way
 from friction_estimator.identification.linear_problem import (
     LinearFit,
     NormalEquations,
@@ -22,9 +29,9 @@ from friction_estimator.identification.linear_problem import (
     folds_of,
     solve_values,
 )
-from friction_estimator.identification.result import VAGUE, JointLaw
+from friction_estimator.identification.result import JointLaw
 from friction_estimator.identification.scoring import FoldedProblem
-from friction_estimator.identification.uncertainty import with_uncertainty
+from friction_estimator.identification.uncertainty import left_out_covariance, with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -126,6 +133,26 @@ def fit_curve(law: FrictionLaw, samples: CurveSamples, options: CurveOptions = C
     return CurveFit(law, form.names, form.units, values, linear.covariance * np.outer(slopes, slopes), linear, prior)
 
 
+def with_left_out(
+    fit: CurveFit, samples: CurveSamples, columns: Collection[ExtraColumn], options: CurveOptions
+) -> CurveFit:
+    """The fit with what extra columns that were left out may change, as far as the samples leave them open.
+
+    Parameters
+    ----------
+    samples : those of the fit, with these columns, too
+    """
+    own = samples.thinned(_POLISHED_SAMPLES)
+    signals = own.extra_columns[:, [one in columns for one in own.columns]]
+    signals = signals[:, signals.any(axis=0)]
+    if not signals.size:
+        return fit
+    std = samples.torque_rms / np.sqrt(np.mean(signals**2, axis=0))  # no more than the torque that was measured
+    slopes = options.form(fit.law, own.without(columns)).slopes(fit.values)
+    more = left_out_covariance(fit.linear, fit.prior, signals, std) * np.outer(slopes, slopes)
+    return replace(fit, covariance=fit.covariance + more)
+
+
 def refit(fit: CurveFit, samples: CurveSamples, options: CurveOptions = CurveOptions()) -> FloatArray:
     """Parameters (p,) of the same law for other samples, to first order about the fit."""
     form = options.form(fit.law, samples.thinned(_POLISHED_SAMPLES))
@@ -189,14 +216,14 @@ _NEGLIGIBLE_EFFECT = 0.05
 standstill too, by less than this share."""
 _CREEP_SHARE = 1e-6
 """Share of the velocity at which static friction is all that acts."""
-_ONE_WAY = 0.02
-"""A joint moves in one direction only when less than this part of its samples shows the other one."""
 _MIXED_CORRELATION = 0.9
 """Parameters whose errors are correlated more than that can hardly be separated."""
 
 
-def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) -> tuple[BoolArray, tuple[str, ...]]:
-    """Which parameters (p,) of a joint the samples show, and sentences with the reasons why others are not shown.
+def parameter_identifiability(
+    joint: str, fit: CurveFit, samples: CurveSamples
+) -> tuple[BoolArray, tuple[tuple[str, str, str], ...]]:
+    """Which parameters (p,) of a joint the samples show; and text, joint and detail of the reasons why others are not.
 
     Viscous friction of a joint that never leaves the Stribeck region is not shown, whatever its standard deviation.
     """
@@ -211,21 +238,25 @@ def parameter_identifiability(joint: str, fit: CurveFit, samples: CurveSamples) 
     inside = samples.top_speed <= float(fit.law.stribeck_region(fit.friction.values[None, :])[0])
     vague |= inside & np.array([role is Role.VISCOUS for role in roles])
     if inside and vague.any():
-        return ~vague, (f"{joint} never left the Stribeck region ({top}), so {_are(fit, vague)} not identifiable",)
-    if vague.any() and min((samples.velocity > 0.0).mean(), (samples.velocity < 0.0).mean()) < _ONE_WAY:
-        return ~vague, (f"{joint} moved in one direction only, so {_are(fit, vague)} not identifiable",)
-    return ~vague, tuple(_unexplained(joint, fit, int(k), top) for k in np.flatnonzero(vague))
+        return ~vague, ((f"never left the Stribeck region, {{}}, so {_are(fit, vague)} not identifiable", joint, top),)
+    if vague.any() and moves_one_way(samples.velocity):
+        text = f"moved in one direction only, so {_are(fit, vague)} not identifiable: {more_motion(samples.velocity)}"
+        return ~vague, ((text, joint, ""),)
+    reasons = (
+        (text, joint, detail) for text, detail in (_unexplained(fit, int(k), top) for k in np.flatnonzero(vague))
+    )
+    return ~vague, tuple(reasons)
 
 
-def _unexplained(joint: str, fit: CurveFit, k: int, top: str) -> str:
-    """Name the parameter that takes this one's place, if there is one."""
+def _unexplained(fit: CurveFit, k: int, top: str) -> tuple[str, str]:
+    """Name the parameter that takes this one's place, if there is one: text and detail of a finding."""
     sigma = np.where(fit.sigma > 0.0, fit.sigma, 1.0)
     mixed = np.abs(fit.covariance[k] / (sigma * sigma[k])) * (np.arange(sigma.size) != k)
     partner = int(mixed.argmax())
     if mixed[partner] > _MIXED_CORRELATION:
-        return f"{joint}: {fit.names[k]} cannot be separated from {fit.names[partner]} ({top})"
+        return f"{fit.names[k]} cannot be separated from {fit.names[partner]}, {{}}", top
     spread = f"{fit.values[k]:.3g} with a standard deviation of {fit.sigma[k]:.2g} {fit.units[k]}".rstrip()
-    return f"{joint}: the data ({top}) does not show {fit.names[k]}, {spread}"
+    return f"the data does not show {fit.names[k]}: {{}}", f"{spread}, {top}"
 
 
 def _are(fit: CurveFit, vague: Sequence[bool] | BoolArray) -> str:

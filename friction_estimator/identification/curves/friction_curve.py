@@ -26,25 +26,26 @@ from friction_estimator.identification.curves.fit import (
     held_out_curve_error,
     parameter_identifiability,
     refit,
+    with_left_out,
 )
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, torque_of
+from friction_estimator.identification.findings import (
+    WRONG_SHAPE,
+    Finding,
+    Part,
+    Weight,
+    about_direction,
+    about_law,
+    about_score,
+    better_law,
+    merged,
+    shape_error,
+)
 from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import rms
 from friction_estimator.identification.prediction import CurvePrediction
 from friction_estimator.identification.recording.motion import Motion, Treatment
-from friction_estimator.identification.result import (
-    Candidate,
-    Finding,
-    Identification,
-    ParameterTable,
-    Part,
-    Provenance,
-    Weight,
-    about_score,
-    about_shape,
-    joined,
-    merged,
-)
+from friction_estimator.identification.result import Candidate, Identification, ParameterTable, Provenance, joined
 from friction_estimator.identification.scoring import choice_covariance, samples_of
 from friction_estimator.laws import laws_of_joints, make_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, joints_without_own_law
@@ -186,6 +187,7 @@ def _fitted_curve(
         )
     if samples.used.torque_rms == 0.0:
         return f"{joint} is left out: its measured friction is zero everywhere"
+    whole = samples
     samples, found = choose_parameters(samples, source)
     if source.automatic:
         name, more = choose_law(samples.used, source)
@@ -196,6 +198,7 @@ def _fitted_curve(
     fit = fit_curve(law, used, options.fit)
     tried = [fit.values, *(refit(fit, one, options.fit) for one in others)]
     fit = replace(fit, covariance=fit.covariance + choice_covariance(tried, 0, range(len(tried))))
+    fit = with_left_out(fit, whole.used, source.optional & left_out, options.fit)
     prediction = CurvePrediction(
         joint=joint,
         treatment=motions[0].treatment or Treatment(float("inf"), float("inf"), True),
@@ -212,16 +215,19 @@ def _fitted_curve(
     decisions = *dict.fromkeys(choice for motion in motions for choice in motion.choices), lateness
     data = tuple((motion.name, motion.digest) for motion in motions)
     provenance = Provenance(CURVE_METHOD if source.drive is None else MOTOR_METHOD, data, decisions)
-    result, findings = _reported(prediction, samples, fit, options)
+    result, findings = _reported(prediction, samples, fit, source)
+    if delay and options.delay is None:
+        findings.append(Finding(Weight.DELAY, _LATE, joint, f"{1e3 * delay:.3g} ms"))
     result = replace(result, provenance=provenance, candidates=(*table, *delays, *found))
     return JointCurve(joint, samples, fit, (result, findings))
 
 
 def _reported(
-    prediction: CurvePrediction, samples: CurveSamples, fit: CurveFit, options: FrictionCurveOptions
+    prediction: CurvePrediction, samples: CurveSamples, fit: CurveFit, source: CurveSource
 ) -> tuple[Identification, list[Finding]]:
     """Parameters, errors and figure of one joint, and findings about it."""
-    joint, law, used, rows = prediction.joint, fit.law, samples.used, prediction.predicted(samples)
+    options, joint, law, used = source.options, prediction.joint, fit.law, samples.used
+    rows = prediction.predicted(samples)
     error = rms(held_out_curve_error(fit, used, options.fit, options.folds)[used.scored])
     identifiable, reasons = parameter_identifiability(joint, fit, used)
     score = replace(rows.scores()[0], held_out_error=error)
@@ -243,20 +249,25 @@ def _reported(
         predictions=(prediction,),
     )
     findings = about_score(score, "friction" if prediction.drive is None else "torque")
-    findings += [Finding(Weight.NOT_IDENTIFIABLE, text) for text in reasons if score.relative_error < 1.0]
-    findings += about_shape(seen, law.name)
+    findings += [Finding(Weight.NOT_IDENTIFIABLE, *one) for one in reasons if score.relative_error < 1.0]
+    findings += [] if reasons else about_direction(joint, used.velocity)
+    wrong = not source.automatic and shape_error(seen)[0] > WRONG_SHAPE
+    better = better_law(choose_law(used, source)[1], law.name) if wrong else None
+    findings += about_law(seen, law.name, better)
     if OFFSET_COLUMN.name in prediction.extra_parameters:
-        findings.append(
-            Finding(
-                Weight.CURVE_OFFSET, _CONSTANT_TORQUE.format(joint, prediction.extra_parameters[OFFSET_COLUMN.name])
-            )
-        )
+        detail = f"{prediction.extra_parameters[OFFSET_COLUMN.name]:+.3g} N m"
+        findings.append(Finding(Weight.CURVE_OFFSET, _CONSTANT_TORQUE, joint, detail))
     return result, findings
 
 
+_LATE = (
+    "the measured friction, or torque, is {} late compared with the velocity and was moved back: the filter of what "
+    "measured it lags, or the stamps of the two differ. Check the stamps, or give the delay that is known (--delay); "
+    "no live node moves it back"
+)
 _CONSTANT_TORQUE = (
-    "a constant torque that is no part of the law was found; it is in the table of parameters and in predictions, and "
-    "no live node uses it: {} {:+.3g} N m"
+    "a constant torque that is no part of the law was found: {}; it is in the table of parameters and in predictions, "
+    "and no live node uses it"
 )
 
 

@@ -28,9 +28,10 @@ from friction_estimator.identification.curves.drive import (
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import JointCurve, collected, identified_curve
 from friction_estimator.identification.curves.problem import torque_of
+from friction_estimator.identification.findings import SURE_SIGMAS, Finding, Weight
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification, Weight
+from friction_estimator.identification.result import DriveGain, Identification
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
@@ -282,23 +283,25 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
         found.append(
             Finding(
                 Weight.OFFSETS_DIFFER,
-                f"{motor}: the constant torque is {offsets[0]:.2g} N m free and {offsets[1]:.2g} N m driven: an offset "
-                "of the torque sensor that moves, or an offset current of the driver",
+                "the constant torque is {}: an offset of the torque sensor that moves, or an offset current of the "
+                "driver",
+                motor,
+                f"{offsets[0]:.2g} N m free and {offsets[1]:.2g} N m driven",
             )
         )
     if gain < SURE_SIGMAS * sigma[DRIVE_GAIN]:
         text = (
-            f"{motor}: the drive gain {gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit} is not above zero: check sign and "
-            f"column of the {kind}, or record a log in which it is larger"
+            f"the drive gain {{}} is not above zero: check sign and column of the {kind}, or record a log in which it "
+            "is larger"
         )
-        found.append(Finding(Weight.NO_DRIVE_GAIN, text))
+        found.append(Finding(Weight.NO_DRIVE_GAIN, text, motor, f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"))
     else:
         driven = used.select(rows)
         left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
-        value = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"
-        text = f"{motor}: {kind} gives {value}, the torque of driven motion is met to {100 * left:.1f} %"
+        met = f"the torque of driven motion is met to {100 * left:.1f} %"
         weight = Weight.DRIVE_ERROR if left > _REPORTED_SHARE else Weight.DRIVE_GAIN
-        found.append(Finding(weight, text))
+        detail = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}, {met}"
+        found.append(Finding(weight, f"{kind} gives {{}}", motor, detail))
     return DriveGain(offsets[1], gain, unit), found
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.findings import better_law
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import (
     delay_column,
@@ -37,10 +38,12 @@ from friction_estimator.identification.inverse_dynamics.options import (
     LATE_COMMAND,
     LATE_TORQUE,
     MEASURED_VELOCITY,
+    MOTORS,
     VELOCITIES,
     InverseDynamicsOptions,
     coupled_choices,
     friction_of_options,
+    live_laws,
     observations_of,
 )
 from friction_estimator.identification.joint_log import JointLog
@@ -236,25 +239,58 @@ def _late_problem(
 def choose_laws(
     body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions
 ) -> tuple[InverseDynamicsOptions, tuple[Candidate, ...]]:
-    """The options with a law for every joint that ``joint_laws`` does not name, and the candidates.
+    """The options with a law for every joint that ``joint_laws`` does not name, and the candidates."""
+    names = observations[0].motion.joint_names
+    joints = joints_without_own_law(options.joint_laws, names)
+    tables = _compared_laws(body, observations, options, joints, _MOST_ROUNDS)
+    entries = (f"{names[joint]}={one.settings}" for joint, table in tables.items() for one in table if one.chosen)
+    chosen = replace(options, law=START_LAW, joint_laws=(*entries, *options.joint_laws))
+    return chosen, tuple(candidate for table in tables.values() for candidate in table)
 
-    Candidates are the linear laws that need no load, the one with fewest parameters first. Each is tried joint by
-    joint, with the laws chosen so far at all others, until no choice changes.
+
+def better_laws(
+    body: RigidBody, observations: Sequence[Observation], options: InverseDynamicsOptions
+) -> dict[str, tuple[Candidate, Candidate]]:
+    """By joint, the law that predicts unseen data clearly better than the given one, and that one (`better_law`)."""
+    names = observations[0].motion.joint_names
+    if options.law == LOAD_VELOCITY.name or options.coupled_friction != MOTORS:
+        return {}  # not compared with laws that are linear, one a joint
+    tables, given = _compared_laws(body, observations, options, range(len(names))), live_laws(names, options)
+    return {names[joint]: one for joint, table in tables.items() if (one := better_law(table, given[joint]))}
+
+
+def _compared_laws(
+    body: RigidBody,
+    observations: Sequence[Observation],
+    options: InverseDynamicsOptions,
+    joints: Sequence[int],
+    rounds: int = 0,
+) -> dict[int, tuple[Candidate, ...]]:
+    """Linear laws of some joints, compared by held-out errors joint by joint, the one with fewest parameters first.
+
+    Their load is the torque behind friction of the model with the simplest law.
+
+    Parameters
+    ----------
+    rounds : at most, in which a joint takes the law that is best for it before the next one is looked at, until no
+        choice changes; 0: all others have the laws of the options
     """
     names = observations[0].motion.joint_names
-    laws = [law for law in linear_law_names() if not make_linear_law(law).depends_on_load]
-    laws.sort(key=lambda law: (law != START_LAW, len(make_linear_law(law).parameters)))
+    laws = sorted(linear_law_names(), key=lambda law: (law != START_LAW, len(make_linear_law(law).parameters)))
     n, sizes = len(names), [len(make_linear_law(law).parameters) for law in laws]
     models = [TorqueModel(body, FrictionColumns(names, (law,) * n)) for law in laws]
     problem, prior, usable = _late_problem(models[0], observations)
-    none, common, starts = [np.zeros_like(one.load) for one in observations], np.arange(problem.W.shape[1]), [0]
+    common, starts = np.arange(problem.W.shape[1]), [0]
     folded = FoldedProblem.from_problem(problem, options.solver, prior, folds_of(problem, options.folds))
     if options.offset is False:
-        common = np.delete(common, np.flatnonzero(_offset_columns(models[0])))
+        common = np.delete(common, np.flatnonzero(offset_columns(models[0])))
+    values = np.zeros(len(problem.names))
+    values[common] = folded.values(common, prior)
+    loads = [models[0].output_torque(one, values[: len(models[0].names)]) for one in observations]
     for model, size in zip(models[1:], sizes[1:], strict=True):
         starts.append(problem.W.shape[1])
         places = np.arange(n * size)
-        columns = model.problem(observations, none, usable).W[:, places]
+        columns = model.problem(observations, loads, usable).W[:, places]
         problem = with_columns(problem, columns, [""] * places.size, "")
         prior = prior.joined(model_prior(model, observations, np.inf).select(places))
     folded = folded.like(problem)
@@ -262,22 +298,18 @@ def choose_laws(
         [start + joint * size + np.arange(size) for start, size in zip(starts, sizes, strict=True)]
         for joint in range(n)
     ]
-    common = common[common >= n * sizes[0]]
-    open_joints = [
-        joint for joint in joints_without_own_law(options.joint_laws, names) if (problem.joint == joint).any()
-    ]
-    chosen, tables = [0] * n, dict[int, tuple[Candidate, ...]]()
-    for _ in range(_MOST_ROUNDS):  # a wrong law of one joint shifts the bodies, and with them the friction of others
+    common, tables = common[common >= n * sizes[0]], dict[int, tuple[Candidate, ...]]()
+    chosen = [laws.index(law) for law in live_laws(names, options)]
+    for _ in range(max(rounds, 1)):  # a wrong law of one joint shifts the bodies, and with them the friction of others
         before = list(chosen)
-        for joint in open_joints:
+        for joint in (one for one in joints if (problem.joint == one).any()):
             others = [site[other][chosen[other]] for other in range(n) if other != joint]
             tried = [(np.concatenate([*others, own, common]), prior) for own in site[joint]]
-            chosen[joint], _, tables[joint] = folded.choose(f"{names[joint]}/law", laws, tried, problem.joint == joint)
+            best, _, tables[joint] = folded.choose(f"{names[joint]}/law", laws, tried, problem.joint == joint)
+            chosen[joint] = best if rounds else chosen[joint]
         if chosen == before:
             break
-    entries = tuple(f"{names[joint]}={laws[chosen[joint]]}" for joint in open_joints)
-    table = tuple(candidate for joint in open_joints for candidate in tables[joint])
-    return replace(options, law=START_LAW, joint_laws=(*entries, *options.joint_laws)), table
+    return tables
 
 
 def decided(
@@ -367,7 +399,7 @@ def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[
     folded = FoldedProblem.from_problem(fit.problem, options.solver, solution.prior, fold, fit.weights).like(problem)
     sigmas = (_URDF_SIGMAS if options.urdf_sigma is None else (options.urdf_sigma,)) if model.body.names else (np.inf,)
     priors = [model_prior(model, solution.observations, one).select(kept).joined(delay_prior()) for one in sigmas]
-    offsets = _offset_columns(model)
+    offsets = offset_columns(model)
     optional = np.zeros_like(offsets)
     if options.harmonics is None:
         optional[: len(model.columns)] = [column.wave for column in model.columns]
@@ -407,7 +439,7 @@ def _choose_model(solution: Estimate, options: InverseDynamicsOptions) -> tuple[
     )
 
 
-def _offset_columns(model: TorqueModel) -> BoolArray:
+def offset_columns(model: TorqueModel) -> BoolArray:
     """Which parameters (p,) of a model are constant torques that its laws lack."""
     optional = [column.parameter.role is Role.OFFSET and not column.in_law for column in model.columns]
     return np.append(np.array(optional, dtype=bool), np.zeros(len(model.body.names), dtype=bool))

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions, considered_covariance
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.observation import Observation
 from friction_estimator.identification.linear_problem import (
     LinearProblem,
@@ -21,7 +21,7 @@ from friction_estimator.identification.linear_problem import (
     select_columns,
     with_columns,
 )
-from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, considered_covariance, solve
 from friction_estimator.types import BoolArray, FloatArray
 
 USUAL_DELAY = 5e-3
@@ -62,7 +62,8 @@ def delay_variance(solution: Estimate, solver: SolverOptions, moved: bool) -> fl
 
 def delay_error(solution: Estimate) -> FloatArray:
     """Covariance (q, q) that the uncertain delay adds to the parameters of the fit."""
-    return considered_covariance(solution, delay_column(solution)[:, None], np.array([[solution.delay_variance]]))
+    column, variance = delay_column(solution)[:, None], np.array([[solution.delay_variance]])
+    return considered_covariance(solution.fit, solution.prior, column, variance)
 
 
 def shift_torque(observations: Sequence[Observation], seconds: float, command: bool = False) -> tuple[Observation, ...]:

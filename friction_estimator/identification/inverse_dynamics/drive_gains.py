@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.identification.findings import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import (
     DATA_TOLERANCE,
     Estimate,
     TorqueModel,
     conditions,
-    considered_covariance,
     estimate,
     rows_in_motion,
 )
@@ -34,9 +34,8 @@ from friction_estimator.identification.linear_problem import (
     with_columns,
 )
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
-from friction_estimator.identification.uncertainty import allowing_for_wrong_model, solve
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, considered_covariance, solve
 from friction_estimator.laws.joint_laws import START_LAW
 from friction_estimator.types import BoolArray, FloatArray
 
@@ -206,7 +205,7 @@ def with_gain_errors(solution: Estimate, gains: Mapping[str, float], solver: Sol
     own = slice(-len(names), None)
     # a delay, or another treatment, was not known when the gains were estimated
     covariance = fit.covariance[own, own] + np.outer(fit.values[own], fit.values[own])
-    spread = considered_covariance(solution, fit.problem.W[:, own], covariance)
+    spread = considered_covariance(solution.fit, solution.prior, fit.problem.W[:, own], covariance)
     return replace(
         solution,
         fit=replace(solution.fit, covariance=solution.fit.covariance + spread),
@@ -223,16 +222,11 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
     names = solution.observations[0].motion.joint_names
     if solution.gains is not None and solution.gain_covariance is not None:
         sigma = np.sqrt(np.diagonal(solution.gain_covariance))
-        each = [
-            f"{name} {gain:.4g} +- {gain * spread:.2g}"
-            for name, gain, spread in zip(names, solution.gains, sigma, strict=True)
-        ]
-        text = f"friction is in N m: multiply efforts by the drive gains, in the live node too: {', '.join(each)}"
-        hidden = [name for name, spread in zip(names, sigma, strict=True) if spread > VAGUE]
-        vague = (
-            f"the known bodies do not show the drive gain of {choices(hidden)}: hold a payload so that they carry it"
-        )
-        return [Finding(Weight.DRIVE_GAINS, text), *[Finding(Weight.NOT_SEEN, vague)] * bool(hidden)]
+        text = "friction is in N m: multiply efforts by the drive gains, in the live node too: {}"
+        vague = "the known bodies do not show the drive gain: hold a payload so that this joint carries it"
+        each = list(zip(names, solution.gains, sigma, strict=True))
+        found = [Finding(Weight.DRIVE_GAINS, text, name, f"{gain:.4g} +- {gain * one:.2g}") for name, gain, one in each]
+        return [*found, *(Finding(Weight.NOT_SEEN, vague, name) for name, _, one in each if one > VAGUE)]
     if solution.of_drive or options.body.payload_scale:
         return []
     carries = any(one.motion.payload is not None and one.motion.payload.mass > 0.0 for one in solution.observations)
@@ -245,12 +239,12 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
     sigma = gains * _gain_sigma(scaled, options.solver)
     if not (np.abs(gains - 1.0) > np.maximum(SURE_SIGMAS * sigma, OTHER_GAIN * gains)).any():
         return []
-    factors = ", ".join(f"{name} {1.0 / gain:.3g}" for name, gain in zip(names, gains, strict=True))
     text = (
-        f"efforts are not the torques that move the known bodies but these times {factors}: currents, or other drive "
-        "gains? drive_gains (--drive-gains) estimates them"
+        "efforts are not the torques that move the known bodies but these times {}: currents, or other drive gains? "
+        "drive_gains (--drive-gains) estimates them"
     )
-    return [Finding(Weight.OTHER_GAINS, text)]
+    pairs = zip(names, gains, strict=True)
+    return [Finding(Weight.OTHER_GAINS, text, name, f"{1.0 / gain:.3g}") for name, gain in pairs]
 
 
 def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Finding]:
@@ -268,9 +262,8 @@ def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Fin
     sigma = _gain_sigma(scaled, solver)
     factors = gains / np.quantile(gains[sigma < VAGUE], 0.5, method="lower") if (sigma < VAGUE).any() else gains
     other = np.flatnonzero((np.abs(np.log(factors)) > np.maximum(_OTHER_UNIT, SURE_SIGMAS * sigma)) & (sigma < VAGUE))
-    each = ", ".join(f"{names[k]} {factors[k]:.2g}" for k in other)
     text = (
-        f"the efforts are torques of one robot only when some are multiplied, relative to the others: {each}: are they "
+        "the efforts are torques of one robot only when some are multiplied, relative to the others, by {}: are they "
         "in another unit, or currents?"
     )
-    return [Finding(Weight.OTHER_GAINS, text)] * bool(other.size)
+    return [Finding(Weight.OTHER_GAINS, text, names[k], f"{factors[k]:.2g}") for k in other]

@@ -245,9 +245,7 @@ def estimate(
 
 def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_sigma: float) -> Prior:
     """Prior of all parameters (p): largest sizes of friction, and the bodies of the URDF."""
-    friction = np.full(model.friction_count, np.inf)
-    torque = _rms([one.torque for one in observations])
-    friction[:] = model.friction.prior_std(torque, reference_speeds(observations, model.friction))
+    friction = model.friction.prior_std(torque_sizes(observations), reference_speeds(observations, model.friction))
     rigid = len(model.body.names)
     if not rigid or np.isinf(urdf_sigma):
         return Prior.of_std(np.append(friction, np.full(rigid, np.inf)))
@@ -256,11 +254,13 @@ def model_prior(model: TorqueModel, observations: Sequence[Observation], urdf_si
 
 def drive_std(observations: Sequence[Observation]) -> FloatArray:
     """Prior standard deviation (n,) of the drives' inertia about zero [kg m^2]: RMS torque over RMS acceleration."""
-    torque, acceleration = (
-        _rms([one.torque for one in observations]),
-        _rms([o.motion.acceleration for o in observations]),
-    )
+    torque, acceleration = torque_sizes(observations), _rms([one.motion.acceleration for one in observations])
     return np.divide(torque, acceleration, out=np.full(torque.size, np.inf), where=acceleration > 0.0)
+
+
+def torque_sizes(observations: Sequence[Observation]) -> FloatArray:
+    """RMS (n,) of the measured torques [N m]: how large friction, or a constant torque, can be before any data."""
+    return _rms([one.torque for one in observations])
 
 
 def _rms(signals: Sequence[FloatArray]) -> FloatArray:
@@ -323,23 +323,6 @@ def moving_rows(
         for name, speed, left_out in zip(observations[0].motion.joint_names, zone, share, strict=False)
     )
     return zone, f"slow samples are left out: below, in rad/s (and share), {each}"
-
-
-def considered_covariance(solution: Estimate, columns: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Covariance (q, q) of the fit's parameters from errors of other parameters, which the fit took as known.
-
-    Parameters
-    ----------
-    columns : (r, k) derivatives of the torque by the other parameters
-    covariance : (k, k) of the other parameters
-    """
-    root = np.sqrt(solution.fit.weights)[:, None]
-    W = solution.fit.problem.W * root
-    scale = np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-    known = solution.prior.rows[0] / scale
-    right = np.vstack((columns * root, np.zeros((len(known), columns.shape[1]))))
-    moved = np.linalg.lstsq(np.vstack((W / scale, known)), right, rcond=None)[0] / scale[:, None]
-    return np.asarray(moved @ covariance @ moved.T)
 
 
 def conditions(solution: Estimate) -> tuple[FloatArray, ...]:

@@ -7,9 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.errors import choices
+from friction_estimator.identification.findings import (
+    GAIN_EXPLAINS,
+    SURE_SIGMAS,
+    VAGUE,
+    Finding,
+    Weight,
+    about_direction,
+    about_law,
+    more_motion,
+    moves_one_way,
+)
 from friction_estimator.identification.inverse_dynamics.delay import delay_error
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
+from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
 from friction_estimator.identification.inverse_dynamics.options import JOINTS_AND_MOTORS
 from friction_estimator.identification.linear_problem import (
@@ -20,23 +30,13 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.result import (
-    GAIN_EXPLAINS,
-    SURE_SIGMAS,
-    VAGUE,
-    Finding,
-    FrictionSamples,
-    JointLaw,
-    JointScore,
-    ParameterTable,
-    Weight,
-    about_shape,
-)
+from friction_estimator.identification.result import Candidate, FrictionSamples, JointLaw, JointScore, ParameterTable
 from friction_estimator.identification.scoring import RARE, Rows, pushes
 from friction_estimator.identification.uncertainty import outliers, velocity_dependent_rms, without_velocity
 from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.robot.transmission import Transmission
+from friction_estimator.tables import number
 from friction_estimator.types import FloatArray
 
 
@@ -59,8 +59,8 @@ def joint_scores(solution: Estimate, solver: SolverOptions, folds: int, rows: Ro
     for whole, places in ((plain, np.flatnonzero(kept >= model.friction_count)), (linear, np.arange(kept.size))):
         problem, prior = select_columns(whole, kept[places]), solution.prior.select(places)
         error = problem.y.copy()
-        for number in np.unique(fold) if places.size else ():
-            unseen = fold == number
+        for one in np.unique(fold) if places.size else ():
+            unseen = fold == one
             values = solve_values(select_rows(problem, ~unseen), solver, prior).values
             error[unseen] -= problem.W[unseen] @ values
         errors.append(error)
@@ -96,6 +96,7 @@ def findings_of(
     joint_names: Sequence[str],
     motors: Transmission,
     live: IdentifiedParameters,
+    better: Mapping[str, tuple[Candidate, Candidate]],
 ) -> list[Finding]:
     """Findings about bodies and their scale, friction, constant torques, delays, outliers, and shared motors.
 
@@ -107,61 +108,58 @@ def findings_of(
     samples : (n) friction as the data show it, of joints or the motors in their place
     joint_names, motors : (n) joints, and the motors whose friction it is
     live : (n) one law per joint
+    better : laws that predict unseen data clearly better, by joint or motor, each with the given one
     """
     found, laws = [], solution.model.friction.law_names
+    names = solution.observations[0].motion.joint_names
+    limb = ", ".join(names)
     if left > _GOOD_BODIES:
-        found.append(
-            Finding(
-                Weight.NO_BODIES,
-                f"no real bodies have these inertial parameters: the nearest ones leave {100.0 * left:.0f} in place of "
-                f"{100.0 * solution.fit.relative_error:.0f} % of the torque: check sign and unit of the torque, the "
-                "joints of the URDF, and that nobody else moved the robot",
-            )
+        text = (
+            "no real bodies have these inertial parameters: the nearest ones leave {} of the torque: check sign and "
+            "unit of the torque, the joints of the URDF, and that nobody else moved the robot"
         )
+        detail = f"{100.0 * left:.0f} in place of {100.0 * solution.fit.relative_error:.0f} %"
+        found.append(Finding(Weight.NO_BODIES, text, limb, detail))
     elif impossible:
         wrong = [f"{name} {value:.2g} (nearest {near:.2g})" for name, (value, near) in impossible.items()]
         more = f" and {len(wrong) - _NAMED} more" * (len(wrong) > _NAMED)
         text = (
-            f"no real bodies have {'; '.join(wrong[:_NAMED])}{more}: the motion hardly shows it, or something is "
-            "not in the model; record faster motion of these joints before you use their inertia"
+            "no real bodies have {}: the motion hardly shows it, or something is not in the model; record faster "
+            "motion of these joints before you use their inertia"
         )
-        found.append(Finding(Weight.OTHER_BODIES, text))
+        found.append(Finding(Weight.OTHER_BODIES, text, detail=f"{'; '.join(wrong[:_NAMED])}{more}"))
     scale = parameters.urdf_scale
     if not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE:
         text = (
-            f"the inertial parameters are {scale:.3g} times those of the URDF: check unit and sign of the torque, "
-            "whether it is that of the motor before its gear, and the masses of the URDF"
+            "the inertial parameters are {} times those of the URDF: check unit and sign of the torque, whether it is "
+            "that of the motor before its gear, and the masses of the URDF"
         )
-        found.append(Finding(Weight.OTHER_UNIT, text))
-    elif factors := _urdf_factors(solution):
-        each = ", ".join(f"{name} {factor:.2f}" for name, factor in factors.items())
+        found.append(Finding(Weight.OTHER_UNIT, text, limb, f"{scale:.3g}"))
+    else:
         text = (
-            f"the torques of the rigid bodies are those of the URDF times {each}: check the masses of the URDF, a "
-            "payload, and the gain of the torque"
+            "the torques of the rigid bodies are those of the URDF times {}: check the masses of the URDF, a payload, "
+            "and the gain of the torque"
         )
-        found.append(Finding(Weight.URDF_FACTOR, text))
-    shapes = [one for seen, law in zip(samples, laws, strict=True) for one in about_shape(seen, law)]
-    names = solution.observations[0].motion.joint_names
+        factors = _urdf_factors(solution).items()
+        found += [Finding(Weight.URDF_FACTOR, text, name, f"{factor:.2f}") for name, factor in factors]
+    shapes = [
+        one for seen, law in zip(samples, laws, strict=True) for one in about_law(seen, law, better.get(seen.joint))
+    ]
     rejected, joint = outliers(solution.fit, conditions(solution)[0]), solution.fit.problem.joint
     for k, name in enumerate(names):
         share = float(rejected[joint == k].mean()) if (joint == k).any() else 0.0
         if share > _MANY_OUTLIERS:
             scored = "not used" if share > RARE else "neither used nor scored"
-            found.append(
-                Finding(
-                    Weight.OUTLIERS + share, f"{name}: {share:.1%} of the samples are outliers and {scored} (pushes?)"
-                )
-            )
+            text = f"{{}} of the samples are outliers and {scored} (pushes?)"
+            found.append(Finding(Weight.OUTLIERS + share, text, name, f"{100.0 * share:.1f} %"))
     lacking = {name for name, law in zip(names, laws, strict=True) if not make_law(law).has_offset}
+    text = "a constant torque that is no part of the law was found: {}; check the zero of the torque and gravity"
     constants = [
-        f"{column.site} {value:+.3g} N m"
+        Finding(Weight.CONSTANT_TORQUE, text, column.site, f"{value:+.3g} N m")
         for column, value in zip(solution.model.columns, solution.values, strict=False)
         if column.parameter.role is Role.OFFSET and column.site in lacking and value
     ]
-    found += [*_about_delay(solution), *shapes]
-    if constants:
-        text = "a constant torque that is no part of the law was found; check the zero of the torque and gravity"
-        found.append(Finding(Weight.CONSTANT_TORQUE, f"{text}: {', '.join(constants)}"))
+    found += [*_about_delay(solution), *shapes, *constants]
     if motors.couples:
         found += _about_joints_of_motors(samples, motors, joint_names)
     return [*found, *_about_projection(samples, solution.model.friction.added, live), *_about_friction(solution)]
@@ -185,7 +183,8 @@ def _urdf_factors(solution: Estimate) -> dict[str, float]:
         rows = [(smooth[mask[:, joint], joint], drive[mask[:, joint], joint]) for smooth, drive, mask in parts]
         W, drive = (np.concatenate(side) for side in zip(*rows, strict=True))
         urdf, bodies = W @ reference, W @ values
-        if not urdf.any():
+        beside = urdf - drive * float(drive @ urdf) / max(float(drive @ drive), np.finfo(float).tiny)
+        if not np.linalg.norm(beside) > DATA_TOLERANCE * np.linalg.norm(urdf):  # no link, or one that is like a drive
             continue
         weights = np.linalg.pinv(np.column_stack((urdf, drive)))
         factor, sigma = float(weights[0] @ bodies), float(np.sqrt(np.maximum(weights[0] @ W @ V @ W.T @ weights[0], 0)))
@@ -201,20 +200,21 @@ def _urdf_factors(solution: Estimate) -> dict[str, float]:
 
 def _about_delay(solution: Estimate) -> list[Finding]:
     """A torque that was late, and viscous friction that may be nothing but that."""
-    found, late = [], f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f} ms late"
+    found, late = [], f"{1e3 * solution.delay:.2f} +- {1e3 * solution.delay_sigma:.2f} ms"
+    limb = ", ".join(solution.observations[0].motion.joint_names)
     if abs(solution.delay) > SURE_SIGMAS * solution.delay_sigma:
         if solution.of_drive:
             part, feedback = ("command", "not late") if solution.late_command else ("torque", "as late as its command")
             text = (
-                f"the {part} of the drives acts {late}; viscous friction and inertia are those of a drive whose "
+                f"the {part} of the drives acts {{}} late; viscous friction and inertia are those of a drive whose "
                 f"feedback is {feedback}: otherwise they differ by kp and kd times the delay"
             )
         else:
             text = (
-                f"the torque of {', '.join(solution.observations[0].motion.joint_names)} was {late} compared with the "
-                "positions (early where negative) and was moved back, because the delay would count as viscous friction"
+                "the torque was {} late compared with the positions (early where negative) and was moved back, because "
+                "the delay would count as viscous friction"
             )
-        found.append(Finding(Weight.DELAY, text))
+        found.append(Finding(Weight.DELAY, text, limb, late))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, shift, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
@@ -224,11 +224,10 @@ def _about_delay(solution: Estimate) -> list[Finding]:
             joints.append(column.site)
     for joint in dict.fromkeys(joints):
         text = (
-            f"{joint}: this motion cannot separate viscous friction from a torque that is "
-            f"{1e3 * solution.delay_sigma:.1f} ms late: record motion with several frequencies or constant speeds "
-            "(friction_estimator plan)"
+            "this motion cannot separate viscous friction from a torque that is {} late: record motion with several "
+            "frequencies or constant speeds (friction_estimator plan)"
         )
-        found.append(Finding(Weight.NOT_SEPARATE, text))
+        found.append(Finding(Weight.NOT_SEPARATE, text, joint, f"{1e3 * solution.delay_sigma:.1f} ms"))
     return found
 
 
@@ -254,12 +253,13 @@ def _about_joints_of_motors(
         size = float(np.sqrt(np.mean(fitted[rows, joint] ** 2))) if rows.any() else 0.0
         if rms > _WORTH_REPORTING * size > 0.0:
             text = (
-                f"{joint_names[joint]}: the friction of its motors does not explain {rms:.2g} N m RMS of its friction "
-                f"({rms / size:.0%}), which change with the velocity of the joint. Either the joint has friction, "
-                f"too: identify again with --coupled-friction {JOINTS_AND_MOTORS} (coupled_friction in Python); or the "
-                "coupling matrix of joints and motors is wrong"
+                "the friction of its motors does not explain {} of the friction, which change with the velocity of the "
+                "joint. Either the joint has friction, too: identify again with --coupled-friction "
+                f"{JOINTS_AND_MOTORS} (coupled_friction in Python); or the coupling matrix of joints and motors is "
+                "wrong"
             )
-            found.append(Finding(Weight.NOT_SEPARATE, text))
+            detail = f"{rms:.2g} N m RMS, {rms / size:.0%}"
+            found.append(Finding(Weight.NOT_SEPARATE, text, joint_names[joint], detail))
     return found
 
 
@@ -288,23 +288,31 @@ def _about_friction(solution: Estimate) -> list[Finding]:
 
     Friction of such a joint may as well be zero.
     """
-    friction, first, found = solution.model.friction, 0, list[Finding]()
-    rows = sum(mask.sum(axis=0) for mask in solution.usable)
+    friction, first, found, shown = solution.model.friction, 0, list[Finding](), set[str]()
     for site in friction.sites:
         part = slice(first, first := first + len(site.law.parameters))
         others = [motor.name for motor in friction.added if (motor.direction * site.direction).any()]
         own = site.name in friction.joint_names and others
         name = f"{site.name} without {', '.join(others)}" if own else site.name
-        if (rows * (site.direction != 0.0)).any():
-            found += _about_law(name, site.law, solution.values[part], solution.covariance[part, part], bool(own))
+        velocity = np.concatenate(
+            [
+                (one.motion.velocity[one.filter.kept] @ site.direction)[mask[:, site.direction != 0.0].any(axis=1)]
+                for one, mask in zip(solution.observations, solution.usable, strict=True)
+            ]
+        )
+        if velocity.size:
+            shown |= set() if moves_one_way(velocity) else {site.name}
+            values, covariance = solution.values[part], solution.covariance[part, part]
+            found += _about_parameters(name, site.law, values, covariance, bool(own), velocity)
     columns = [(solution.model.columns[k], solution.values[k]) for k in solution.kept if k < first]
-    if any(one.in_law and one.parameter.role is Role.VISCOUS and value <= 0.0 for one, value in columns):
+    viscous = [one for one in columns if one[0].in_law and one[0].parameter.role is Role.VISCOUS]
+    if any(one.site in shown and value <= 0.0 for one, value in viscous):
         text = (
             "viscous friction is not above zero: a drive that acts on older readings than its recorded torque lowers "
-            f"it by kp times their age, in all joints of such drives ({choices(friction.joint_names)}): compare "
-            "recordings with other gains, or state commands and gains (--kp, --kd)"
+            "it by kp times their age, in all joints of such drives: compare recordings with other gains, or state "
+            "commands and gains (--kp, --kd)"
         )
-        found.append(Finding(Weight.HELD_AT_ZERO, text))
+        found.append(Finding(Weight.HELD_AT_ZERO, text, ", ".join(friction.joint_names)))
     return found
 
 
@@ -312,30 +320,33 @@ _UNSEEN_SHARE = 0.5
 """A parameter whose sigma is more than this share of its prior was not seen."""
 
 
-def _about_law(
-    name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool
+def _about_parameters(
+    name: str, law: LinearFrictionLaw, values: FloatArray, covariance: FloatArray, optional: bool, velocity: FloatArray
 ) -> list[Finding]:
-    """Parameters (p,) of a law that the data do not show; ``optional``: they may as well be zero."""
-    sigma, found = np.sqrt(np.diagonal(covariance)), list[Finding]()
+    """Parameters (p,) of a law that the data do not show, and the motion that would.
+
+    Parameters
+    ----------
+    optional : they may as well be zero
+    velocity : (N,) of the samples of the fit [rad/s]
+    """
+    sigma, found, remedy = np.sqrt(np.diagonal(covariance)), list[Finding](), more_motion(velocity)
+    found += about_direction(name, velocity)
     for k in map(int, np.flatnonzero(law.nonnegative)):
         parameter = law.parameter_names[k]
         if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
-            text = (
-                f"{name}: {parameter} cannot be seen in this motion (sigma {sigma[k]:.3g} {law.units[k]}): move faster"
-            )
-            found.append(Finding(Weight.NOT_SEEN, text))
+            text = f"{parameter} cannot be seen in this motion, with a sigma of {{}}: {remedy}"
+            found.append(Finding(Weight.NOT_SEEN, text, name, f"{sigma[k]:.2g} {law.units[k]}"))
         elif values[k] <= 0.0 and not optional:
-            text = "would be negative and was held at zero: check the torque and the model"
-            found.append(Finding(Weight.HELD_AT_ZERO, f"{name}: {parameter} {text}"))
+            text = f"{parameter} would be negative and was held at zero: check the torque and the model"
+            found.append(Finding(Weight.HELD_AT_ZERO, text, name))
     basis = np.eye(values.size)
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
     for what, unit, weights in sides:
         value, spread = float(weights @ values), float(np.sqrt(weights @ covariance @ weights))
         if value > 0.0 and VAGUE * value < spread:
-            how = (
-                f"has a standard deviation of {100 * spread / value:.0f} %: record more motion"
-                if spread < value
-                else f"does not differ from zero ({value:.2g} +- {spread:.2g} {unit})"
-            )
-            found.append(Finding(Weight.UNCERTAIN, f"{name}: {what} friction {how}"))
+            how, detail = "does not differ from zero, {}", f"{number(value, spread)} +- {spread:.2g} {unit}"
+            if spread < value:
+                how, detail = "has a standard deviation of {}", f"{100 * spread / value:.0f} %"
+            found.append(Finding(Weight.UNCERTAIN, f"{what} friction {how}: {remedy}", name, detail))
     return found

@@ -196,7 +196,8 @@ class FrictionColumns:
                 prior.append((scales.get(parameter.unit, parameter.prior_std) or np.inf) if known else np.inf)
         sizes = dict(zip(self.joint_names, torque.tolist(), strict=True))
         beyond = self.described[len(prior) :]
-        return np.array(prior + [sizes[one.site] if one.parameter in _PRESLIDING else np.inf for one in beyond])
+        sized = (_OFFSET, *_PRESLIDING)
+        return np.array(prior + [sizes[one.site] or np.inf if one.parameter in sized else np.inf for one in beyond])
 
     @property
     def directions(self) -> FloatArray:

@@ -11,12 +11,15 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
+from friction_estimator.identification.findings import Part, about_condition, about_score, merged
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.decision import (
     TreatmentChoice,
+    better_laws,
     choose_laws,
     choose_treatment,
     decided,
+    offset_columns,
 )
 from friction_estimator.identification.inverse_dynamics.delay import delay_error, noise_bias
 from friction_estimator.identification.inverse_dynamics.drive_gains import (
@@ -33,7 +36,7 @@ from friction_estimator.identification.inverse_dynamics.estimated_parameters imp
     real_bodies,
     table_of_estimate,
 )
-from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions
+from friction_estimator.identification.inverse_dynamics.estimation import Estimate, conditions, torque_sizes
 from friction_estimator.identification.inverse_dynamics.findings import findings_of, joint_scores
 from friction_estimator.identification.inverse_dynamics.observation import comparison_limits
 from friction_estimator.identification.inverse_dynamics.options import (
@@ -49,19 +52,11 @@ from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions, usual_treatment
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
-from friction_estimator.identification.result import (
-    DriveGain,
-    Identification,
-    Part,
-    Provenance,
-    about_condition,
-    about_score,
-    merged,
-)
-from friction_estimator.identification.uncertainty import allowing_for_wrong_model
+from friction_estimator.identification.result import Candidate, DriveGain, Identification, Provenance
+from friction_estimator.identification.uncertainty import allowing_for_wrong_model, left_out_covariance
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY
-from friction_estimator.types import Progress
+from friction_estimator.types import FloatArray, Progress
 
 INVERSE_DYNAMICS_METHOD = "inverse_dynamics"
 
@@ -248,11 +243,12 @@ def _identify_part(
     samples = friction_samples(solution)
     parameters = table_of_estimate(solution)
     names = model.joint_names
-    findings = findings_of(
-        solution, parameters, left, impossible, samples, names, friction_motors(options, names), friction
-    )
+    motors, better = friction_motors(options, names), dict[str, tuple[Candidate, Candidate]]()
+    if options.law != AUTOMATIC:
+        better = better_laws(solution.model.body, solution.observations, options)
+    findings = findings_of(solution, parameters, left, impossible, samples, names, motors, friction, better)
     findings += [finding for score in scores for finding in about_score(score)]
-    findings += [*about_condition(solution.fit.condition), *about_drive_gains(solution, options)]
+    findings += [*about_condition(solution.fit.condition, ", ".join(names)), *about_drive_gains(solution, options)]
     found = Identification(
         friction=friction,
         parameters=parameters,
@@ -307,6 +303,7 @@ def estimate_inverse_dynamics(
     solution, chosen = decided(body, observations, options)
     fit = allowing_for_wrong_model(solution.fit, conditions(solution), solution.prior)
     kept, late = solution.kept, solution.delay_variance
+    fit = replace(fit, covariance=fit.covariance + _left_out_offsets(solution, options))
     spread = np.zeros((kept.size, kept.size)) if solution.spread is None else solution.spread[np.ix_(kept, kept)]
     if noisy:
         bias, delay_bias = noise_bias(solution, observations_of(noisy, model, options)[1])
@@ -322,6 +319,20 @@ def estimate_inverse_dynamics(
     fit = replace(fit, covariance=fit.covariance + delay_error(solution))
     solution = replace(solution, fit=fit)
     return (with_gain_errors(solution, gains, options.solver) if gains else solution), notes + chosen
+
+
+def _left_out_offsets(solution: Estimate, options: InverseDynamicsOptions) -> FloatArray:
+    """Covariance (q, q) of the fit from constant torques that were left out: the zero of a torque is never known.
+
+    In one direction of motion, they look like Coulomb friction.
+    """
+    model, joint = solution.model, solution.fit.problem.joint
+    places = np.flatnonzero(offset_columns(model) & ~np.isin(np.arange(len(model.names)), solution.kept))
+    if options.offset is not None or solution.of_drive or not places.size:
+        return np.zeros_like(solution.fit.covariance)
+    sites = [model.friction.joint_names.index(model.columns[k].site) for k in places]
+    columns, sizes = (joint[:, None] == sites).astype(float), torque_sizes(solution.observations)[sites]
+    return left_out_covariance(solution.fit, solution.prior, columns, sizes)
 
 
 def _prediction(solution: Estimate, options: InverseDynamicsOptions, motions: Sequence[Motion]) -> TorquePrediction:

@@ -27,6 +27,7 @@ from friction_estimator.types import FloatArray
 
 _MOST_JITTER = 0.1  # of the period
 _MOST_LOST = 0.01  # of the samples
+_TIME_UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # s
 _LONGEST_PERIOD = 0.1  # s between samples: no joint's motion is seen with less
 
 
@@ -60,9 +61,11 @@ def data_warnings(log: JointLog, position_limits: FloatArray | None = None) -> t
 
 def _sampling(log: JointLog, period: float) -> Iterator[str]:
     if period > _LONGEST_PERIOD:
+        units = (unit for unit, factor in _TIME_UNITS.items() if period * factor <= _LONGEST_PERIOD)
         yield (
-            f"samples are {period:.3g} s apart, too far for the motion of a joint: is time in milliseconds, or the log "
-            "thinned out?"
+            f"samples are {period:.3g} s apart, too far for the motion of a joint: name the column 'time [UNIT]' where "
+            f"the unit is another one, here most likely 'time [{next(units, 'ns')}]'; where the log was thinned out, "
+            "record every sample"
         )
     stretches = find_stretches(log.time, period)
     lengths = [stretch.stop - stretch.start for stretch in stretches]
@@ -113,13 +116,13 @@ _MOVES, _MOVES_WELL = 5.0, 30.0  # times the noise of the position: enough to re
 _FEWEST_SAMPLES = 32  # samples without a gap
 _DEGREES = math.degrees(1.0)
 _FACTORS = {
-    _DEGREES: "is the velocity in degrees a second?",
-    1.0 / _DEGREES: "is the position in degrees?",
-    60.0 / (2.0 * math.pi): "is the velocity in revolutions a minute?",
-    1e3: "is time in milliseconds?",
-    1e6: "is time in microseconds?",
-    1e9: "is time in nanoseconds?",
-    1e-3: "is the position in millimetres or milliradians?",
+    _DEGREES: "is the velocity in degrees a second (column 'velocity/<joint> [deg/s]')?",
+    1.0 / _DEGREES: "is the position in degrees (column 'position/<joint> [deg]')?",
+    60.0 / (2.0 * math.pi): "is the velocity in revolutions a minute (column 'velocity/<joint> [rpm]')?",
+    1e3: "is time in milliseconds (column 'time [ms]')?",
+    1e6: "is time in microseconds (column 'time [us]')?",
+    1e9: "is time in nanoseconds (column 'time [ns]')?",
+    1e-3: "is the position in millimetres or milliradians (column 'position/<joint> [mm]', '[mrad]')?",
 }
 
 
@@ -144,10 +147,13 @@ def _column_suspicions(log: JointLog, period: float) -> Iterator[str]:
     def integral(signal: FloatArray) -> FloatArray:
         return np.asarray(cumulative_trapezoid(signal, dx=period, axis=0, initial=0.0))
 
-    position = even(log.position)
+    position, moves = (
+        even(log.position),
+        moving_joints(log.position, log.velocity if velocity_is_complete(log) else None),
+    )
     time: FloatArray = period * np.arange(len(position), dtype=float)
     travel = integral(position - position.mean(axis=0))
-    for joint, name in enumerate(log.joint_names):
+    for joint, name in compress(enumerate(log.joint_names), moves):  # what stands has noise alone
         motion = signal_to_noise(position[:, joint])
         if log.velocity is not None and motion > _MOVES:
             swing = 0.5 / (motion_band(time, position[:, joint]) * period)

@@ -17,7 +17,7 @@ from friction_estimator.identification.linear_problem import LinearProblem, robu
 from friction_estimator.identification.recording.motion import Motion, velocity_is_complete
 from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period, white_noise
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter
-from friction_estimator.types import FloatArray
+from friction_estimator.types import BoolArray, FloatArray
 
 _FITTED_ROWS = 500
 """Rows that every reading of a torque is fitted to: more do not decide."""
@@ -35,8 +35,9 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     """Torques that are those of another joint, have the wrong sign or another unit, one sentence each.
 
     Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + I_a ddq + c``, none but c
-    below zero. Readings are compared by what they leave of the torque, pushes left out. A torque of the wrong sign also
-    resists no motion as it was recorded, where one that carries other weights, such as that of a standing leg, does.
+    below zero, where the joint moves: one that stands is held by any friction. Readings are compared by what they leave
+    of the torque, pushes left out. A torque of the wrong sign also takes power out of the motion as it was recorded,
+    where one that carries other weights, such as that of a standing leg, feeds its friction.
 
     Parameters
     ----------
@@ -59,17 +60,20 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     slow = np.maximum(_SIGN_WIDTH * np.sqrt(np.mean(v**2, axis=0)), np.finfo(float).tiny)
     few = slice(None, None, -(-design.kept.size // _FITTED_ROWS))
     columns = design.apply(np.stack([rigid, v, np.tanh(v / slow), motion.acceleration, np.ones_like(v)], axis=2))[few]
+    moves = np.abs(columns[:, :, 1]) > slow
     known = np.flatnonzero(np.isfinite(motion.effort).all(axis=0))
     torque = np.zeros_like(columns[:, :, 0])
     torque[:, known] = design.apply(motion.effort[:, known])[few]
-    known = known[[_size(torque[:, k]) > 0.0 for k in known]]
-    left = {(one, other): _left(torque[:, one], columns[:, other]) for one in known for other in known}
-    found, own = [], np.ones(len(names))
+    known = known[[_size(torque[moves[:, k], k]) > 0.0 for k in known]]
+    found = []
     for one in known:
-        share, values = left[one, one]
-        turned, bare = _left(-torque[:, one], columns[:, one])[0], _left(torque[:, one], columns[:, one, 1:])[0]
-        own[one] = min(share, turned)
-        if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and not values[1:3].any():
+        own, rows = columns[moves[:, one], one], torque[moves[:, one], one]
+        (share, values, _), (turned, _, usual), (bare, *_) = (
+            _left(rows, own),
+            _left(-rows, own),
+            _left(rows, own[:, 1:]),
+        )
+        if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and rows[usual] @ own[usual, 1] < 0.0:
             found.append(
                 f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
                 f"{100 * turned:.0f} in place of {100 * share:.0f} %: has it the wrong sign? effort is the torque of "
@@ -81,10 +85,12 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
                 "unit, a current, or the torque of the motor before its gear?"
             )
     for pair in combinations(known, 2):
-        exchanged = left[pair], left[pair[::-1]]
-        likely = all(values[1:3].any() for _, values in exchanged)
-        shares = [share for share, _ in exchanged]
-        if likely and min(shares) < _MOST_LEFT and own[pair[0]] * own[pair[1]] > _BETTER_FACTOR**2 * np.prod(shares):
+        both = moves[:, pair].all(axis=1)
+        exchanged = [_left(torque[both, one], columns[both, other]) for one, other in (pair, pair[::-1])]
+        own = [min(_left(sign * torque[both, one], columns[both, one])[0] for sign in (1.0, -1.0)) for one in pair]
+        likely = all(values[1:3].any() for _, values, _ in exchanged)
+        shares = [share for share, *_ in exchanged]
+        if likely and min(shares) < _MOST_LEFT and np.prod(own) > _BETTER_FACTOR**2 * np.prod(shares):
             first, second = (names[k] for k in pair)
             found.append(
                 f"effort/{first} answers to the weight and inertia of {second}, and effort/{second} to that of "
@@ -93,16 +99,20 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, FloatArray]:
-    """Share of a torque (K,) that a reading with columns (K, c) leaves, and its parameters (c,), the last one free."""
+def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, FloatArray, BoolArray]:
+    """Share of a torque (K,) that a reading with columns (K, c) leaves, its parameters (c,), and rows without pushes.
+
+    All parameters but the last one are held nonnegative.
+    """
     shown = np.linalg.norm(columns, axis=0) > 0.0
     own, values = columns[:, shown], np.zeros(columns.shape[1])
     p, same = own.shape[1], np.zeros(torque.size, dtype=np.intp)
     if torque.size <= p:
-        return 1.0, values
+        return 1.0, values, same == 0
     problem = LinearProblem(("",) * p, ("",) * p, own, torque, same, same, np.arange(p) < p - 1)
-    values[shown] = solve_values(problem).values
-    return robust_std(torque - columns @ values) / _size(torque), values
+    solution = solve_values(problem)
+    values[shown] = solution.values
+    return robust_std(torque - columns @ values) / _size(torque), values, solution.weights > 0.0
 
 
 def _size(torque: FloatArray) -> float:
