@@ -12,7 +12,6 @@ import numpy as np
 from friction_estimator.api.experiments import Recordings, Stage, Warn, read_experiments, silent
 from friction_estimator.api.identify import identify
 from friction_estimator.errors import ConfigError
-from friction_estimator.identification.findings import VAGUE
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.options import LATE_TORQUE
 from friction_estimator.identification.joint_log import (
@@ -26,7 +25,7 @@ from friction_estimator.identification.linear_problem import FOLDS, rms
 from friction_estimator.identification.methods import IdentifyOptions
 from friction_estimator.identification.recording.motion import to_motions, usual_treatment
 from friction_estimator.identification.recording.torque_checks import Gain
-from friction_estimator.identification.result import ParameterTable
+from friction_estimator.identification.result import VAGUE, ParameterTable
 from friction_estimator.io.robot import Robot, as_robot
 from friction_estimator.types import AnyPath
 

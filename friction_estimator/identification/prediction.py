@@ -15,7 +15,6 @@ from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import InputError, choices
 from friction_estimator.identification.curves.drive import DriveRecording, curve_motions
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, curve_samples
-from friction_estimator.identification.findings import GAIN_EXPLAINS, OTHER_GAIN, Finding, Weight, sentences
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import shift_torque
 from friction_estimator.identification.inverse_dynamics.drive_gains import in_newton_metres
@@ -25,11 +24,20 @@ from friction_estimator.identification.inverse_dynamics.observation import Body,
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.identification.linear_problem import FOLDS
 from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions
-from friction_estimator.identification.result import FEWEST_JUDGED, Identification, JointLaw, JointScore
+from friction_estimator.identification.result import (
+    FEWEST_JUDGED,
+    GAIN_EXPLAINS,
+    OTHER_GAIN,
+    Finding,
+    Identification,
+    JointScore,
+    Weight,
+    sentences,
+)
 from friction_estimator.identification.rigid_body import drive_inertia_columns
 from friction_estimator.identification.scoring import Rows, samples_of
 from friction_estimator.laws import make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters, JointLaw
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import BoolArray, FloatArray
 

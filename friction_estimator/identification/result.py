@@ -1,4 +1,4 @@
-"""Result of an offline identification, as files, reports and the command line use it."""
+"""Result of an offline identification, as files, reports and the command line use it, and findings about it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.laws import FrictionLaw, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
-from friction_estimator.laws.law import torque_gradient
+from friction_estimator.identification.uncertainty import velocity_dependent_rms
+from friction_estimator.laws import make_law
+from friction_estimator.laws.identified import SAVED_SCALARS, IdentifiedParameters, joined
 from friction_estimator.types import BoolArray, FloatArray, ShortRepr
 
 
@@ -142,60 +142,6 @@ class Identification(ShortRepr):
     bodies: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class JointLaw:
-    """A friction law with its parameters."""
-
-    law: FrictionLaw  # any of the registry
-    values: FloatArray  # (p,) its parameters
-    covariance: FloatArray  # (p, p) of the values
-
-    @classmethod
-    def from_identified(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:
-        """Law of a joint, without the padding."""
-        row = friction.joint_names.index(joint)
-        law = make_law(friction.law_names[row])
-        p = len(law.parameter_names)
-        return cls(law, friction.values[row, :p], friction.covariance[row, :p, :p])
-
-    def torque(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
-        """Friction torque (N,) [N m] at velocities (N,) [rad/s] and loads (N,) [N m]."""
-        return self.law.torque(self.values[None, :], velocity, load)
-
-    def predict(self, velocity: FloatArray, load: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Torque and its standard deviation, (N,) each [N m]: the band widens where no data was."""
-        gradient = torque_gradient(self.law, self.values, velocity, load)
-        return self.torque(velocity, load), propagated_sigma(gradient, self.covariance)
-
-
-def propagated_sigma(gradient: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Standard deviations (N,) of what has these derivatives (N, p) by parameters with this covariance (p, p)."""
-    return np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", gradient, covariance, gradient), 0.0))
-
-
-def joined(
-    joint_names: Sequence[str],
-    law_names: Sequence[str],
-    parameters: Sequence[tuple[FloatArray, FloatArray]],
-    residual_variance: Sequence[float] | FloatArray,
-    measurement_variance: Sequence[float] | FloatArray,
-    samples: Sequence[float] | FloatArray,
-) -> IdentifiedParameters:
-    """Parameters of all joints (n), padded with zeros to the law with most.
-
-    Parameters
-    ----------
-    parameters : (n) values (p_k,) and covariance (p_k, p_k) of each joint
-    residual_variance, measurement_variance, samples : (n) as in :class:`IdentifiedParameters`
-    """
-    n, width = len(parameters), max((own.size for own, _ in parameters), default=0)
-    values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
-    for row, (own, spread) in enumerate(parameters):
-        values[row, : own.size], covariance[row, : own.size, : own.size] = own, spread
-    numbers = (np.array(column, dtype=float) for column in (residual_variance, measurement_variance, samples))
-    return IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, *numbers)
-
-
 INNER_QUANTILES = (0.05, 0.95)
 """Quantiles of the speed between which nine tenths of the samples lie."""
 
@@ -212,3 +158,276 @@ def velocity_ranges(samples: Sequence[FrictionSamples]) -> FloatArray:
 
 FEWEST_JUDGED = 20
 """Samples, nearly independent behind the filter, that an error is judged by: with fewer it is uncertain by a sixth."""
+
+
+_GOOD_ERROR = 0.1
+"""Relative error of a torque that is predicted well."""
+_OVERFIT_RATIO = 1.5
+"""Error on unseen segments over that of the fit."""
+_ILL_CONDITION = 1000.0
+"""Condition number above which single parameters are uncertain."""
+VAGUE = 0.3
+"""Relative standard deviation above which the data do not show a parameter."""
+SURE_SIGMAS = 3.0
+"""Standard deviations from zero of what a finding names."""
+OTHER_GAIN = 0.05
+"""Relative difference of a gain from one that is worth a sentence."""
+GAIN_EXPLAINS = 0.5
+"""Share of a squared error that a factor must explain to be named."""
+
+
+class Weight:
+    """Weights of all findings: the largest comes first in the result, equal ones in the order in which they are found.
+
+    From about 1.5 a result, or its joint, should not be used; from 1 it is used with care; below that it is good to
+    know. Nothing but the order depends on them. A finding that has a size adds it to its weight.
+    """
+
+    NO_DATA = 2.0  # friction of a joint is unknown: it does not move, or has no torque or too few samples
+    USELESS = 1.95  # predicting zero is as good
+    OTHER_UNIT = 1.91  # inertia that no wrong URDF explains
+    NO_BODIES = 1.9  # bodies that exist leave much of the torque
+    NO_FRICTION = 1.8  # the rigid body alone predicts better
+    NO_DRIVE_GAIN = 1.6  # not above zero
+    NOT_SEEN = 1.5  # a parameter that the motion does not show
+    OTHER_GAINS = 1.3  # efforts are no torques of the bodies
+    WORSE_ON_NEW = 1.2  # recordings; plus the relative error
+    OVERFIT = 1.2  # unseen segments are predicted much worse than those of the fit
+    DRIVE_ERROR = 1.2  # the drive does not explain all of the torque
+    NOT_SEPARATE = 1.16  # friction that may be a delay, or that of another place
+    BETTER_LAW = 1.155  # predicts unseen data with a smaller error
+    OTHER_SHAPE = 1.15  # of the friction than that of the law
+    OTHER_BODIES = 1.12  # single inertial parameters that no body has
+    DELAY = 1.12  # torques were late, and were moved back
+    OUTLIERS = 1.1  # plus their share
+    HELD_AT_ZERO = 1.1  # a parameter of friction would be negative
+    LIVE_LAW_ERROR = 1.06  # of laws at joints, for friction of motors
+    UNCERTAIN = 1.05  # a large standard deviation of a friction
+    POOR_SCORE = 1.0  # plus half the relative error
+    NOT_IDENTIFIABLE = 1.0  # why a parameter of a curve is not separate
+    ILL_CONDITION = 0.9  # of the whole problem
+    CURVE_OFFSET = 0.9  # a constant torque that no live node uses
+    DRIVE_GAINS = 0.8  # what they are
+    OFFSETS_DIFFER = 0.8  # constant torque of a free and of a driven motor
+    URDF_FACTOR = 0.7  # torques of the bodies are those of the URDF times a factor
+    CONSTANT_TORQUE = 0.5  # that is no part of the law
+    DRIVE_GAIN = 0.2  # what it is, and how well it explains the torque
+    GOOD_SCORE = 0.1  # plus the relative error
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to be known about a result, and how severe it is: findings with the same text make one sentence."""
+
+    weight: float  # of :class:`Weight`
+    text: str  # `{}` stands for the details of all joints
+    joint: str = ""  # joint, motor or limb that it is about; empty: all
+    detail: str = ""  # numbers of that joint
+
+
+def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """One sentence for each kind of finding, with its joints, the most severe first."""
+    kinds = dict[str, list[Finding]]()
+    for finding in sorted(findings, key=lambda finding: -finding.weight):
+        kinds.setdefault(finding.text, []).append(finding)
+    return tuple(_sentence(text, same) for text, same in kinds.items())
+
+
+def _sentence(text: str, same: Sequence[Finding]) -> str:
+    """``joint: text`` for one joint; for several, their names in front, or behind their details."""
+    places = list(dict.fromkeys((one.joint, one.detail) for one in same))
+    several = len(places) > 1
+    details = ", ".join(f"{detail} ({joint})" if several and joint else detail for joint, detail in places)
+    joints = ", ".join(dict.fromkeys(joint for joint, _ in places if joint))
+    shown = joints and not (several and "{}" in text)
+    return f"{joints}: {text}".replace("{}", details) if shown else text.replace("{}", details)
+
+
+def about_condition(condition: float, joint: str = "") -> list[Finding]:
+    """The finding that the columns of a problem are hard to tell apart, by their condition number."""
+    text = (
+        f"the motion excites some parameters badly, with a condition number of {{}} where {_ILL_CONDITION:.0f} is "
+        "fair: single inertial parameters are uncertain, friction usually is not"
+    )
+    return [Finding(Weight.ILL_CONDITION, text, joint, f"{condition:.0f}")] if condition > _ILL_CONDITION else []
+
+
+def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
+    """Findings about the held-out error of one joint; ``quantity`` is what is predicted."""
+    joint, relative = score.joint, score.relative_error
+    if not score.samples:
+        text = "never fast enough, so its friction is unknown: record faster motion"
+        return [Finding(Weight.NO_DATA, text, joint)]
+    if not score.torque_rms > 0.0:
+        text = f"the {quantity} is zero in all samples; use the friction only if there is no motor"
+        return [Finding(Weight.NO_DATA, text, joint)]
+    found, percent = list[Finding](), f"{100 * relative:.1f} %"
+    quality = f"the {quantity} is predicted with an error of {{}} on segments that the fit has not seen"
+    if score.samples < FEWEST_JUDGED:
+        text = f"{{}} samples are too few to judge the friction, {FEWEST_JUDGED} are needed: record longer motion"
+        found.append(Finding(Weight.NO_DATA, text, joint, f"{score.samples}"))
+    if not relative < 1.0:
+        text = f"no better than predicting zero: {quality}; do not use it"
+        found.append(Finding(Weight.USELESS, text, joint, percent))
+    elif relative > _GOOD_ERROR:
+        text = f"{quality}; below {100 * _GOOD_ERROR:.0f} % is good"
+        found.append(Finding(Weight.POOR_SCORE + 0.5 * relative, text, joint, percent))
+    else:
+        found.append(Finding(Weight.GOOD_SCORE + relative, quality, joint, percent))
+    if score.held_out_error > _OVERFIT_RATIO * score.fit_error > 0.0:
+        text = (
+            "the error on unseen segments is {} times that of the fit: too many parameters for this motion, or the "
+            "robot changed; record more, or other, motion"
+        )
+        found.append(Finding(Weight.OVERFIT, text, joint, f"{score.held_out_error / score.fit_error:.1f}"))
+    if score.held_out_error > score.rigid_body_error:
+        text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
+        found.append(Finding(Weight.NO_FRICTION, text, joint))
+    return found
+
+
+_WORTH_A_LAW = 0.1
+"""Relative difference of held-out errors that is worth another law."""
+_CLEARLY = 2.0
+"""Standard errors by which another law must predict better to be named."""
+
+
+def better_law(table: Sequence[Candidate], given: str) -> tuple[Candidate, Candidate] | None:
+    """The chosen law of a table where it predicts unseen data clearly better than the given one; and that one."""
+    own = next((one for one in table if one.settings == given), None)
+    best = next(one for one in table if one.chosen)
+    if own is None or own.error < (1.0 + _WORTH_A_LAW) * best.error or own.excess < _CLEARLY * own.sigma:
+        return None
+    return best, own
+
+
+WRONG_SHAPE = 0.05
+"""Share of the friction that goes with the velocity and is in no law."""
+
+
+def shape_error(seen: FrictionSamples) -> tuple[float, float]:
+    """What a law leaves that depends on the velocity: share of the friction, and RMS [N m]; zero where noise does."""
+    velocity, friction, fitted = seen.velocity[seen.used], seen.friction[seen.used], seen.fitted[seen.used]
+    left, size = velocity_dependent_rms(velocity, friction - fitted), float(np.linalg.norm(fitted))
+    return (left / size * np.sqrt(fitted.size) if size > 0.0 else 0.0), left
+
+
+def about_law(seen: FrictionSamples, law: str, better: tuple[Candidate, Candidate] | None) -> list[Finding]:
+    """What a law leaves of the friction, and the law that predicts unseen data better; nothing where neither is much.
+
+    Parameters
+    ----------
+    better : of :func:`better_law`
+    """
+    found, (share, left) = list[Finding](), shape_error(seen)
+    if share > WRONG_SHAPE:
+        text = f"the law {law!r} leaves a part of the friction that depends on the velocity, {{}}"
+        if better is None:
+            text += (
+                ", and no other law predicts unseen data better: the torque is late or contains something else, or "
+                "friction builds up after slow reversals (regressor presliding); look at the residuals"
+            )
+        found.append(Finding(Weight.OTHER_SHAPE, text, seen.joint, f"{left:.2g} N m RMS or {share:.0%}"))
+    if better is not None:
+        best, own = better
+        why = ", in which friction grows with the load," if make_law(best.settings).depends_on_load else ""
+        text = (
+            f"the law {best.settings!r}{why} predicts unseen data better than {law!r}, with an error of {{}}: identify "
+            "with it, or let the data choose (law auto)"
+        )
+        detail = f"{100 * best.error:.1f} instead of {100 * own.error:.1f} %"
+        found.append(Finding(Weight.BETTER_LAW, text, seen.joint, detail))
+    return found
+
+
+ONE_WAY = 0.02
+"""A joint moves in one direction only when less than this part of its samples shows the other one."""
+_ONE_SPEED = 2.0
+"""Factor between fast and slow samples, below which a joint moves at one speed."""
+
+
+def moves_one_way(velocity: FloatArray) -> bool:
+    """Whether velocities (N,) are those of a motion in one direction."""
+    return bool(min((velocity > 0.0).mean(), (velocity < 0.0).mean()) < ONE_WAY) if velocity.size else False
+
+
+def about_direction(joint: str, velocity: FloatArray) -> list[Finding]:
+    """The finding that a joint with these velocities (N,) moves in one direction only."""
+    text = (
+        "moves in one direction only, where Coulomb friction and a constant torque, such as an error of the zero of "
+        f"the torque, look alike: {more_motion(velocity)}"
+    )
+    return [Finding(Weight.NOT_SEPARATE, text, joint)] if moves_one_way(velocity) else []
+
+
+def more_motion(velocity: FloatArray) -> str:
+    """The motion that a recording with these velocities (N,) of a joint lacks most."""
+    if moves_one_way(velocity):
+        return "move in both directions, at several speeds"
+    slow, fast = np.quantile(np.abs(velocity), INNER_QUANTILES) if velocity.size else (0.0, 0.0)
+    return "move at several speeds" if fast < _ONE_SPEED * slow else "move faster, and for longer"
+
+
+Part = tuple[Identification, Sequence[Finding]]
+"""Identification of some joints, and what is to be found about it."""
+
+
+def merged(parts: Sequence[Part], findings: Sequence[Finding] = ()) -> Identification:
+    """One result of joints that were identified apart.
+
+    Parameters
+    ----------
+    findings : further ones, of all joints
+    """
+    found = [one for one, _ in parts]
+    findings = [*findings, *(finding for _, own in parts for finding in own)]
+    whole = ", ".join(name for one in found for name in one.friction.joint_names)
+    if "," in whole:  # what is about the only limb is about everything
+        findings = [replace(one, joint="") if one.joint == whole else one for one in findings]
+    friction, tables = [one.friction for one in found], [one.parameters for one in found]
+    rows = [(one, row) for one in friction for row in range(len(one.joint_names))]
+    names = [", ".join(one.friction.joint_names) + ": " if len(found) > 1 else "" for one in found]
+    everywhere = set.intersection(*(set(one.provenance.choices) for one in found))
+    choices = [
+        text if text in everywhere else name + text
+        for name, one in zip(names, found, strict=True)
+        for text in one.provenance.choices
+    ]
+    candidates = tuple(
+        candidate if "/" in candidate.decision else replace(candidate, decision=name + candidate.decision)
+        for name, one in zip(names, found, strict=True)
+        for candidate in one.candidates
+    )
+    columns: dict[str, Any] = {
+        kind: None if getattr(tables[0], kind) is None else np.concatenate([getattr(one, kind) for one in tables])
+        for kind in ("values", "sigma", "reference", "identifiable")
+    }
+    laws = joined(
+        [one.joint_names[row] for one, row in rows],
+        [one.law_names[row] for one, row in rows],
+        [(one.values[row], one.covariance[row]) for one, row in rows],
+        *(np.concatenate([getattr(one, kind) for one in friction]) for kind in SAVED_SCALARS),
+    )
+    if friction[0].presliding is not None:
+        added: Any = [(one.presliding, one.presliding_covariance) for one in friction]
+        torques, spread = map(np.concatenate, zip(*added, strict=True))
+        laws = replace(laws, presliding=torques, presliding_covariance=spread)
+    return replace(
+        found[0],
+        friction=laws,
+        parameters=ParameterTable(
+            tuple(name for one in tables for name in one.names),
+            tuple(unit for one in tables for unit in one.units),
+            **columns,
+        ),
+        scores=tuple(score for one in found for score in one.scores),
+        samples=tuple(samples for one in found for samples in one.samples),
+        condition=max(one.condition for one in found),
+        verdicts=sentences(findings),
+        provenance=replace(found[0].provenance, choices=tuple(dict.fromkeys(choices))),
+        inertia={name: value for one in found for name, value in one.inertia.items()},
+        bodies={name: value for one in found for name, value in one.bodies.items()},
+        drives={name: gain for one in found for name, gain in one.drives.items()},
+        predictions=tuple(prediction for one in found for prediction in one.predictions),
+        candidates=candidates,
+    )

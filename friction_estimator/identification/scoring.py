@@ -26,8 +26,8 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.result import Candidate, FrictionSamples, JointLaw, JointScore
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.identification.result import Candidate, FrictionSamples, JointScore
+from friction_estimator.laws.identified import IdentifiedParameters, JointLaw
 from friction_estimator.types import BoolArray, FloatArray, IntArray
 
 RARE = 0.05

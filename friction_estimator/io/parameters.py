@@ -16,7 +16,6 @@ import numpy as np
 
 from friction_estimator.config.validation import check_name
 from friction_estimator.errors import ConfigError, choices, file_errors, located
-from friction_estimator.identification.result import joined
 from friction_estimator.io.documents import OutputFile, read_yaml, refuse_pipe, write_atomically, yaml_text
 from friction_estimator.laws import FrictionLaw, law_names, make_law
 from friction_estimator.laws.identified import (
@@ -25,6 +24,7 @@ from friction_estimator.laws.identified import (
     SAVED_SCALARS,
     IdentifiedParameters,
     check_identified,
+    joined,
 )
 from friction_estimator.laws.linear import ADDED_TERMS
 from friction_estimator.types import AnyPath, FloatArray

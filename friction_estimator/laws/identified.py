@@ -10,7 +10,7 @@ import numpy as np
 
 from friction_estimator.errors import ConfigError
 from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.laws.law import FrictionLaw, make_law
+from friction_estimator.laws.law import FrictionLaw, make_law, torque_gradient
 from friction_estimator.laws.linear import ADDED_TERMS, MAX_RIPPLES, LinearFrictionLaw
 from friction_estimator.types import FloatArray, ShortRepr
 
@@ -222,3 +222,57 @@ def common_rows(
             f"({'; '.join(differences)})"
         )
     return here, there
+
+
+@dataclass(frozen=True, slots=True)
+class JointLaw:
+    """A friction law with its parameters."""
+
+    law: FrictionLaw  # any of the registry
+    values: FloatArray  # (p,) its parameters
+    covariance: FloatArray  # (p, p) of the values
+
+    @classmethod
+    def from_identified(cls, friction: IdentifiedParameters, joint: str) -> JointLaw:
+        """Law of a joint, without the padding."""
+        row = friction.joint_names.index(joint)
+        law = make_law(friction.law_names[row])
+        p = len(law.parameter_names)
+        return cls(law, friction.values[row, :p], friction.covariance[row, :p, :p])
+
+    def torque(self, velocity: FloatArray, load: FloatArray | None = None) -> FloatArray:
+        """Friction torque (N,) [N m] at velocities (N,) [rad/s] and loads (N,) [N m]."""
+        return self.law.torque(self.values[None, :], velocity, load)
+
+    def predict(self, velocity: FloatArray, load: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Torque and its standard deviation, (N,) each [N m]: the band widens where no data was."""
+        gradient = torque_gradient(self.law, self.values, velocity, load)
+        return self.torque(velocity, load), propagated_sigma(gradient, self.covariance)
+
+
+def propagated_sigma(gradient: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Standard deviations (N,) of what has these derivatives (N, p) by parameters with this covariance (p, p)."""
+    return np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", gradient, covariance, gradient), 0.0))
+
+
+def joined(
+    joint_names: Sequence[str],
+    law_names: Sequence[str],
+    parameters: Sequence[tuple[FloatArray, FloatArray]],
+    residual_variance: Sequence[float] | FloatArray,
+    measurement_variance: Sequence[float] | FloatArray,
+    samples: Sequence[float] | FloatArray,
+) -> IdentifiedParameters:
+    """Parameters of all joints (n), padded with zeros to the law with most.
+
+    Parameters
+    ----------
+    parameters : (n) values (p_k,) and covariance (p_k, p_k) of each joint
+    residual_variance, measurement_variance, samples : (n) as in :class:`IdentifiedParameters`
+    """
+    n, width = len(parameters), max((own.size for own, _ in parameters), default=0)
+    values, covariance = np.zeros((n, width)), np.zeros((n, width, width))
+    for row, (own, spread) in enumerate(parameters):
+        values[row, : own.size], covariance[row, : own.size, : own.size] = own, spread
+    numbers = (np.array(column, dtype=float) for column in (residual_variance, measurement_variance, samples))
+    return IdentifiedParameters(tuple(joint_names), tuple(law_names), values, covariance, *numbers)

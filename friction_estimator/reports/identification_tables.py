@@ -14,11 +14,10 @@ from friction_estimator.identification.result import (
     Candidate,
     FrictionSamples,
     Identification,
-    JointLaw,
     JointScore,
     ParameterTable,
 )
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters, JointLaw
 from friction_estimator.reports.recording_tables import grade
 from friction_estimator.tables import UNKNOWN, Cell, Column, Table, make_table, number, percent, with_spread
 from friction_estimator.types import FloatArray

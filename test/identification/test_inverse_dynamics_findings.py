@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from friction_estimator.identification.findings import Finding, sentences
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
+from friction_estimator.identification.result import Finding, sentences
 from friction_estimator.laws import make_law
 
 from .arm import JOINTS, URDF, as_motion, coulomb_viscous, move, rigid_torque

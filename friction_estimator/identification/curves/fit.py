@@ -20,7 +20,6 @@ from friction_estimator.identification.curves.problem import (
     ExtraColumn,
     gradient_of,
 )
-from friction_estimator.identification.findings import VAGUE, more_motion, moves_one_way
 from friction_estimator.identification.linear_problem import (
     LinearFit,
     NormalEquations,
@@ -29,10 +28,11 @@ from friction_estimator.identification.linear_problem import (
     folds_of,
     solve_values,
 )
-from friction_estimator.identification.result import JointLaw
+from friction_estimator.identification.result import VAGUE, more_motion, moves_one_way
 from friction_estimator.identification.scoring import FoldedProblem
 from friction_estimator.identification.uncertainty import left_out_covariance, with_uncertainty
 from friction_estimator.laws import FrictionLaw, Role
+from friction_estimator.laws.identified import JointLaw
 from friction_estimator.types import BoolArray, FloatArray
 
 _SCREENED_SAMPLES, _POLISHED_SAMPLES = 500, 5000

@@ -29,10 +29,18 @@ from friction_estimator.identification.curves.fit import (
     with_left_out,
 )
 from friction_estimator.identification.curves.problem import OFFSET_COLUMN, CurveSamples, torque_of
-from friction_estimator.identification.findings import (
+from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, RobotDescription
+from friction_estimator.identification.linear_problem import rms
+from friction_estimator.identification.prediction import CurvePrediction
+from friction_estimator.identification.recording.motion import Motion, Treatment
+from friction_estimator.identification.result import (
     WRONG_SHAPE,
+    Candidate,
     Finding,
+    Identification,
+    ParameterTable,
     Part,
+    Provenance,
     Weight,
     about_direction,
     about_law,
@@ -41,13 +49,9 @@ from friction_estimator.identification.findings import (
     merged,
     shape_error,
 )
-from friction_estimator.identification.joint_log import FRICTION_INPUT, JointLog, RobotDescription
-from friction_estimator.identification.linear_problem import rms
-from friction_estimator.identification.prediction import CurvePrediction
-from friction_estimator.identification.recording.motion import Motion, Treatment
-from friction_estimator.identification.result import Candidate, Identification, ParameterTable, Provenance, joined
 from friction_estimator.identification.scoring import choice_covariance, samples_of
 from friction_estimator.laws import laws_of_joints, make_law
+from friction_estimator.laws.identified import joined
 from friction_estimator.laws.joint_laws import AUTOMATIC, joints_without_own_law
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.types import Progress

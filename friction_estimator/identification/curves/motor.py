@@ -28,10 +28,9 @@ from friction_estimator.identification.curves.drive import (
 from friction_estimator.identification.curves.fit import CurveOptions
 from friction_estimator.identification.curves.friction_curve import JointCurve, collected, identified_curve
 from friction_estimator.identification.curves.problem import torque_of
-from friction_estimator.identification.findings import SURE_SIGMAS, Finding, Weight
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.result import DriveGain, Identification
+from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification, Weight
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient

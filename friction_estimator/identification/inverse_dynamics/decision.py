@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.findings import better_law
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.delay import (
     delay_column,
@@ -63,7 +62,7 @@ from friction_estimator.identification.recording.motion import (
     velocity_is_complete,
 )
 from friction_estimator.identification.recording.sampling import FLAT, comparison_band, usual_period
-from friction_estimator.identification.result import Candidate
+from friction_estimator.identification.result import Candidate, better_law
 from friction_estimator.identification.rigid_body import RigidBody
 from friction_estimator.identification.scoring import (
     FoldedProblem,

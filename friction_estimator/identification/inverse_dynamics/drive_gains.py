@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from friction_estimator.errors import ConfigError, InputError
-from friction_estimator.identification.findings import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.estimation import (
     DATA_TOLERANCE,
@@ -34,6 +33,7 @@ from friction_estimator.identification.linear_problem import (
     with_columns,
 )
 from friction_estimator.identification.recording.motion import Motion
+from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, considered_covariance, solve
 from friction_estimator.laws.joint_laws import START_LAW

@@ -12,10 +12,13 @@ from friction_estimator.identification.inverse_dynamics.drive_gains import GAIN_
 from friction_estimator.identification.inverse_dynamics.estimation import Estimate, drive_std
 from friction_estimator.identification.joint_log import KP
 from friction_estimator.identification.physical_bounds import nearest_physical
-from friction_estimator.identification.result import FrictionSamples, ParameterTable, joined, propagated_sigma
+from friction_estimator.identification.result import (
+    FrictionSamples,
+    ParameterTable,
+)
 from friction_estimator.laws import LinearFrictionLaw, Role, make_law
 from friction_estimator.laws.fit_law import SampleNoise, fit_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters, joined, propagated_sigma
 from friction_estimator.laws.law import load_slope
 from friction_estimator.laws.linear import PRESLIDING_TERMS
 from friction_estimator.laws.published import LOAD_VELOCITY

@@ -7,17 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from friction_estimator.identification.findings import (
-    GAIN_EXPLAINS,
-    SURE_SIGMAS,
-    VAGUE,
-    Finding,
-    Weight,
-    about_direction,
-    about_law,
-    more_motion,
-    moves_one_way,
-)
 from friction_estimator.identification.inverse_dynamics.delay import delay_error
 from friction_estimator.identification.inverse_dynamics.estimation import DATA_TOLERANCE, Estimate, conditions
 from friction_estimator.identification.inverse_dynamics.friction_columns import FrictionSite
@@ -30,11 +19,25 @@ from friction_estimator.identification.linear_problem import (
     select_rows,
     solve_values,
 )
-from friction_estimator.identification.result import Candidate, FrictionSamples, JointLaw, JointScore, ParameterTable
+from friction_estimator.identification.result import (
+    GAIN_EXPLAINS,
+    SURE_SIGMAS,
+    VAGUE,
+    Candidate,
+    Finding,
+    FrictionSamples,
+    JointScore,
+    ParameterTable,
+    Weight,
+    about_direction,
+    about_law,
+    more_motion,
+    moves_one_way,
+)
 from friction_estimator.identification.scoring import RARE, Rows, pushes
 from friction_estimator.identification.uncertainty import outliers, velocity_dependent_rms, without_velocity
 from friction_estimator.laws import LinearFrictionLaw, Role, make_law
-from friction_estimator.laws.identified import IdentifiedParameters
+from friction_estimator.laws.identified import IdentifiedParameters, JointLaw
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.tables import number
 from friction_estimator.types import FloatArray

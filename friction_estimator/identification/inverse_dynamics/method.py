@@ -11,7 +11,6 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, InputError, choices
-from friction_estimator.identification.findings import Part, about_condition, about_score, merged
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.decision import (
     TreatmentChoice,
@@ -52,7 +51,16 @@ from friction_estimator.identification.prediction import TorquePrediction
 from friction_estimator.identification.recording.motion import Motion, Treatment, to_motions, usual_treatment
 from friction_estimator.identification.recording.sampling import FLAT
 from friction_estimator.identification.recording.torque_checks import torque_suspicions, with_more_noise
-from friction_estimator.identification.result import Candidate, DriveGain, Identification, Provenance
+from friction_estimator.identification.result import (
+    Candidate,
+    DriveGain,
+    Identification,
+    Part,
+    Provenance,
+    about_condition,
+    about_score,
+    merged,
+)
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, left_out_covariance
 from friction_estimator.laws.joint_laws import AUTOMATIC
 from friction_estimator.laws.published import LOAD_VELOCITY

@@ -10,10 +10,10 @@ import numpy as np
 
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.result import DriveGain, FrictionSamples, Identification, JointLaw
+from friction_estimator.identification.result import DriveGain, FrictionSamples, Identification
 from friction_estimator.laws import FrictionLaw
 from friction_estimator.laws.fit_law import CoulombViscousFit, fit_coulomb_viscous
-from friction_estimator.laws.identified import IdentifiedParameters, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, JointLaw, parameters_sigma
 from friction_estimator.types import FloatArray
 
 _VELOCITY_BINS = 24  # between the slowest and the fastest sample
