@@ -3,9 +3,9 @@
     python -m benchmarks.faults [--only FAULT ...] [--drivers Estimator replay node] [--random SECONDS]
 
 Faults of the sensor streams run through the estimator, the replay of a bag and the live node; faults of process, files
-and middleware through the node and the command line. Fills the tables of docs/results/reliability.md; lines of faults
-that did not run stay. All faults take about 100 minutes. With ``--random`` the live node goes through random faults of
-the streams for this real time instead.
+and middleware through the node and the command line; drives that do not obey in closed loop with the simulation. Fills
+the tables of docs/results/reliability.md; lines of faults that did not run stay. All faults take about 100 minutes.
+With ``--random`` the live node goes through random faults of the streams for this real time instead.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if {"node", _PROCESS} & set(options.drivers):
         require("rclpy", "Faults of the live node")
-    from benchmarks.faults import node, processes  # they need ROS
+    from benchmarks.faults import drives, node, processes  # they need ROS
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the node must end with this process
-    walk, others = simulated_walk(load_robot("suralp"), _WALK), processes.process_faults()
+    walk, others = simulated_walk(load_robot("suralp"), _WALK), processes.process_faults() | drives.drive_faults()
     streams = stream_faults(walk)
     unknown = sorted(set(options.only or ()) - {*streams, *others})
     if unknown:

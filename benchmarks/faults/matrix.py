@@ -168,11 +168,45 @@ def _named() -> list[Fault]:
         (f"rate_{hertz}", f"all sensors deliver at {hertz} Hz", rate(float(hertz)), f"joint_states, {hertz} Hz")
         for hertz in (25, 10)
     ]
-    zeros = "a second node sends zeros"
+    second, zeros = streams.second_publisher, "a second node sends zeros"
     publishers: list[Row] = [
-        ("publishers", f"{zeros} after every fifth joint state", streams.second_publisher(5, 4e-4), "second node"),
-        ("publishers_all", f"{zeros} with every stamp", streams.second_publisher(1, 0.0, first=True), "second node"),
+        (
+            "publishers",
+            f"{zeros} after every fifth joint state",
+            second(JOINTS, streams.zeros, 5, 4e-4),
+            "second node",
+        ),
+        (
+            "publishers_all",
+            f"{zeros} with every stamp",
+            second(JOINTS, streams.zeros, 1, 0.0, first=True),
+            "second node",
+        ),
+        (
+            "publishers_imu",
+            "a second IMU with other axes",
+            second(IMU, streams.other_axes, 1, 3e-4),
+            "second publisher on imu/data",
+        ),
+        (
+            "publishers_imu_same",
+            "a second IMU with other axes and the same stamps",
+            second(IMU, streams.other_axes, 1, 0.0),
+            "second publisher on imu/data",
+        ),
+        (
+            "publishers_wrench",
+            f"{zeros} after every fifth wrench",
+            second(WRENCHES, streams.zeros, 5, 4e-4),
+            "second publisher on l_foot/wrench",
+        ),
     ]
+    passed_on: Row = (
+        "publishers_effort",
+        "a second node passes joint states on without torque",
+        second(JOINTS, streams.no_torque, 1, 4e-4),
+        "second publisher on joint_states",
+    )
     one: Row = "rate_1", "all sensors deliver at 1 Hz", rate(1.0), "restarted"
     never_set = "imu_stamps_zero", "stamps of the IMU are never set", same_stamp(IMU, 0), "imu, do not advance"
     standing: Row = "stamps_standing", "all stamps stand still", same_stamp(ALL), "stamp"
@@ -183,6 +217,7 @@ def _named() -> list[Fault]:
         *_faults([*late, never_set], status="sensors", error=math.inf),
         *_faults([standing], status="sensors", error=math.inf, friction="none"),
         *_faults(publishers, status="sensors"),
+        *_faults([passed_on], status="sensors", error=math.inf, recovery=_LEARNED),
         *_faults(slow, status="sensors", error=math.inf, seconds=4.0),
         *_faults([one], status="sensors", error=math.inf, friction="none", seconds=4.0),
         *_faults([clock], status="sensors", error=math.inf, friction="none"),

@@ -234,20 +234,38 @@ def outliers(
     return alone(change)
 
 
-def second_publisher(every: int, delay: float, first: bool = False) -> Change:
-    """A second node sends zeros with, or before, one in ``every`` joint states, with stamps later by ``delay`` [s]."""
+def second_publisher(
+    kinds: tuple[type, ...], change: Callable[[Reading], Reading], every: int, delay: float, first: bool = False
+) -> Change:
+    """A second node sends changed readings with, or before, one in ``every``, with stamps later by ``delay`` [s]."""
     offset = round(delay * SECOND)
 
-    def change(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
+    def both(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
         for one in during:
-            zeros = []
-            if is_of(one, JOINTS) and one.index % every == 0:
-                nothing = np.zeros_like(one.sample.position)
-                sample = JointSample(one.sample.stamp_ns + offset, nothing, nothing, nothing)
-                zeros = [replace(one, sample=sample, arrival_ns=one.arrival_ns + offset)]
-            yield from (*zeros, one) if first else (one, *zeros)
+            others = []
+            if is_of(one, kinds) and one.index % every == 0:
+                others = [replace(change(one).shifted(offset), arrival_ns=one.arrival_ns + offset)]
+            yield from (*others, one) if first else (one, *others)
 
-    return alone(change)
+    return alone(both)
+
+
+def zeros(one: Reading) -> Reading:
+    """All numbers of a reading are zero."""
+    fields = (name for name in one.sample.__slots__ if isinstance(getattr(one.sample, name), np.ndarray))
+    return one.changed(**{name: np.zeros_like(getattr(one.sample, name)) for name in fields})
+
+
+def other_axes(one: Reading) -> Reading:
+    """The axes of an IMU are exchanged."""
+    return one.changed(
+        **{name: getattr(one.sample, name)[[1, 2, 0]] for name in ("angular_velocity", "specific_force")}
+    )
+
+
+def no_torque(one: Reading) -> Reading:
+    """A joint state is passed on with efforts that are zero."""
+    return one.changed(effort=np.zeros_like(one.sample.effort))
 
 
 def efforts_apart() -> Change:

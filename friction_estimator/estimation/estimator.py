@@ -75,6 +75,7 @@ class Estimator:
             not config.robot.fixed_base,
             self._health,
             delays,
+            robot.weight,
         )
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False

@@ -51,6 +51,7 @@ class Health:
     repeated: int = 0  # joint samples dropped because their stamp, or all positions while the joints move, stood still
     # joint samples dropped because their positions contradict those before: of a second publisher
     contradicting: int = 0
+    mixed: int = 0  # joint samples while velocities or efforts of two publishers came in turns
     without_effort: int = 0  # joint samples that carried no motor torques
     gaps: int = 0  # times the joint-state clock jumped forward by more than half a second
     time_jumps: int = 0  # times the clock jumped back and the filters restarted
@@ -116,6 +117,7 @@ class SensorFault(Enum):
 
     SILENCE = "silence"
     PUBLISHERS = "second publisher"
+    MIXED = "readings of two publishers"
     MESSAGE_RATE = "rate"
     LAG = "lag"
     LATE = "late readings"

@@ -79,7 +79,7 @@ class InputCounters:
     mismatch: str = ""  # why messages of a publisher cannot arrive, and what to do; empty when they can
 
 
-_OF_HEALTH = ("restarts", "repeated", "frames", "contradicting", "without_effort", "late", "stray")
+_OF_HEALTH = ("restarts", "repeated", "frames", "contradicting", "mixed", "without_effort", "late", "stray")
 """Counters of the estimator of which the increase is reported."""
 
 
@@ -91,11 +91,11 @@ class NodeDiagnostics:
     name : of the node, with which the name of every status begins
     queue : of the input messages
     estimator : on which to report
-    publishers : names of the nodes that publish joint states
+    publishers : names of the nodes that publish a topic
     """
 
     def __init__(
-        self, name: str, queue: InputQueue, estimator: Estimator, publishers: Callable[[], Sequence[str]]
+        self, name: str, queue: InputQueue, estimator: Estimator, publishers: Callable[[str], Sequence[str]]
     ) -> None:
         self._name, self._publishers = name, publishers
         self._queue = queue
@@ -167,6 +167,7 @@ class NodeDiagnostics:
             "received": item.received,
             "refused": item.refused,
             "reason of the newest refusal": item.last_error or "none refused",
+            "publishers": ", ".join(self._publishers(topic)) or "none",
         }
         label = f"input {topic}"
         if refusal:
@@ -180,15 +181,22 @@ class NodeDiagnostics:
 
     def _sensors(self, new: Mapping[str, float], refusals: Mapping[str, str]) -> DiagnosticStatus:
         """Problems of the sensor data, and an error where they leave no friction."""
-        health, publishers = self._estimator.health, self._publishers()
+        health, joints = self._estimator.health, self._estimator.config.output.joint_states_topic
         problems = [f"{topic}: {refusal.removeprefix(f'{topic}: ')}" for topic, refusal in refusals.items()]
-        problems += self._joint_state_problems(new, refusals, publishers)
+        publishers = {topic: self._publishers(topic) for topic in self._inputs}
+        problems += self._joint_state_problems(new, refusals, publishers.pop(joints, ()))
+        problems += [
+            f"{topic}: second publisher on {topic}: {', '.join(names)}: end all but one, or give them other topics; a "
+            "killed node counts for some 20 s more"
+            for topic, names in publishers.items()
+            if len(names) > 1
+        ]
         useless = any(new[f"{topic} received"] <= new[f"{topic} refused"] for topic in refusals)
         if health.frames:
             problems += [*health.findings, *self._late_topics()]
             useless = useless or bool(self._estimator.config.has_friction and new["without_effort"])
         level = (DiagnosticStatus.ERROR if useless else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
-        values = _sensor_values(health, publishers)
+        values = _sensor_values(health)
         return self._status("sensors", level, "; ".join(problems) or "data of all sensors", values)
 
     def _joint_state_problems(
@@ -197,7 +205,9 @@ class NodeDiagnostics:
         """What is wrong with the stamps, the order, the effort or the publishers of the joint states."""
         config, started = self._estimator.config, self._estimator.health.frames > 0
         topic, problems = config.output.joint_states_topic, list[str]()
-        restarts, repeated, frames, contradicting, without, late, stray = (round(new[name]) for name in _OF_HEALTH)
+        restarts, repeated, frames, contradicting, mixed, without, late, stray = (
+            round(new[name]) for name in _OF_HEALTH
+        )
         if repeated > frames:
             problems.append(
                 f"{topic}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
@@ -205,7 +215,7 @@ class NodeDiagnostics:
             )
         elif not started and topic not in refusals:
             problems.append(f"no joint state yet: check that {topic} is published")
-        if len(publishers) > 1 and (repeated or contradicting):
+        if len(publishers) > 1 and (repeated or contradicting or mixed):
             problems.append(f"{topic}: {len(publishers)} publishers: {', '.join(publishers)}")
         if not started:
             return problems
@@ -313,7 +323,7 @@ def _refusal(topic: str, item: InputCounters, new: Mapping[str, float]) -> str:
     return f"{refused} of {max(received, refused)} messages refused: {item.last_error}" if refused else ""
 
 
-def _sensor_values(health: Health, publishers: Sequence[str]) -> dict[str, object]:
+def _sensor_values(health: Health) -> dict[str, object]:
     """Counters since the start, delays of the topics and the newest events."""
     first = health.event_count - len(health.events) + 1
     return {
@@ -321,7 +331,6 @@ def _sensor_values(health: Health, publishers: Sequence[str]) -> dict[str, objec
         "repeated samples dropped": health.repeated,
         "samples with stray stamps dropped": health.stray,
         "contradicting samples dropped": health.contradicting,
-        "publishers of joint states": ", ".join(publishers) or "none",
         "gaps in time": health.gaps,
         "jumps back in time": health.time_jumps,
         "restarts after an error": health.error_restarts,

@@ -159,7 +159,7 @@ class EstimatorNode(ManagedNode):
             undo.callback(self.destroy_publisher, latched)
             latched.publish(String(data=friction_urdf(urdf_xml, own["display.effort_fraction"])))
         compile_kernels(self, self._running)
-        diagnostics = NodeDiagnostics(self.get_name(), self.queue, estimator, self._joint_state_publishers)
+        diagnostics = NodeDiagnostics(self.get_name(), self.queue, estimator, self._publishers_of)
         parts = differing_parts(urdf_xml, self._urdf_on_topic) if self._urdf_on_topic else []
         configured = _Configured(urdf_xml, parts, estimator, outputs, diagnostics, file, collisions)
         self._offer_services(configured, undo)
@@ -383,10 +383,9 @@ class EstimatorNode(ManagedNode):
     def _status(self, label: str, level: bytes, message: str) -> DiagnosticStatus:
         return diagnostic_status(f"{self.get_name()}: {label}", level, message, {})
 
-    def _joint_state_publishers(self) -> list[str]:
-        """Full names of the nodes that publish joint states."""
-        topic = self.resolve_topic_name(self._config.output.joint_states_topic)
-        found = self.get_publishers_info_by_topic(topic)
+    def _publishers_of(self, topic: str) -> list[str]:
+        """Full names of the nodes that publish a topic."""
+        found = self.get_publishers_info_by_topic(self.resolve_topic_name(topic))
         return sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in found)
 
     def _log_events(self, now: _Configured) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.readings.sample_checks import Streams, select_publisher
+from friction_estimator.estimation.readings.publishers import Streams, select_publisher
 from friction_estimator.kernels.records import buffered
 from friction_estimator.types import CommandSample, ImuSample, JointSample, Reading, WrenchSample
 from test.biped import suralp_config

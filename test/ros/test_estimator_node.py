@@ -12,10 +12,12 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.parameter import Parameter
 from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
 from friction_estimator.messages import topics
 from friction_estimator.messages.cdr import header_stamp
+from friction_estimator.ros.middleware import SENSOR_OUTPUT
 
 
 def _joints(message: dict, **fields: object) -> None:
@@ -145,6 +147,17 @@ def test_silent_sensors_are_named_and_joints_are_still_estimated(talking):
     talking.await_report(lambda d: d["sensors"].level == DiagnosticStatus.OK, "data of all sensors")
     talking.finish_walk()
     talking.send(50)  # the next tests begin behind the jump
+
+
+def test_a_second_publisher_of_any_input_is_named_by_the_graph(talking):
+    """Its readings need not differ, and need not even come."""
+    second = talking.node.create_publisher(Imu, "imu/data", SENSOR_OUTPUT)
+    try:
+        talking.await_report(lambda d: "second publisher on imu/data" in d["sensors"].message, "second publisher")
+        assert talking.value("input imu/data", "publishers").count("talking_robot") == 2
+    finally:
+        talking.node.destroy_publisher(second)
+    talking.await_report(lambda d: "second publisher" not in d["sensors"].message, "one publisher")
 
 
 def test_a_publisher_whose_qos_does_not_match_is_named_while_nothing_arrives(talking):

@@ -98,6 +98,7 @@ class _CheckInterval:
     contradicting: int
     delays: FloatArray  # (t, s) of the sensors other than the joints, see `Synchronizer.delays` [s]
     late: list[int]  # (s) their readings that came too late
+    mixed: list[int]  # (1 + s) frames for which two publishers sent the readings of joints and of the other sensors
 
 
 class SensorChecks:
@@ -148,7 +149,7 @@ class SensorChecks:
     def reset(self) -> None:
         """Drop all frames; findings stay until their check is right."""
         self.due_ns = self._stamp_ns = self._begin_ns = -round(2e9 * _MAX_PAUSE)  # long before any stamp
-        self._counters: IntArray = np.zeros(3 + len(self._sensors), dtype=np.int64)
+        self._counters: IntArray = np.zeros(4 + 2 * len(self._sensors), dtype=np.int64)
         self._delays: list[list[float]] = []
         self._collector.reset()
         self._blocks.clear()
@@ -176,15 +177,20 @@ class SensorChecks:
         self._coupled = dynamics.mass_matrix[-self._coupled.shape[0] :, -self._coupled.shape[0] :] != 0.0
         self._delays.append(self._synchronizer.delays())
         since, health = 1e-9 * (frame.stamp_ns - self._begin_ns), self._health
-        counters = np.array([health.frames, health.restarts, health.contradicting, *self._synchronizer.late()])
+        of_sensors = *self._synchronizer.late(), health.mixed, *self._synchronizer.mixed()
+        counters = np.array([health.frames, health.restarts, health.contradicting, *of_sensors])
         frames, restarts, contradicting, *late = (counters - self._counters).tolist()
+        mixed = late[len(self._sensors) :]
+        if any(mixed) and not any(kind is SensorFault.MIXED for kind, _ in self._findings.current):
+            self._use(self._plausibility.check_publishers(mixed))  # compensation must end at once
         if 0.0 <= since < _MAX_PAUSE and (since < _BLOCK_TIME or frames <= 1):
             return
         if _BLOCK_TIME <= since < _MAX_PAUSE:
             self._finish_checks()
             self._blocks.append(self._collector.block)
             delays = np.array(self._delays)
-            self._pending = self._checks(_CheckInterval(frame, since, frames, restarts, contradicting, delays, late))
+            counts = frames, restarts, contradicting
+            self._pending = self._checks(_CheckInterval(frame, since, *counts, delays, late, mixed))
         self._begin_ns, self._counters, self._delays = frame.stamp_ns, counters, []
         self._collector.begin()
 
@@ -196,6 +202,10 @@ class SensorChecks:
         if checks is None:
             self._pending = None
             return
+        self._use(checks)
+
+    def _use(self, checks: Iterator[Check]) -> None:
+        """Update the findings of some checks."""
         for check in checks:
             if self._findings.update(check, self._stamp_ns):
                 while len(self._blocks) > 1:  # what came before may show the error
@@ -244,6 +254,8 @@ class SensorChecks:
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
         findings, plausibility, last_two_blocks = self._findings, self._plausibility, self._statistics(2)
+        if (SensorFault.MIXED, self._imu) in findings.current:
+            return
         yield plausibility.check_gravity(last_two_blocks)
         if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
             yield plausibility.check_directions(last_two_blocks)
@@ -287,15 +299,14 @@ class SensorChecks:
         return [frame.imu_fresh, *frame.wrench_fresh.tolist()][self._first :]
 
     def _check_publishers(self, interval: _CheckInterval) -> Iterator[Check]:
-        """Joint states of a second node, which contradict those that are used."""
-        dropped = interval.contradicting
+        """Joint states of a second node, which contradict those that are used, and sensors with two publishers."""
+        dropped, joints = interval.contradicting, self._joint_topic
         text = (
-            f"{self._joint_topic}: {dropped} of {dropped + interval.frames} joint states contradict the others and are "
-            "not used: a second node publishes joint states; end it, or give its topic another name"
+            f"{joints}: {dropped} of {dropped + interval.frames} joint states contradict the others and are not used: "
+            "a second node publishes joint states; end it, or give its topic another name"
         )
-        yield Check(
-            SensorFault.PUBLISHERS, self._joint_topic, text if dropped > _MAX_GLITCH_SHARE * interval.frames else ""
-        )
+        yield Check(SensorFault.PUBLISHERS, joints, text if dropped > _MAX_GLITCH_SHARE * interval.frames else "")
+        yield from self._plausibility.check_publishers(interval.mixed)
 
     def _check_lags(self, interval: _CheckInterval) -> Iterator[Check]:
         """Sensors that are silent, and those whose stamps differ too much from those of the joint states to be used."""
@@ -316,7 +327,7 @@ class SensorChecks:
             elif share > _MAX_LATE_SHARE:
                 remedy = "so its readings are not used: set them in the driver"
                 text, share = f"{topic}: its stamps do not advance although readings arrive, {remedy}", 0.0
-            elif not fresh[sensor]:  # nothing arrives, or never did
+            elif not (fresh[sensor] or interval.mixed[1 + sensor]):  # nothing arrives, or never did
                 silence = f"{topic}: no usable reading arrives: check that the driver runs and publishes on this topic"
             yield Check(SensorFault.SILENCE, topic, silence)
             yield Check(SensorFault.LAG, topic, text)

@@ -224,6 +224,17 @@ class PlausibilityChecks:
         self._config, self._robot = config, robot
         self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
 
+    def check_publishers(self, mixed: Sequence[int]) -> Iterator[Check]:
+        """Check that one publisher sends the readings of joints, IMU and feet: frames with two (1 + s)."""
+        topics = self._joint_topic, self._imu, *(foot.wrench_topic for foot in self._feet)
+        for topic, frames in zip((topics[0], *topics[len(topics) - len(mixed) + 1 :]), mixed, strict=True):
+            unused = "" if topic == self._joint_topic else ", so none is used"
+            text = (
+                f"{topic}: second publisher on {topic}: two kinds of readings come in turns and contradict each other. "
+                f"Which of them are right is not known{unused}: end one of the two nodes, or give it another topic"
+            )
+            yield Check(SensorFault.MIXED, topic, text if frames else "")
+
     def check_velocities(self, sums: SensorStatistics) -> Iterator[Check]:
         """Check the sign and unit of each joint velocity against the change of the joint position."""
         product, expected, step, count = sums.speed[:4]

@@ -8,21 +8,28 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.health import Health
-from friction_estimator.kernels.compiler import entry_point, kernel
-from friction_estimator.kernels.records import buffered, record
+from friction_estimator.estimation.readings.publishers import (
+    MAX_DEVIATION,
+    MixedStreams,
+    Streams,
+    add_to_streams,
+    are_mixed,
+    select_publisher,
+)
+from friction_estimator.kernels.compiler import entry_point
+from friction_estimator.kernels.records import buffered
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     CommandSample,
     FloatArray,
     ImuSample,
-    Indices,
     JointSample,
     Matrix,
     Vector,
@@ -52,137 +59,17 @@ _CONTRADICTING = (
 )
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 
-_MAX_DEVIATION = 0.1
-"""Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
-_MAX_ACCELERATION = 2000.0
-"""Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
-_PUBLISHER_TIMEOUT_NS = 1_000_000_000
-"""A publisher that has sent nothing for this time has ended [ns]."""
-_MISSED_PERIODS = 3
-"""Number of periods without a sample of the first publisher, after which a jump of the positions is accepted."""
-_STREAM_TIMEOUT_NS = 100_000_000
-"""Time without a sample after which either of two streams has ended that have begun together [ns]."""
-_FROZEN_SAMPLES = 10
-"""Number of samples with the same bits in a row, after which a publisher whose positions change is preferred."""
-
+_VELOCITY_SCALE, _EFFORT_SCALE = 0.3, 0.01
+"""Differences of velocities [rad/s or m/s], and of efforts over the weight [m], that show two publishers."""
 _BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _CONTRADICTION, _NO_EFFORT, _VALID = range(6)
 """What is wrong with a joint sample; with the first four it is not used."""
 
 
-@record
-class Streams(NamedTuple):
-    """Newest samples of two publishers of joint states."""
-
-    # (2, n)
-    position: Matrix
-    velocity: Matrix
-    # (2,) of the newest sample, and usual distance of samples [ns]
-    stamp: Indices
-    period: Indices
-    # (2,) number of samples so far, and of the newest ones in a row with the same bits
-    samples: Indices
-    unchanged: Indices
-    # (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
-    first_stamp: Indices
-    undecided: Indices
-
-    @staticmethod
-    def initial(joints: int) -> Streams:
-        """Streams of two publishers without any sample; ``joints`` is the number n of joints."""
-        rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
-        return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
-
-
-@kernel
-def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArray) -> None:
-    """Add a sample (n,) to a stream; a stamp that is not later leaves the velocities as they are."""
-    step, count, changed = stamp - streams.stamp[stream], streams.samples[stream], False
-    streams.samples[stream] += 1
-    if count and step == 0:
-        return
-    for joint in range(position.size):
-        change = position[joint] - streams.position[stream, joint]
-        changed = changed or change != 0.0
-        if not count:
-            streams.velocity[stream, joint] = 0.0
-        elif step > 0:
-            streams.velocity[stream, joint] = change / (1e-9 * step)
-        streams.position[stream, joint] = position[joint]
-    streams.stamp[stream] = stamp
-    if not count:
-        streams.unchanged[stream] = streams.period[stream] = 0
-    elif step > 0:
-        streams.unchanged[stream] = 0 if changed else streams.unchanged[stream] + 1
-        streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
-
-
-@kernel
-def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tuple[int, int]:
-    """Stream that a sample belongs to, 2: to none; and the joint that contradicts the first stream most."""
-    deviation, difference, worst_joint = np.full(2, -math.inf), np.zeros(2), 0
-    for stream in range(2):
-        dt = 1e-9 * (stamp - streams.stamp[stream])
-        for joint in range(position.size):
-            change = position[joint] - streams.position[stream, joint]
-            moved = streams.velocity[stream, joint] * dt
-            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _MAX_ACCELERATION * dt * dt - _MAX_DEVIATION
-            if beyond > deviation[stream]:
-                deviation[stream] = beyond
-                worst_joint = joint if stream == 0 else worst_joint
-            difference[stream] = max(difference[stream], abs(change - moved))
-    second = streams.samples[1] > 0
-    if deviation[0] <= 0.0 and not (second and difference[1] < difference[0]):
-        return 0, worst_joint
-    return (1 if second and deviation[1] <= 0.0 else 2), worst_joint
-
-
-@entry_point
-def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bool, bool, int]:
-    """Decide whether a joint sample comes from the publisher that is used.
-
-    Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
-    second one, and samples belong to the nearer stream. The first stream is used while it goes on; when it ends, the
-    second one takes its place: the positions have jumped. Of two streams that begin within a second, that is used whose
-    positions change while the other one keeps all bits; until then none is.
-
-    Returns
-    -------
-    used, switched : True where the sample is used, and where it has shown that another stream was used wrongly so far
-    joint : whose position contradicts the first stream most
-    """
-    samples, unchanged, undecided = streams.samples, streams.unchanged, streams.undecided
-    if samples[0] == 0:
-        streams.first_stamp[0] = stamp
-        _add_to_stream(streams, 0, stamp, position)
-        return True, False, 0
-    if samples[1] and abs(stamp - streams.stamp[1]) > (_STREAM_TIMEOUT_NS if undecided[0] else _PUBLISHER_TIMEOUT_NS):
-        samples[1] = undecided[0] = 0
-    stream, joint = _compare_streams(streams, stamp, position)
-    if stream == 2:
-        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.first_stamp[0]) < _PUBLISHER_TIMEOUT_NS
-    _add_to_stream(streams, stream, stamp, position)
-    if samples[1] < 2:
-        return stream == 0, False, joint
-    switched = undecided[0] == 1 and unchanged[0] >= _FROZEN_SAMPLES and unchanged[1] == 0
-    patience = _STREAM_TIMEOUT_NS if undecided[0] else _MISSED_PERIODS * streams.period[0]
-    ended = stream == 1 and abs(stamp - streams.stamp[0]) > patience
-    if switched or ended:
-        for rows in (streams.position, streams.velocity):
-            for column in range(position.size):
-                rows[0, column], rows[1, column] = rows[1, column], rows[0, column]
-        for pair in (streams.stamp, streams.period, samples, unchanged):
-            pair[0], pair[1] = pair[1], pair[0]
-        stream, undecided[0] = 1 - stream, 0
-    elif unchanged[1] >= _FROZEN_SAMPLES and unchanged[0] == 0:
-        undecided[0] = 0
-    return stream == 0 and undecided[0] == 0, switched, joint
-
-
 @entry_point
 def _check_joint_sample(
-    sample: Matrix, low: Vector, high: Vector, streams: Streams, stamp: int
-) -> tuple[int, int, bool]:
-    """What is wrong with a joint sample, of which joint, and whether another publisher was used wrongly so far.
+    sample: Matrix, low: Vector, high: Vector, streams: Streams, mixed: MixedStreams, stamp: int
+) -> tuple[int, int, bool, bool]:
+    """What is wrong with a joint sample, of which joint, whether another publisher was used wrongly, and two are now.
 
     Parameters
     ----------
@@ -196,13 +83,16 @@ def _check_joint_sample(
         with_effort += not math.isnan(effort[joint])
     for joint in range(n):
         if not low[joint] <= position[joint] <= high[joint]:
-            return _BAD_POSITION, joint, False
+            return _BAD_POSITION, joint, False, False
         if with_velocity and not abs(velocity[joint]) <= _MAX_VELOCITY:
-            return _BAD_VELOCITY, joint, False
+            return _BAD_VELOCITY, joint, False, False
         if with_effort and not abs(effort[joint]) <= _MAX_EFFORT:
-            return _BAD_EFFORT, joint, False
+            return _BAD_EFFORT, joint, False, False
     used, switched, joint = select_publisher(streams, stamp, position)
-    return (_VALID if with_effort else _NO_EFFORT) if used else _CONTRADICTION, joint, switched
+    if not used:
+        return _CONTRADICTION, joint, switched, False
+    add_to_streams(mixed, 0, stamp, sample.reshape(-1))
+    return _VALID if with_effort else _NO_EFFORT, joint, switched, are_mixed(mixed, 0, stamp)
 
 
 class SampleChecks:
@@ -230,12 +120,15 @@ class SampleChecks:
         self._joint_names, self._health = robot.joint_names, health
         self._joint_limits = robot.lowest_position, robot.highest_position
         self._wrench_names = [f"wrench of {foot.name}" for foot in config.feet]
+        scale = np.array([MAX_DEVIATION, _VELOCITY_SCALE, _EFFORT_SCALE * robot.weight])
+        self._scale = np.repeat(scale, len(self._joint_names)).reshape(1, 3, -1)
         self.switched = False
         self.reset()
 
     def reset(self) -> None:
         """Forget the positions so far."""
         self._stream_buffer, self._streams = buffered(Streams.initial(len(self._joint_names)))
+        self._mixed_buffer, _ = buffered(MixedStreams.initial(self._scale))
 
     def joints(self, sample: JointSample) -> JointSample | None:
         """Check a joint sample; None where it contradicts the samples before.
@@ -257,7 +150,10 @@ class SampleChecks:
                     _as_array(sample.effort, "joint effort", names, optional=True),
                 )
             )
-        wrong, joint, self.switched = _check_joint_sample(table, *self._joint_limits, self._stream_buffer, stamp)
+        wrong, joint, self.switched, mixed = _check_joint_sample(
+            table, *self._joint_limits, self._stream_buffer, self._mixed_buffer, stamp
+        )
+        self._health.mixed += mixed
         if wrong < _CONTRADICTION:
             raise InputError(self._describe_glitch(wrong, joint, table))
         position, velocity, effort = table

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.estimation.readings.publishers import MixedStreams, add_repeated, add_to_streams, are_mixed
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
@@ -48,6 +49,7 @@ class Tracks(NamedTuple):
     ----------
     stamps, values : (s, q) [ns], (s, q, 6)
     length, late : (s,) readings that are kept, and those that came too late
+    mixed : (s,) joint states for which readings of two publishers came
     newest, period : (s,) newest stamps, and usual time between readings [ns]
     arrived_sensor, arrived_stamp, arrived : (r,), (r,), (r, 6) readings that are not among the others yet
     used_stamp, last_value : (s,), (s, 6) at the newest joint state: stamp of the newest reading used [ns], and values
@@ -58,6 +60,7 @@ class Tracks(NamedTuple):
     joint_steps : (2, n) resolution of each joint's readings, and its newest step while any joint changes [rad or m]
     skipped_time, repeated : (1,) time of the joint states left out since the last frame [s]; number of the newest ones
         in a row that repeat the one before
+    streams : of each sensor, whether two publishers send its readings
     first : of the sensors that are used
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
@@ -67,6 +70,7 @@ class Tracks(NamedTuple):
     length: Indices
     newest: Indices
     late: Indices
+    mixed: Indices
     period: Vector
     arrived_sensor: Indices
     arrived_stamp: Indices
@@ -82,12 +86,17 @@ class Tracks(NamedTuple):
     joint_steps: Matrix
     skipped_time: Vector
     repeated: Indices
+    streams: MixedStreams
     first: int
     max_wait: int
 
     @staticmethod
-    def initial(joints: int, sensors: int, first: int, max_wait: int) -> Tracks:
-        """Record before the first reading; sensors with an index below ``first`` are not used, and always fresh."""
+    def initial(joints: int, scale: FloatArray, first: int, max_wait: int) -> Tracks:
+        """Record before the first reading; sensors with an index below ``first`` are not used, and always fresh.
+
+        ``scale`` (s, 2, 3) holds differences of their readings that matter.
+        """
+        sensors = len(scale)
         fresh = np.arange(sensors) < first
         return Tracks(
             stamps=np.zeros((sensors, MAX_QUEUE_LENGTH), np.int64),
@@ -95,6 +104,7 @@ class Tracks(NamedTuple):
             length=np.zeros(sensors, np.int64),
             newest=np.full(sensors, NEVER, np.int64),
             late=np.zeros(sensors, np.int64),
+            mixed=np.zeros(sensors, np.int64),
             period=np.zeros(sensors),
             arrived_sensor=np.zeros(MAX_ARRIVED, np.int64),
             arrived_stamp=np.zeros(MAX_ARRIVED, np.int64),
@@ -110,6 +120,7 @@ class Tracks(NamedTuple):
             joint_steps=np.array([[np.inf], [0.0]]) * np.ones(joints),
             skipped_time=np.zeros(1),
             repeated=np.zeros(1, np.int64),
+            streams=MixedStreams.initial(scale),
             first=first,
             max_wait=max_wait,
         )
@@ -171,6 +182,7 @@ def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, 
         while index > 0 and own[index - 1] >= stamp:
             index -= 1
         if own[index] == stamp:
+            add_repeated(tracks.streams, sensor, stamp, value, rows[index])
             return
         if length == own.size:
             if index == 0:
@@ -214,9 +226,12 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
         last, is_fresh = tracks.last_value[sensor], False
         if length > 0:
             passed, new = 0, 1 if tracks.used_stamp[sensor] < own[0] <= stamp else 0
+            if new:
+                add_to_streams(tracks.streams, sensor, own[0], rows[0])
             while passed + 1 < length and own[passed + 1] <= stamp:
                 passed += 1
                 new += 1
+                add_to_streams(tracks.streams, sensor, own[passed], rows[passed])
             length = tracks.length[sensor] = _drop_oldest(own, rows, length, passed)
             tracks.frames[sensor] = min(tracks.frames[sensor] + 1, _RATE_WINDOW)
             tracks.new_per_frame[sensor] += (new - tracks.new_per_frame[sensor]) / tracks.frames[sensor]
@@ -233,8 +248,11 @@ def _read_tracks(tracks: Tracks, stamp: int, out: FloatArray) -> bool:
                 is_fresh, part = True, (stamp - before) / (own[1] - before)
             else:  # nothing newer has come, although the joint state has waited for it
                 is_fresh = stamp - before <= 0.5 * longest
-            for j in range(6):
-                last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
+            if are_mixed(tracks.streams, sensor, stamp):  # which one of them is right is not known
+                is_fresh, tracks.mixed[sensor], out[1, sensor] = False, tracks.mixed[sensor] + 1, np.nan
+            else:
+                for j in range(6):
+                    last[j] = rows[0, j] if part == 0.0 else (1.0 - part) * rows[0, j] + part * rows[1, j]
         out[0, sensor] = last
         count = min(max(tracks.new_per_frame[sensor], _MIN_READINGS_PER_FRAME), 1.0)
         if tracks.fresh[sensor] != is_fresh or tracks.readings_per_sample[sensor] != count:

@@ -38,6 +38,9 @@ RESET_AFTER = RESET_AFTER_NS / _NS
 """Gap of the joint-state stamps after which the filters restart [s]."""
 _EFFORT_WAIT_NS = _NS
 """Time since the last second message of a stamp, for which joint states without efforts wait for another one [ns]."""
+_RATE, _FORCE, _LOAD, _MOMENT = 0.1, 0.3, 0.03, 0.003
+"""Differences of angular velocities [rad/s], specific forces [m/s^2], forces and moments [over the weight, and m] of
+one sensor that matter: of the size of the friction of a joint."""
 _REPEATS = (
     "a joint state repeats the positions of the one before under a new stamp, as if the driver had missed a cycle of "
     "its bus: dropped"
@@ -54,6 +57,7 @@ class Synchronizer:
     use_imu : False for a fixed base, whose frames then always count as fresh
     health : counters to update
     sensor_delays : (1 + k,) age of the readings of IMU and feet at the time of their stamps [s]; empty: none
+    weight : of the robot, for differences of wrenches that matter [N]
     """
 
     def __init__(
@@ -64,7 +68,10 @@ class Synchronizer:
         use_imu: bool,
         health: Health,
         sensor_delays: Sequence[float] = (),
+        weight: float = 1.0,
     ) -> None:
+        scales = np.array([[_RATE, _FORCE], *[[_LOAD * weight, _MOMENT * weight]] * foot_count])
+        self._scale = np.repeat(scales, 3, axis=1).reshape(-1, 2, 3)
         self._sensor_delays = [round(delay * _NS) for delay in sensor_delays] or [0] * (1 + foot_count)
         self._max_wait = int(config.max_wait * _NS)
         self._first = 0 if use_imu else 1
@@ -76,7 +83,7 @@ class Synchronizer:
         """Forget all samples, as at the start."""
         self._waiting_joints: deque[JointSample] = deque()
         self._buffer, self._tracks = buffered(
-            Tracks.initial(self._joint_count, 1 + self._foot_count, self._first, self._max_wait)
+            Tracks.initial(self._joint_count, self._scale, self._first, self._max_wait)
         )
         self._arrived = 0
         self._fresh, self._readings_per_sample = self._tracks.fresh.copy(), self._tracks.readings_per_sample.copy()
@@ -144,6 +151,11 @@ class Synchronizer:
         self._insert_arrived()
         late: list[int] = self._tracks.late[self._first :].tolist()
         return late
+
+    def mixed(self) -> list[int]:
+        """Number of joint states for which two publishers sent readings of each other sensor, as :meth:`delays`."""
+        mixed: list[int] = self._tracks.mixed[self._first :].tolist()
+        return mixed
 
     def _insert_arrived(self) -> None:
         """Insert the readings that have arrived."""

@@ -1,0 +1,247 @@
+"""Compiled: two publishers on one topic.
+
+Positions of joints change steadily, so each sample of them belongs to one of two :class:`Streams`, and those of the
+second one are left out. Other readings have noise and impacts: that they come from two publishers shows in many of them
+together (:class:`MixedStreams`), and not which ones are right.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.kernels.compiler import entry_point, kernel
+from friction_estimator.kernels.records import record
+from friction_estimator.types import FloatArray, IndexMatrix, Indices, Matrix, Tensor, Vector
+
+MAX_DEVIATION = 0.1
+"""Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
+_MAX_ACCELERATION = 2000.0
+"""Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
+_PUBLISHER_TIMEOUT_NS = 1_000_000_000
+"""A publisher that has sent nothing for this time has ended [ns]."""
+_MISSED_PERIODS = 3
+"""Number of periods without a sample of the first publisher, after which a jump of the positions is accepted."""
+_STREAM_TIMEOUT_NS = 100_000_000
+"""Time without a sample after which either of two streams has ended that have begun together [ns]."""
+_FROZEN_SAMPLES = 10
+"""Number of samples with the same bits in a row, after which a publisher whose positions change is preferred."""
+_CLEAR_TURN = 9.0
+"""In a clear turn, the reading is nearer to the stream before the newest one by three times, in squares, and by more
+than differences that do not matter. The readings of one sensor, however noisy, do so by chance only."""
+_TURNS = 20.0
+"""Number of the newest turns that count."""
+_MIXED_SHARE = 0.7
+"""Share of clear turns among them from which two publishers are certain: in white noise of one axis it is a third."""
+_TURNS_FOR_NS = 3_000_000_000.0
+"""Time for which a turn counts at most [ns]: glitches twice a second are no publisher."""
+_MIXED_FOR_NS = 1_000_000_000
+"""Time since the last clear turn for which there are still two publishers: both may agree for half a step [ns]."""
+
+
+@record
+class Streams(NamedTuple):
+    """Newest samples of two publishers of joint states."""
+
+    # (2, n)
+    position: Matrix
+    velocity: Matrix
+    # (2,) of the newest sample, and usual distance of samples [ns]
+    stamp: Indices
+    period: Indices
+    # (2,) number of samples so far, and of the newest ones in a row with the same bits
+    samples: Indices
+    unchanged: Indices
+    # (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
+    first_stamp: Indices
+    undecided: Indices
+
+    @staticmethod
+    def initial(joints: int) -> Streams:
+        """Streams of two publishers without any sample; ``joints`` is the number n of joints."""
+        rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
+        return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
+
+
+@kernel
+def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArray) -> None:
+    """Add a sample (n,) to a stream; a stamp that is not later leaves the velocities as they are."""
+    step, count, changed = stamp - streams.stamp[stream], streams.samples[stream], False
+    streams.samples[stream] += 1
+    if count and step == 0:
+        return
+    for joint in range(position.size):
+        change = position[joint] - streams.position[stream, joint]
+        changed = changed or change != 0.0
+        if not count:
+            streams.velocity[stream, joint] = 0.0
+        elif step > 0:
+            streams.velocity[stream, joint] = change / (1e-9 * step)
+        streams.position[stream, joint] = position[joint]
+    streams.stamp[stream] = stamp
+    if not count:
+        streams.unchanged[stream] = streams.period[stream] = 0
+    elif step > 0:
+        streams.unchanged[stream] = 0 if changed else streams.unchanged[stream] + 1
+        streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
+
+
+@kernel
+def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tuple[int, int]:
+    """Stream that a sample belongs to, 2: to none; and the joint that contradicts the first stream most."""
+    deviation, difference, worst_joint = np.full(2, -math.inf), np.zeros(2), 0
+    for stream in range(2):
+        dt = 1e-9 * (stamp - streams.stamp[stream])
+        for joint in range(position.size):
+            change = position[joint] - streams.position[stream, joint]
+            moved = streams.velocity[stream, joint] * dt
+            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _MAX_ACCELERATION * dt * dt - MAX_DEVIATION
+            if beyond > deviation[stream]:
+                deviation[stream] = beyond
+                worst_joint = joint if stream == 0 else worst_joint
+            difference[stream] = max(difference[stream], abs(change - moved))
+    second = streams.samples[1] > 0
+    if deviation[0] <= 0.0 and not (second and difference[1] < difference[0]):
+        return 0, worst_joint
+    return (1 if second and deviation[1] <= 0.0 else 2), worst_joint
+
+
+@entry_point
+def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bool, bool, int]:
+    """Decide whether a joint sample comes from the publisher that is used.
+
+    Two publishers on one topic are separated by their positions. A sample that contradicts the first stream begins a
+    second one, and samples belong to the nearer stream. The first stream is used while it goes on; when it ends, the
+    second one takes its place: the positions have jumped. Of two streams that begin within a second, that is used whose
+    positions change while the other one keeps all bits; until then none is.
+
+    Returns
+    -------
+    used, switched : True where the sample is used, and where it has shown that another stream was used wrongly so far
+    joint : whose position contradicts the first stream most
+    """
+    samples, unchanged, undecided = streams.samples, streams.unchanged, streams.undecided
+    if samples[0] == 0:
+        streams.first_stamp[0] = stamp
+        _add_to_stream(streams, 0, stamp, position)
+        return True, False, 0
+    if samples[1] and abs(stamp - streams.stamp[1]) > (_STREAM_TIMEOUT_NS if undecided[0] else _PUBLISHER_TIMEOUT_NS):
+        samples[1] = undecided[0] = 0
+    stream, joint = _compare_streams(streams, stamp, position)
+    if stream == 2:
+        stream, samples[1], undecided[0] = 1, 0, abs(stamp - streams.first_stamp[0]) < _PUBLISHER_TIMEOUT_NS
+    _add_to_stream(streams, stream, stamp, position)
+    if samples[1] < 2:
+        return stream == 0, False, joint
+    switched = undecided[0] == 1 and unchanged[0] >= _FROZEN_SAMPLES and unchanged[1] == 0
+    patience = _STREAM_TIMEOUT_NS if undecided[0] else _MISSED_PERIODS * streams.period[0]
+    ended = stream == 1 and abs(stamp - streams.stamp[0]) > patience
+    if switched or ended:
+        for rows in (streams.position, streams.velocity):
+            for column in range(position.size):
+                rows[0, column], rows[1, column] = rows[1, column], rows[0, column]
+        for pair in (streams.stamp, streams.period, samples, unchanged):
+            pair[0], pair[1] = pair[1], pair[0]
+        stream, undecided[0] = 1 - stream, 0
+    elif unchanged[1] >= _FROZEN_SAMPLES and unchanged[0] == 0:
+        undecided[0] = 0
+    return stream == 0 and undecided[0] == 0, switched, joint
+
+
+@record
+class MixedStreams(NamedTuple):
+    """Whether the readings of s sensors come from two publishers in turns, judged by each of their p vectors alone.
+
+    Readings of one publisher continue the newest one. Of two publishers that contradict each other, a reading often is
+    far from the newest one and near the one before the other publisher's: a clear turn.
+
+    Attributes
+    ----------
+    scale : (s, p, d) differences that matter
+    values : (s, p, 2, d) newest readings of two streams, one after the other in the rows (s p 2, d)
+    newest : (s, p) stream of the newest reading; -1 before the first one
+    clear : (s, p) number of clear turns among the newest ones
+    stamp : (s, p) of the newest clear turn [ns]
+    repeated : (s,) of the newest reading with the stamp of another one [ns]
+    """
+
+    scale: Tensor
+    values: Matrix
+    newest: IndexMatrix
+    clear: Matrix
+    stamp: IndexMatrix
+    repeated: Indices
+
+    @staticmethod
+    def initial(scale: FloatArray) -> MixedStreams:
+        """Streams before the first reading."""
+        s, p, d = scale.shape
+        none = np.zeros((s, p), np.int64)
+        return MixedStreams(scale, np.zeros((2 * s * p, d)), none - 1, np.zeros((s, p)), none, none[:, 0].copy())
+
+
+@kernel
+def _distance(scale: FloatArray, one: FloatArray, other: FloatArray) -> float:
+    """Squared distance of two vectors (d,), as far as both have numbers."""
+    distance = 0.0
+    for j in range(scale.size):
+        difference = (one[j] - other[j]) / scale[j]
+        if not math.isnan(difference):
+            distance += difference * difference
+    return distance
+
+
+@kernel
+def add_to_streams(streams: MixedStreams, sensor: int, stamp: int, reading: FloatArray) -> None:
+    """Add a reading (p d,), later than those before: each vector to its newest stream, or as a turn to the other."""
+    parts, size = streams.scale.shape[1:]
+    for part in range(parts):
+        vector, scale = reading[part * size : (part + 1) * size], streams.scale[sensor, part]
+        newest, row = streams.newest[sensor, part], 2 * (sensor * parts + part)
+        if newest < 0:
+            newest = 0
+            streams.values[row + 1] = vector
+        else:
+            step = _distance(scale, vector, streams.values[row + newest])
+            back = _distance(scale, vector, streams.values[row + 1 - newest])
+            if back < step:
+                _note_turn(streams, sensor, part, stamp, step > _CLEAR_TURN * (back + 1.0))
+            if back < step or step > 1.0:
+                newest = 1 - newest
+        streams.newest[sensor, part] = newest
+        streams.values[row + newest] = vector
+
+
+@kernel
+def _note_turn(streams: MixedStreams, sensor: int, part: int, stamp: int, clear: bool) -> None:
+    count = streams.clear[sensor, part] * (1.0 - 1.0 / _TURNS)
+    if clear:
+        age = abs(stamp - streams.stamp[sensor, part]) / _TURNS_FOR_NS
+        count = 1.0 + count * max(1.0 - age, 0.0)
+        streams.stamp[sensor, part] = stamp
+    streams.clear[sensor, part] = count
+
+
+@kernel
+def add_repeated(streams: MixedStreams, sensor: int, stamp: int, reading: FloatArray, known: FloatArray) -> None:
+    """Note a reading with the stamp of a known one; all further ones of this stamp do not count: stamps stand still."""
+    if stamp == streams.repeated[sensor]:
+        return
+    streams.repeated[sensor] = stamp
+    parts, size = streams.scale.shape[1:]
+    for part in range(parts):
+        end = (part + 1) * size
+        distance = _distance(streams.scale[sensor, part], reading[part * size : end], known[part * size : end])
+        _note_turn(streams, sensor, part, stamp, distance > _CLEAR_TURN)
+
+
+@kernel
+def are_mixed(streams: MixedStreams, sensor: int, stamp: int) -> bool:
+    """Whether two publishers have sent the newest readings before a stamp [ns]."""
+    for part in range(streams.scale.shape[1]):
+        certain = streams.clear[sensor, part] > _MIXED_SHARE * _TURNS
+        if certain and abs(stamp - streams.stamp[sensor, part]) < _MIXED_FOR_NS:
+            return True
+    return False
