@@ -25,8 +25,7 @@ from friction_estimator.estimation.kalman.limb_state import DRY_FRICTION_SPEED, 
 from friction_estimator.estimation.kalman.term_selection import TermSelection, load_presliding_variance
 from friction_estimator.estimation.kalman.windows import Window, WindowBuffer
 from friction_estimator.estimation.motion.joint_motion import JointMotion, JointMotionFilter, MotionSource
-from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
-from friction_estimator.estimation.motion.stamp_clock import StampClock
+from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from friction_estimator.estimation.motion.stamp_clock import StampClock
+from friction_estimator.estimation.motion.sensor_monitor import StampClock
 
 PERIOD = 1e-3
 SAMPLES = 1000
