@@ -30,8 +30,8 @@ settings.load_profile("any machine")  # no claim depends on how busy the machine
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run folders in two processes; tests asked for by file or name, or without pytest-xdist, run in this one.
 
-    ``-n`` decides otherwise. The two processes come here, too, and start none. Kernels are compiled before them: else
-    each would compile all kernels that have changed.
+    ``-n`` decides otherwise. The two processes come here, too, and start none. Kernels are compiled before them, in
+    parallel: the two processes would wait for each other.
     """
     undecided = getattr(config.option, "numprocesses", 0) is None and "PYTEST_XDIST_WORKER" not in os.environ
     if undecided and not config.option.usepdb and all(Path(argument).is_dir() for argument in config.args):

@@ -58,8 +58,8 @@ _SUFFIX = ".code"
 _CHECKSUM_SIZE = 32
 _UNUSED_TIME = 28 * 24 * 3600.0
 """Files that nobody has used for this long are removed [s]: several versions may be in use at once."""
-_PATIENCE = 600.0
-"""A process that takes longer for one kernel is not slow but stopped [s]: others do not wait for it any more."""
+_PATIENCE = 60.0
+"""Longest wait for the process that compiles a kernel, which may be stopped [s]: then it is compiled twice."""
 _POLL = 0.05
 """Time between two looks at whether another process is ready [s]."""
 _GENERATOR = hashlib.sha256(Path(buffer_views.__file__).read_bytes()).digest()
