@@ -85,6 +85,13 @@ class FaultyRobot(RobotNode):
         """Forget all received messages but the newest compensation."""
         del self.friction[:], self.sigma[:], self.compensation[:-1], self.reports[:]
 
+    def publish(self, reading: Reading) -> str:
+        """Publish one reading; the name of its topic."""
+        topic, raw = self._messages.build(reading)
+        self.publishers[topic.name].publish(raw)
+        self.published += 1
+        return topic.name
+
     def send(self, readings: Sequence[Reading]) -> None:
         """Publish readings at the pace of their arrival, slower where the node cannot follow."""
         spin_once, now = self.executor.spin_once, time.perf_counter
@@ -95,10 +102,7 @@ class FaultyRobot(RobotNode):
             due = shift + 1e-9 * reading.arrival_ns
             while (left := due - now()) > 0.0:
                 spin_once(timeout_sec=min(left, 0.001))
-            topic, raw = self._messages.build(reading)
-            self.publishers[topic.name].publish(raw)
-            self.published += 1
-            if topic.name != self._joint_topic:
+            if self.publish(reading) != self._joint_topic:
                 continue
             sent += 1
             spin_once(timeout_sec=0.0)

@@ -26,6 +26,7 @@ from benchmarks.faults.readings import Reading, Walk
 from benchmarks.faults.runs import AS_BEFORE, SIGMAS, moving_rms
 from benchmarks.faults.starts import start_faults
 from benchmarks.faults.streams import SECOND
+from benchmarks.faults.writers import writer_faults
 from friction_estimator.errors import ConfigError
 from friction_estimator.io.parameters import load_parameters
 from friction_estimator.messages.cdr import JointStateTemplate
@@ -44,7 +45,7 @@ _IN_SWING = 6800
 
 def process_faults() -> dict[str, ProcessFault]:
     """All rows by name."""
-    rows = [*_signals(), *start_faults(), *file_faults(), *_others()]
+    rows = [*_signals(), *start_faults(), *file_faults(), *writer_faults(), *_others()]
     return {row.name: row for row in rows}
 
 

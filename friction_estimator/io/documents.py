@@ -209,6 +209,10 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
+"""Errors of file systems that have no locks, such as some network drives: nobody else can lock there either."""
+
+
 def lock(place: Path, create: bool = False) -> int:
     """Lock a file until the descriptor that is returned is closed, or this process ends.
 
@@ -221,7 +225,7 @@ def lock(place: Path, create: bool = False) -> int:
         access = os.O_RDWR if create or os.access(place, os.W_OK) else os.O_RDONLY
         descriptor = os.open(place, access | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_open_file(descriptor)
             if _is_open(place, [descriptor]):
                 return descriptor
         except BlockingIOError:
@@ -232,6 +236,14 @@ def lock(place: Path, create: bool = False) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # somebody has removed or replaced the file since it was opened
+
+
+def _lock_open_file(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
 
 
 def is_in_use(place: Path) -> bool:
@@ -312,7 +324,7 @@ class OutputFile:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
         self._locks.append(descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _lock_open_file(descriptor)
             old = target if target.exists() else original
             if old is not None:
                 _keep_owner(old.stat(), descriptor)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import resource
 import secrets
@@ -180,6 +182,16 @@ def test_who_removes_a_lock_or_the_file_does_not_let_a_second_writer_overwrite_t
             first.replace("first")
         first.replace("first again")
     assert path.read_text() == "first again" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_system_without_locks_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for text in ("new", "newer"):
+        write_atomically(tmp_path / "file", text)
+        assert (tmp_path / "file").read_text() == text and os.listdir(tmp_path) == ["file"]
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:

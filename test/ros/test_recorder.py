@@ -68,3 +68,8 @@ def test_messages_without_stamp_are_recorded_under_their_arrival_until_one_with_
     assert clock.time(PHASES, b"", 7) == 7
     assert clock.time(JOINTS, joint_state, 8) == 5
     assert clock.time(PHASES, b"", 9) == 5
+
+
+def test_a_message_with_an_older_stamp_is_recorded_under_the_time_of_the_newest():
+    clock, template = HeaderClock(), JointStateTemplate("", ["knee"])
+    assert [clock.time(JOINTS, template.serialize(stamp, EFFORT), 0) for stamp in (5, 9, 7, 11)] == [5, 9, 9, 11]
