@@ -53,7 +53,7 @@ def mistakes(log: JointLog, with_model: bool) -> Iterator[tuple[str, JointLog, s
     position, velocity, effort = log.position, log.velocity, log.effort
     in_degrees = None if velocity is None else DEGREES * velocity
     yield "all angles in degrees", replace(log, position=DEGREES * position, velocity=in_degrees), "degrees"
-    yield "time in milliseconds", replace(log, time=1e3 * log.time), "milliseconds"
+    yield "time in milliseconds", replace(log, time=1e3 * log.time), "[ms]"
     if velocity is not None:
         yield "position in degrees", replace(log, position=DEGREES * position), "position in degrees"
         yield "velocity reversed", replace(log, velocity=-velocity), "wrong sign"
