@@ -315,7 +315,7 @@ def _about_friction(solution: Estimate) -> list[Finding]:
             "it by kp times their age, in all joints of such drives: compare recordings with other gains, or state "
             "commands and gains (--kp, --kd)"
         )
-        found.append(Finding(Weight.HELD_AT_ZERO, text, ", ".join(friction.joint_names)))
+        found += [Finding(Weight.HELD_AT_ZERO, text, name) for name in friction.joint_names]
     return found
 
 
