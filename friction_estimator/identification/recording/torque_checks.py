@@ -17,7 +17,7 @@ from friction_estimator.identification.linear_problem import LinearProblem, robu
 from friction_estimator.identification.recording.motion import Motion, velocity_is_complete
 from friction_estimator.identification.recording.sampling import find_stretches, repair, usual_period, white_noise
 from friction_estimator.identification.recording.zero_phase import make_parallel_filter
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import FloatArray
 
 _FITTED_ROWS = 500
 """Rows that every reading of a torque is fitted to: more do not decide."""
@@ -36,8 +36,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
 
     Every torque is fitted as that of every joint: ``tau = s rigid + F_v dq + F_c sgn(dq) + I_a ddq + c``, none but c
     below zero, where the joint moves: one that stands is held by any friction. Readings are compared by what they leave
-    of the torque, pushes left out. A torque of the wrong sign also takes power out of the motion as it was recorded,
-    where one that carries other weights, such as that of a standing leg, feeds its friction.
+    of the torque, pushes left out. With the right sign there is friction that takes power out of the motion; a torque
+    that carries other weights, such as that of a standing leg, has none with the other sign.
 
     Parameters
     ----------
@@ -68,12 +68,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     found = []
     for one in known:
         own, rows = columns[moves[:, one], one], torque[moves[:, one], one]
-        (share, values, _), (turned, _, usual), (bare, *_) = (
-            _left(rows, own),
-            _left(-rows, own),
-            _left(rows, own[:, 1:]),
-        )
-        if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and rows[usual] @ own[usual, 1] < 0.0:
+        (share, values), (turned, others), (bare, _) = _left(rows, own), _left(-rows, own), _left(rows, own[:, 1:])
+        if min(_MOST_LEFT, share / _BETTER_FACTOR) > turned and others[1:3].any():
             found.append(
                 f"effort/{names[one]} acts against the torque of the rigid-body model: with the other sign it leaves "
                 f"{100 * turned:.0f} in place of {100 * share:.0f} %: has it the wrong sign? effort is the torque of "
@@ -88,8 +84,8 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
         both = moves[:, pair].all(axis=1)
         exchanged = [_left(torque[both, one], columns[both, other]) for one, other in (pair, pair[::-1])]
         own = [min(_left(sign * torque[both, one], columns[both, one])[0] for sign in (1.0, -1.0)) for one in pair]
-        likely = all(values[1:3].any() for _, values, _ in exchanged)
-        shares = [share for share, *_ in exchanged]
+        likely = all(values[1:3].any() for _, values in exchanged)
+        shares = [share for share, _ in exchanged]
         if likely and min(shares) < _MOST_LEFT and np.prod(own) > _BETTER_FACTOR**2 * np.prod(shares):
             first, second = (names[k] for k in pair)
             found.append(
@@ -99,20 +95,16 @@ def torque_suspicions(motion: Motion, rigid: FloatArray) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, FloatArray, BoolArray]:
-    """Share of a torque (K,) that a reading with columns (K, c) leaves, its parameters (c,), and rows without pushes.
-
-    All parameters but the last one are held nonnegative.
-    """
+def _left(torque: FloatArray, columns: FloatArray) -> tuple[float, FloatArray]:
+    """Share of a torque (K,) that a reading with columns (K, c) leaves, and its parameters (c,), the last one free."""
     shown = np.linalg.norm(columns, axis=0) > 0.0
     own, values = columns[:, shown], np.zeros(columns.shape[1])
     p, same = own.shape[1], np.zeros(torque.size, dtype=np.intp)
     if torque.size <= p:
-        return 1.0, values, same == 0
+        return 1.0, values
     problem = LinearProblem(("",) * p, ("",) * p, own, torque, same, same, np.arange(p) < p - 1)
-    solution = solve_values(problem)
-    values[shown] = solution.values
-    return robust_std(torque - columns @ values) / _size(torque), values, solution.weights > 0.0
+    values[shown] = solve_values(problem).values
+    return robust_std(torque - columns @ values) / _size(torque), values
 
 
 def _size(torque: FloatArray) -> float:
