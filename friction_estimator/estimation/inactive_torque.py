@@ -45,6 +45,8 @@ _COLUMNS = 4
 """Of the regression: own torque, friction of the tested and of the present law, and calibration."""
 _LARGE = 0.5
 """Torques are large in an interval from this part of the largest ones on: only those may saturate."""
+_MIN_LARGE, _PEAK_KEEP = 4, 0.997
+"""Number of large intervals without which no test is passed; the largest torque is forgotten by this per interval."""
 _RIDGE = 1e-9
 """Added to the normal equations, over their trace: columns may be zero."""
 _LEAST_WEIGHT = 0.01
@@ -79,6 +81,7 @@ class InactiveTorqueTest:
         self._on, self._level = self.running, np.ones(joints)
         self._interval, self._row, self._products = -1, 0, np.zeros((joints, _INTERVALS, _COLUMNS + 1, _COLUMNS + 1))
         self._filtered, self._sizes = np.zeros((_COLUMNS, joints)), np.zeros((2, joints))
+        self._peak = np.zeros(joints)
 
     def limited(self, friction: FloatArray, tested: FloatArray) -> FloatArray:
         """Friction (n,) as far as that of the tested law (n,) allows: no more than it in a test, else some growth."""
@@ -136,15 +139,16 @@ class InactiveTorqueTest:
         """End the tests that are decided; the present law (n, p) has passed with them."""
         if not self._products[:, self._row].any():
             return
+        self._peak = np.maximum(_PEAK_KEEP * self._peak, self._products[:, self._row, 1, 1])
         used = self._products[:, self._products.any(axis=(0, 2, 3))]
-        law_square = used[:, :, 1, 1]
-        large = law_square >= _LARGE**2 * law_square.max(axis=1, keepdims=True)
+        large = used[:, :, 1, 1] >= _LARGE**2 * self._peak[:, None]
         parts, sigma, freedom = inactive_part(used, large)
         false_alarm = _DOUBT if self.failed.any() else _FALSE_ALARM  # drives of a robot are alike
         alarm, doubt = (stdtrit(np.maximum(freedom, 1.0), 1.0 - level) for level in (false_alarm, _DOUBT))
         size, decided = np.abs(parts), self.running & (freedom > 1.0)
         wrong, harmless = size > alarm * sigma + _NAMED, size + doubt * sigma < _HARMLESS
-        failed, passed = decided & wrong.any(axis=0), decided & harmless.all(axis=0)
+        enough = large.sum(axis=1) >= _MIN_LARGE
+        failed, passed = decided & wrong.any(axis=0), decided & enough & harmless.all(axis=0)
         own, deviation = (np.where(wrong[0], *values) for values in (parts, sigma))
         self.part, self.sigma = np.where(self.running, (own, deviation), (self.part, self.sigma))
         self.has_failed = bool(failed.any())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.faults import streams
+from benchmarks.faults.drives import DRIVES, Loop, closed_loop, judged
 from benchmarks.faults.matrix import stream_faults
 from benchmarks.faults.offline import make_stream, run_estimator, run_replay
 from benchmarks.faults.readings import Walk
@@ -101,3 +102,22 @@ def test_changes_do_what_their_names_say(walk):
     late, _ = streams.lag(0.010, streams.IMU)(during, after, rng)
     delays = {one.arrival_ns - one.stamp_ns for one in late if streams.is_of(one, streams.IMU)}
     assert delays == {10_000_000} and [one.arrival_ns for one in late] == sorted(one.arrival_ns for one in late)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["drives_obey", "drives_ignore", "drives_silent"])
+def test_drives_that_do_not_obey_are_found_in_closed_loop_and_others_are_not_blamed(name):
+    _, drive, obeys = DRIVES[name]
+    assert judged(closed_loop(drive), obeys) == []
+
+
+def test_the_judge_objects_to_a_torque_that_grows_and_to_a_silent_estimator():
+    assert judged(Loop(3.0, 1.0, 2.0, ()), obeys=False) == [
+        "a torque is 4.0 times the friction",
+        "the error of friction is 1.00 N m at the end",
+        "no finding names the torque that does not act",
+    ]
+    assert judged(Loop(0.0, 0.0, 0.1, ("20 % of friction_compensation",)), obeys=True) == [
+        "a drive that obeys is blamed",
+        "only 10% of the friction is compensated",
+    ]
