@@ -18,7 +18,8 @@ from friction_estimator.types import FloatArray, JointSample
 
 Drive = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """From the compensation that was sent: the torque that acts, and the one that the effort contains, (n,) [N m]."""
-SECONDS = 9.0
+SECONDS = 15.0
+"""Of a walk: drives that limit large torques show in a part of it only [s]."""
 _END = 1.5
 """Time at the end, a step, in which the estimate must be right again [s]."""
 _MAX_ERROR = 0.25
