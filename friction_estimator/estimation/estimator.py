@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from friction_estimator.estimation.compensation import FrictionCompensation, Tra
 from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis.sensor_checks import SensorChecks
-from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.health import Check, Health
 from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline, VelocityEstimator
 from friction_estimator.estimation.readings.sample_checks import SampleChecks
 from friction_estimator.estimation.readings.synchronizer import Synchronizer
@@ -88,7 +89,7 @@ class Estimator:
             self._health,
             self._synchronizer,
             lambda: self.pipeline.friction.sensor_calibration(),
-            lambda: iter(()) if (one := self.compensation) is None else one.checks(config.output.joint_states_topic),
+            self._further_checks,
         )
         if config.has_compensation:
             transmitted_laws = TransmittedLaws(laws, robot.motors)
@@ -119,7 +120,11 @@ class Estimator:
         joints = self._sample_checks.joints(sample)
         if self._sample_checks.switched:
             self._synchronizer.reset()
-        return [] if joints is None else self._estimates(self._synchronizer.add_joints(joints))
+        if joints is None:
+            if (check := self._sample_checks.zeros).text:
+                self._sensor_checks.use((check,), sample.stamp_ns)
+            return []
+        return self._estimates(self._synchronizer.add_joints(joints))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
@@ -204,6 +209,12 @@ class Estimator:
                 for wrong in (True, False):  # the law has learned from the own torque: back to before
                     self.pipeline.friction.set_sensor_fault(wrong, math.inf)
         return [estimate]
+
+    def _further_checks(self) -> Iterator[Check]:
+        """Checks of sensors that other parts make."""
+        yield from self._sample_checks.checks()
+        if self.compensation is not None:
+            yield from self.compensation.checks(self.config.output.joint_states_topic)
 
     def _diagnose_if_due(self, frame: SensorFrame) -> None:
         """Diagnose the joints twice a second, and when other joints depend on wrong sensors."""

@@ -51,6 +51,7 @@ class Health:
     repeated: int = 0  # joint samples dropped because their stamp, or all positions while the joints move, stood still
     # joint samples dropped because their positions contradict those before: of a second publisher
     contradicting: int = 0
+    zeros: int = 0  # joint samples dropped because all positions, velocities and efforts are zero
     mixed: int = 0  # joint samples while velocities or efforts of two publishers came in turns
     without_effort: int = 0  # joint samples that carried no motor torques
     gaps: int = 0  # times the joint-state clock jumped forward by more than half a second
@@ -116,6 +117,7 @@ class SensorFault(Enum):
     """What may be wrong with a sensor."""
 
     SILENCE = "silence"
+    ZEROS = "zeros in place of readings"
     PUBLISHERS = "second publisher"
     MIXED = "readings of two publishers"
     MESSAGE_RATE = "rate"
@@ -146,7 +148,14 @@ class SensorFault(Enum):
 
 
 TIMING_FAULTS = frozenset(
-    (SensorFault.SILENCE, SensorFault.PUBLISHERS, SensorFault.MESSAGE_RATE, SensorFault.LAG, SensorFault.LATE)
+    (
+        SensorFault.SILENCE,
+        SensorFault.ZEROS,
+        SensorFault.PUBLISHERS,
+        SensorFault.MESSAGE_RATE,
+        SensorFault.LAG,
+        SensorFault.LATE,
+    )
 )
 """Silent sensors, refused readings, wrong rates and stamps."""
 CALIBRATED_FAULTS = frozenset(

@@ -192,8 +192,9 @@ class NodeDiagnostics:
             if len(names) > 1
         ]
         useless = any(new[f"{topic} received"] <= new[f"{topic} refused"] for topic in refusals)
+        problems += health.findings
         if health.frames:
-            problems += [*health.findings, *self._late_topics()]
+            problems += self._late_topics()
             useless = useless or bool(self._estimator.config.has_friction and new["without_effort"])
         level = (DiagnosticStatus.ERROR if useless else DiagnosticStatus.WARN) if problems else DiagnosticStatus.OK
         values = _sensor_values(health)
@@ -203,7 +204,8 @@ class NodeDiagnostics:
         self, new: Mapping[str, float], refusals: Mapping[str, str], publishers: Sequence[str]
     ) -> list[str]:
         """What is wrong with the stamps, the order, the effort or the publishers of the joint states."""
-        config, started = self._estimator.config, self._estimator.health.frames > 0
+        config, health = self._estimator.config, self._estimator.health
+        started = health.frames > 0
         topic, problems = config.output.joint_states_topic, list[str]()
         restarts, repeated, frames, contradicting, mixed, without, late, stray = (
             round(new[name]) for name in _OF_HEALTH
@@ -213,7 +215,7 @@ class NodeDiagnostics:
                 f"{topic}: {repeated} of {repeated + frames} joint states repeat the stamp or the positions of the "
                 "one before and are not used: check that the driver sets the stamps and reads the encoders"
             )
-        elif not started and topic not in refusals:
+        elif not (started or health.zeros or topic in refusals):
             problems.append(f"no joint state yet: check that {topic} is published")
         if len(publishers) > 1 and (repeated or contradicting or mixed):
             problems.append(f"{topic}: {len(publishers)} publishers: {', '.join(publishers)}")
@@ -331,6 +333,7 @@ def _sensor_values(health: Health) -> dict[str, object]:
         "repeated samples dropped": health.repeated,
         "samples with stray stamps dropped": health.stray,
         "contradicting samples dropped": health.contradicting,
+        "samples of zeros dropped": health.zeros,
         "gaps in time": health.gaps,
         "jumps back in time": health.time_jumps,
         "restarts after an error": health.error_restarts,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.readings.publishers import Streams, select_publisher
+from friction_estimator.estimation.readings.publishers import Streams, count_turns, select_publisher
 from friction_estimator.kernels.records import buffered
 from friction_estimator.types import CommandSample, ImuSample, JointSample, Reading, WrenchSample
 from test.biped import suralp_config
@@ -54,11 +54,11 @@ def test_every_kind_of_array_gives_the_same_estimates_and_compiles_nothing(estim
 
 
 def test_samples_are_copied(estimator):
-    position = np.zeros(12)
+    position = np.full(12, 0.25)
     estimator.add_joints(JointSample(0, position, ZERO, ZERO))
     position[:] = 1.0
     (estimate,) = estimator.flush()
-    assert not estimate.position.any()
+    assert (estimate.position == 0.25).all()
 
 
 BAD: dict[str, tuple[Reading | CommandSample, str]] = {
@@ -167,3 +167,51 @@ def test_a_jump_that_stays_is_accepted_after_three_periods():
     turns = [robot(k) + (2.0 * np.pi if k > 1500 else 0.0) for k in range(2000)]
     numbers = [k for k, _ in used((k * MS, q, True) for k, q in enumerate(turns))]
     assert sorted(set(range(2000)) - set(numbers)) == [1501, 1502, 1503]
+
+
+@given(
+    speed=st.floats(0.1, 15.0),
+    lowest=st.sampled_from([-np.pi, 0.0, -np.inf]),
+    lost=st.floats(0.0, 0.5),
+    period=st.sampled_from([MS, 4 * MS]),
+    seed=st.integers(0, 9),
+)
+def test_a_joint_that_turns_on_and_on_has_one_position_wherever_its_driver_wraps_it(speed, lowest, lost, period, seed):
+    """Samples may be lost, none is left out, and positions that are not wrapped stay."""
+    rng, (buffer, streams) = np.random.default_rng(seed), buffered(Streams.initial(3))
+    steps = np.concatenate(([0], np.flatnonzero(rng.random(3000) >= lost) + 1))
+    phase = speed * 1e-9 * period * steps
+    truth = phase[:, None] * [1.0, -0.3, 0.0] + 2.0 * np.sin(0.2 * phase[:, None] + np.arange(3.0))
+    truth += 1e-4 * rng.normal(size=truth.shape)
+    reported = truth if lowest == -np.inf else (truth - lowest) % (2.0 * np.pi) + lowest
+    counted = reported.copy()
+    for step, position in zip((period * steps).tolist(), counted, strict=True):
+        count_turns(streams, step, position)
+        assert select_publisher(buffer, step, position)[0]
+    np.testing.assert_allclose(counted - counted[0], truth - truth[0], atol=1e-9)
+
+
+def test_readings_that_are_all_zero_are_named_while_they_come_and_not_used(urdf_xml):
+    """Before the driver has readings, and in mid-run; with an effort, zero positions are readings."""
+    estimator, used = Estimator(suralp_config(observer="momentum"), urdf_xml), 0
+    for k, now in enumerate(sway(urdf_xml, 5.0, turn=0.05)):
+        joints = now.joints
+        connected = k >= 500 and not 1500 <= k < 1520
+        joints = joints if connected else JointSample(joints.stamp_ns, ZERO, (ZERO, None)[k % 2], ZERO)
+        used += len([*estimator.add(now.imu), *estimator.add_joints(joints)])
+        for wrench in now.wrenches:
+            used += len(estimator.add(wrench))
+        if not connected and (k == 499 or k == 1519):
+            assert "all joints are zero" in estimator.health.findings[0] and not estimator.health.invalid_joints
+    assert k > 2000 and used > k - 540
+    assert estimator.health.zeros == 520 and estimator.health.contradicting == 0 and not estimator.health.findings
+    resting = Estimator(suralp_config(observer="momentum"), urdf_xml)
+    resting.add_joints(JointSample(0, ZERO, ZERO, ZERO + 0.01))
+    assert len(resting.flush()) == 1 and resting.health.zeros == 0
+
+
+def test_positions_that_have_jumped_are_not_compared_with_those_before():
+    """The filters start anew: a step by half a turn is no motion, and has no velocity."""
+    streams, _ = buffered(Streams.initial(3))
+    results = [select_publisher(streams, k * MS, robot(k) + (1.5 if k > 1500 else 0.0)) for k in range(2000)]
+    assert [k for k, (_, switched, _) in enumerate(results) if switched] == [1504]

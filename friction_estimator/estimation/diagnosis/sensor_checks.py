@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -182,7 +182,7 @@ class SensorChecks:
         frames, restarts, contradicting, *late = (counters - self._counters).tolist()
         mixed = late[len(self._sensors) :]
         if any(mixed) and not any(kind is SensorFault.MIXED for kind, _ in self._findings.current):
-            self._use(self._plausibility.check_publishers(mixed))  # compensation must end at once
+            self.use(self._plausibility.check_publishers(mixed), frame.stamp_ns)  # compensation must end at once
         if 0.0 <= since < _MAX_PAUSE and (since < _BLOCK_TIME or frames <= 1):
             return
         if _BLOCK_TIME <= since < _MAX_PAUSE:
@@ -198,16 +198,15 @@ class SensorChecks:
         """Run the next pending check, and update its findings."""
         if self._pending is None:
             return
-        checks = next(self._pending, None)
-        if checks is None:
+        if (checks := next(self._pending, None)) is None:
             self._pending = None
-            return
-        self._use(checks)
+        else:
+            self.use(checks, self._stamp_ns)
 
-    def _use(self, checks: Iterator[Check]) -> None:
-        """Update the findings of some checks."""
+    def use(self, checks: Iterable[Check], stamp_ns: int) -> None:
+        """Update the findings of some checks that were made at a stamp [ns]."""
         for check in checks:
-            if self._findings.update(check, self._stamp_ns):
+            if self._findings.update(check, stamp_ns):
                 while len(self._blocks) > 1:  # what came before may show the error
                     self._blocks.popleft()
             self._update_wrong_for(check)

@@ -1,4 +1,4 @@
-"""Compiled: two publishers on one topic.
+"""Compiled: two publishers on one topic, and joints that turn on and on.
 
 Positions of joints change steadily, so each sample of them belongs to one of two :class:`Streams`, and those of the
 second one are left out. Other readings have noise and impacts: that they come from two publishers shows in many of them
@@ -20,6 +20,12 @@ MAX_DEVIATION = 0.1
 """Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
 _MAX_ACCELERATION = 2000.0
 """Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
+_FULL_TURN = 2.0 * math.pi
+"""Positions of a joint that differ by it are the same angle [rad]."""
+_MAX_TURN_DEVIATION = 0.25 * _FULL_TURN
+"""A position that differs by more than this from whole turns of the expected one has not jumped by a turn [rad]."""
+_MAX_TURNED = 1e7
+"""Turns are counted up to this angle, then from zero [rad]: a wheel at 100 rad/s takes a day to get there."""
 _PUBLISHER_TIMEOUT_NS = 1_000_000_000
 """A publisher that has sent nothing for this time has ended [ns]."""
 _MISSED_PERIODS = 3
@@ -57,12 +63,16 @@ class Streams(NamedTuple):
     # (1,) stamp of the first sample [ns]; 1 while it is not decided which stream is right
     first_stamp: Indices
     undecided: Indices
+    # (n,) whole turns that are added to the position of each joint [rad]
+    turned: Vector
 
     @staticmethod
     def initial(joints: int) -> Streams:
         """Streams of two publishers without any sample; ``joints`` is the number n of joints."""
-        rows, numbers = np.zeros((2, 2, joints)), np.zeros((4, 2), dtype=np.int64)
-        return Streams(*rows, *numbers, *np.zeros((2, 1), dtype=np.int64))
+        position, velocity = np.zeros((2, 2, joints))
+        stamp, period, samples, unchanged = np.zeros((4, 2), dtype=np.int64)
+        first, undecided = np.zeros((2, 1), dtype=np.int64)
+        return Streams(position, velocity, stamp, period, samples, unchanged, first, undecided, np.zeros(joints))
 
 
 @kernel
@@ -108,6 +118,22 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
     return (1 if second and deviation[1] <= 0.0 else 2), worst_joint
 
 
+@kernel
+def count_turns(streams: Streams, stamp: int, position: FloatArray) -> None:
+    """Let positions (n,) go on where the driver wraps them: a step by whole turns that the motion does not explain."""
+    dt = 1e-9 * (stamp - streams.stamp[0])
+    known = streams.samples[0] > 0 and abs(stamp - streams.stamp[0]) < _PUBLISHER_TIMEOUT_NS
+    largest = min(0.5 * _MAX_ACCELERATION * dt * dt + MAX_DEVIATION, _MAX_TURN_DEVIATION)
+    for joint in range(position.size):
+        turned = streams.turned[joint] if abs(streams.turned[joint]) < _MAX_TURNED else 0.0
+        ahead = position[joint] + turned - streams.position[0, joint] - streams.velocity[0, joint] * dt
+        turns = _FULL_TURN * np.rint(ahead / _FULL_TURN)
+        if known and abs(ahead - turns) < largest and abs(turned - turns) < _MAX_TURNED:
+            turned -= turns
+        streams.turned[joint] = turned
+        position[joint] += turned
+
+
 @entry_point
 def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bool, bool, int]:
     """Decide whether a joint sample comes from the publisher that is used.
@@ -119,7 +145,8 @@ def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bo
 
     Returns
     -------
-    used, switched : True where the sample is used, and where it has shown that another stream was used wrongly so far
+    used, switched : True where the sample is used, and where it does not continue those that were used: another stream
+        was used wrongly so far, or the positions have jumped
     joint : whose position contradicts the first stream most
     """
     samples, unchanged, undecided = streams.samples, streams.unchanged, streams.undecided
@@ -147,7 +174,7 @@ def select_publisher(streams: Streams, stamp: int, position: Vector) -> tuple[bo
         stream, undecided[0] = 1 - stream, 0
     elif unchanged[1] >= _FROZEN_SAMPLES and unchanged[0] == 0:
         undecided[0] = 0
-    return stream == 0 and undecided[0] == 0, switched, joint
+    return stream == 0 and undecided[0] == 0, switched or ended, joint
 
 
 @record

@@ -1,26 +1,27 @@
 """Checks of samples: they are copied to one kind of array, and refused where they cannot be true.
 
-sample ─► numbers, lengths, stamp ─► glitches ─► publisher (joint states only) ─► copy of the sample
+sample ─► numbers, lengths, stamp ─► glitches ─► zeros, turns, publisher (joint states only) ─► copy of the sample
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError
-from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.health import Check, Health, SensorFault
 from friction_estimator.estimation.readings.publishers import (
     MAX_DEVIATION,
     MixedStreams,
     Streams,
     add_to_streams,
     are_mixed,
+    count_turns,
     select_publisher,
 )
 from friction_estimator.kernels.compiler import entry_point
@@ -57,28 +58,35 @@ _CONTRADICTING = (
     "joint states contradict those before (the position of {!r} is {:g}, and before it was {:g}) and are not used: "
     "check the encoder, and whether a second node publishes joint states"
 )
+_ZEROS = (
+    "{}: joint states in which positions, velocities and efforts of all joints are zero are not used: the driver has "
+    "no readings of the motors yet, or a second node publishes zeros; publish what the motors report and nothing else"
+)
 _MISSING_VELOCITY = "joint states carry no velocity: velocities are found from the positions by a Kalman filter"
 
 _VELOCITY_SCALE, _EFFORT_SCALE = 0.3, 0.01
 """Differences of velocities [rad/s or m/s], and of efforts over the weight [m], that show two publishers."""
-_BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _CONTRADICTION, _NO_EFFORT, _VALID = range(6)
-"""What is wrong with a joint sample; with the first four it is not used."""
+_MIN_ZEROS, _MIN_ZEROS_SHARE = 10, 0.01
+"""Number of joint states that are all zero, and their share, from which they are named."""
+_BAD_POSITION, _BAD_VELOCITY, _BAD_EFFORT, _ALL_ZERO, _CONTRADICTION, _NO_EFFORT, _VALID = range(7)
+"""What is wrong with a joint sample; with the first five it is not used."""
 
 
 @entry_point
 def _check_joint_sample(
     sample: Matrix, low: Vector, high: Vector, streams: Streams, mixed: MixedStreams, stamp: int
 ) -> tuple[int, int, bool, bool]:
-    """What is wrong with a joint sample, of which joint, whether another publisher was used wrongly, and two are now.
+    """What is wrong with a joint sample, of which joint, whether it does not continue those before, and two publishers.
 
     Parameters
     ----------
-    sample : (3, n) position, velocity and effort; the last two may be all NaN
+    sample : (3, n) position, velocity and effort; the last two may be all NaN; in place: positions go on over turns
     low, high : (n,) ends of the position
     """
     position, velocity, effort = sample[0], sample[1], sample[2]
-    n, with_effort, with_velocity = position.size, 0, 0
+    n, with_effort, with_velocity, all_zero = position.size, 0, 0, True
     for joint in range(n):
+        all_zero = all_zero and position[joint] == 0.0 == effort[joint] and not abs(velocity[joint]) > 0.0
         with_velocity += not math.isnan(velocity[joint])
         with_effort += not math.isnan(effort[joint])
     for joint in range(n):
@@ -88,6 +96,9 @@ def _check_joint_sample(
             return _BAD_VELOCITY, joint, False, False
         if with_effort and not abs(effort[joint]) <= _MAX_EFFORT:
             return _BAD_EFFORT, joint, False, False
+    if all_zero:
+        return _ALL_ZERO, 0, False, False
+    count_turns(streams, stamp, position)
     used, switched, joint = select_publisher(streams, stamp, position)
     if not used:
         return _CONTRADICTION, joint, switched, False
@@ -108,7 +119,8 @@ class SampleChecks:
 
     Attributes
     ----------
-    switched : True where the samples before the newest joint sample were those of a publisher that is not the robot
+    switched : True where the newest joint sample does not continue those before: they were those of a publisher that is
+        not the robot, or the positions have jumped
 
     Raises
     ------
@@ -117,7 +129,8 @@ class SampleChecks:
     """
 
     def __init__(self, config: Config, robot: RobotModel, health: Health) -> None:
-        self._joint_names, self._health = robot.joint_names, health
+        self._joint_names, self._health, self._topic = robot.joint_names, health, config.output.joint_states_topic
+        self._checked = 0, 0
         self._joint_limits = robot.lowest_position, robot.highest_position
         self._wrench_names = [f"wrench of {foot.name}" for foot in config.feet]
         scale = np.array([MAX_DEVIATION, _VELOCITY_SCALE, _EFFORT_SCALE * robot.weight])
@@ -130,8 +143,20 @@ class SampleChecks:
         self._stream_buffer, self._streams = buffered(Streams.initial(len(self._joint_names)))
         self._mixed_buffer, _ = buffered(MixedStreams.initial(self._scale))
 
+    @property
+    def zeros(self) -> Check:
+        """Whether joint states that are all zero have come since :meth:`checks` was called."""
+        zeros, frames = self._health.zeros - self._checked[0], self._health.frames - self._checked[1]
+        found = zeros >= _MIN_ZEROS and zeros > _MIN_ZEROS_SHARE * frames
+        return Check(SensorFault.ZEROS, self._topic, _ZEROS.format(self._topic) if found else "")
+
+    def checks(self) -> Iterator[Check]:
+        """What the joint states since the previous call were."""
+        yield self.zeros
+        self._checked = self._health.zeros, self._health.frames
+
     def joints(self, sample: JointSample) -> JointSample | None:
-        """Check a joint sample; None where it contradicts the samples before.
+        """Check a joint sample; None where it contradicts the samples before, or is all zero.
 
         Velocity and effort that are None, empty or all NaN are not measured.
         """
@@ -154,6 +179,9 @@ class SampleChecks:
             table, *self._joint_limits, self._stream_buffer, self._mixed_buffer, stamp
         )
         self._health.mixed += mixed
+        if wrong == _ALL_ZERO:
+            self._health.zeros += 1
+            return None
         if wrong < _CONTRADICTION:
             raise InputError(self._describe_glitch(wrong, joint, table))
         position, velocity, effort = table
