@@ -57,6 +57,7 @@ __all__ = [
 
 OBSERVERS = {
     "kalman": "",
+    "two_stage": "",
     "fbse": "friction_estimator.estimation.observers.fbse.FootBaseSensorEstimation",
     "momentum": "friction_estimator.estimation.observers.momentum.MomentumObserver",
     "constrained": "friction_estimator.baselines.constrained.ConstrainedDynamicsObserver",
@@ -87,7 +88,8 @@ class Config(Validated):
     sensors: SensorNoise = SensorNoise()
     observer: str = parameter(
         "kalman",
-        f"Friction observer: {', '.join(OBSERVERS)}. kalman also estimates errors of model and sensors: most accurate.",
+        f"Friction observer: {', '.join(OBSERVERS)}. kalman also estimates errors of model and sensors: most accurate. "
+        "two_stage does so with less work; it is new, and its errors are larger.",
         choices=tuple(OBSERVERS),
     )
     stages: str = advanced(
@@ -130,7 +132,8 @@ class Config(Validated):
     @property
     def friction_law(self) -> str:
         """Name of the law of all joints that ``identifier.joint_laws`` does not name."""
-        return self.identifier.law or ("six_slope_load" if self.observer == "kalman" else "coulomb_viscous")
+        calibrates = self.observer in ("kalman", "two_stage")
+        return self.identifier.law or ("six_slope_load" if calibrates else "coulomb_viscous")
 
     def __post_init__(self) -> None:
         Validated.__post_init__(self)

@@ -20,6 +20,7 @@ from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
+from friction_estimator.estimation.two_stage.stage import TwoStageFriction
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
@@ -185,6 +186,8 @@ class Pipeline:
         self.friction: FrictionStage = (
             KalmanFriction(config, robot, self._health)
             if config.observer == "kalman"
+            else TwoStageFriction(config, robot, self._health)
+            if config.observer == "two_stage"
             else ObservedFriction(config, robot)
         )
         self._has_friction = config.has_friction

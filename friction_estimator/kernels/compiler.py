@@ -280,14 +280,29 @@ class MachineCode:
 
 @functools.cache
 def _digest(function: Callable[..., Any]) -> str:
-    """Digest of what a kernel computes: its code without comments, and all that it uses of its module."""
-    parts: list[Any] = [_GENERATOR, function.__defaults__]
+    """Digest of what a kernel computes: its code and that of all kernels that it may call, without comments."""
+    waiting, parts = [function], dict[str, Any]()
+    while waiting:
+        one = waiting.pop()
+        name = f"{one.__module__}.{one.__qualname__}"
+        if name not in parts:
+            used, kernels = _used(one)
+            parts[name] = used
+            waiting += kernels
+    return hashlib.sha256(repr((_GENERATOR, list(parts.items()))).encode()).hexdigest()
+
+
+def _used(function: Callable[..., Any]) -> tuple[list[Any], list[Callable[..., Any]]]:
+    """What a function takes from its code and its module, and the kernels among that; fields may have their names."""
+    parts, kernels = list[Any]([function.__defaults__]), list[Callable[..., Any]]()
     for code in _with_inner(function.__code__):
         values = [one for one in code.co_consts if one != function.__doc__ and not isinstance(one, CodeType)]
-        values += [_content(function.__globals__[name]) for name in code.co_names if name in function.__globals__]
+        known = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        kernels += [value.py_func for value in known if hasattr(value, "py_func")]
+        values += [_content(value) for value in known if not hasattr(value, "py_func")]
         parts.append((code.co_code, code.co_names, code.co_varnames, values))
     parts += [_layout(type_name(annotation)) for annotation in function.__annotations__.values()]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return parts, kernels
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
@@ -299,9 +314,7 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _content(value: Any) -> str:
-    """What machine code takes from a name of the module: another kernel, a library, a record or a constant."""
-    if hasattr(value, "py_func"):
-        return _digest(value.py_func)
+    """What machine code takes from a name of the module that is no kernel: a library, a record or a constant."""
     if isinstance(value, ModuleType):
         return value.__name__
     return _layout(value.__name__) if isinstance(value, type) else repr(getattr(value, "tolist", lambda: value)())

@@ -231,11 +231,11 @@ def _function_key(term: Term) -> tuple[Shape, float, int, Side, Factor]:
 
 @kernel
 def presliding_of_load(codes: IntArray, parameters: FloatArray, strain: FloatArray) -> tuple[float, float]:
-    """How far the dry friction that grows with the load has built up after a reversal, as far as it has presliding.
+    """How far dry friction that changes with load or position has built up after a reversal.
 
-    It has the presliding of the friction without load: ``sum_k w_k z_k + (1 - sum_k w_k) tanh(dq / s)`` takes the place
-    of ``tanh(dq / s)``, with weights ``w_k`` in proportion to the torques m that are positive. Their sum is 0 where
-    these add up to less than a quarter of F_c, and 1 where they add up to three quarters.
+    It has the presliding of the friction without load and ripple: ``sum_k w_k z_k + (1 - sum_k w_k) tanh(dq / s)``
+    takes the place of ``tanh(dq / s)``, with weights ``w_k`` in proportion to the torques m that are positive. Their
+    sum is 0 where these add up to less than a quarter of F_c, and 1 where they add up to three quarters.
 
     Parameters
     ----------
@@ -277,8 +277,8 @@ def fill_regressor(
     ----------
     phi, codes, scales : (p,) output; (p, 5), (p,) of :func:`term_table`
     strain : (s,) Dahl strains; (0,): the motor slides on
-    sliding, held : parts of the dry friction that grows with the load, see :func:`presliding_of_load`; 1, 0: the motor
-        slides on
+    sliding, held : parts of the dry friction that changes with load or position, see :func:`presliding_of_load`; 1, 0:
+        the motor slides on
     wave : (2,) sine and cosine of its position; (0,): the mean over all positions
     """
     strains = 0
@@ -317,7 +317,8 @@ def fill_regressor(
                 value *= driving
             elif side == _DRIVEN:
                 value *= 1.0 - driving
-        if power > 0 and side == _BOTH and shape in (_TANH, _SIGN):
+        is_varied = power > 0 or codes[j, FACTOR] != _NO_FACTOR
+        if is_varied and side == _BOTH and shape in (_TANH, _SIGN):
             value = sliding * value + held
         for _ in range(power):
             value *= abs(load)
@@ -434,7 +435,8 @@ RIPPLE_TERMS = tuple(
 """``(a_s sin(k q) + a_c cos(k q)) tanh(dq / 0.002) + (b_s sin(k q) + b_c cos(k q)) dq``.
 
 The friction of gears with teeth changes with the position q, k times a turn. The terms are added to those of a law,
-which then is the mean friction.
+which then is the mean friction. The dry part has the presliding of the friction without ripple, see
+:func:`presliding_of_load`.
 """
 
 ADDED_TERMS = {"ripple": RIPPLE_TERMS, "presliding": PRESLIDING_TERMS}

@@ -1,0 +1,174 @@
+"""Both stages of one limb, the noise that they adapt, and what every frame uses of their solution."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from friction_estimator.estimation.two_stage.balance import Learned
+from friction_estimator.estimation.two_stage.solution import LimbSolution
+from friction_estimator.estimation.two_stage.terms import LimbTerms
+from friction_estimator.estimation.two_stage.window import StageOne
+from friction_estimator.kernels.records import buffered_zeros, to_buffer
+from friction_estimator.types import FloatArray
+
+FORGETTING_TIME = 60.0
+"""Time after which information counts 1/e [s]."""
+LAW_KEPT = 0.1
+"""Part of the information about a law that is kept when it no longer holds, or has lacked a term."""
+_WHITE_STD_TIME, _WHITE_STD_GAIN = 1.0, 0.3
+"""Time over which the noise of the balance is adapted [s], and the part of the difference that is used."""
+_MIN_WHITE_STD, _MIN_SCALE = 1e-3, 1e-3
+"""Lower bounds on the noise of the balance [N m], and on the factor on the variance of the momentum and its inverse."""
+_MIN_STD_OVER_LAW, _MIN_LAW_ERROR_STD = 0.02, 1e-3
+"""Standard deviation of the law's error, over the root mean square of the law's torque, and in addition [N m]."""
+_LAW_MEMORY = 2.0
+"""Time over which the mean square of the law's torque is taken [s]."""
+_FIRST_WHITE_STD = 0.001
+"""Noise of the balance before any data, over the strength of the motors."""
+_CHECKPOINT_PERIOD, _CHECKPOINT_COUNT = 1.0, 7
+"""Time between two copies of the information, to go back to [s], and their number."""
+
+
+class _Checkpoint(NamedTuple):
+    """Copy of what a limb has learned."""
+
+    information: FloatArray
+    white_std: FloatArray
+    windows: float
+
+
+class LimbObserver:
+    """Two-stage filter of one limb.
+
+    Parameters
+    ----------
+    terms : of the limb
+    strength : (m,) of its motors [N m]
+
+    Attributes
+    ----------
+    terms, terms_buffer : as given, and the buffer behind it
+    stage, buffer : first stage, and the buffer behind it
+    solution : second stage
+    windows : number of windows that were used
+    """
+
+    def __init__(self, terms: LimbTerms, strength: FloatArray) -> None:
+        self.terms, self.terms_buffer = terms, to_buffer(terms)
+        (m, p), s = terms.law_std.shape, terms.width
+        self._first_white_std = _FIRST_WHITE_STD * strength
+        self.buffer, self.stage = buffered_zeros(
+            StageOne, impulse=(m, s + 1), variance=m, white_std=m, momentum_scale=m, nis_sum=m, lag_sum=m, innovation=m,
+            windows=1, nis=m, unexplained=m, unexplained_variance=m, delay_torque=m, columns=(m, s + 1),
+        )  # fmt: skip
+        self.solution = LimbSolution(m, p, s - p)
+        self._law_mean_square: FloatArray = np.zeros(m)
+        self.reset_to_prior()
+
+    def reset_to_prior(self) -> None:
+        """Drop all information."""
+        self.solution.information[:] = 0.0
+        self.solution.solve()
+        self.stage.white_std[:], self.stage.momentum_scale[:] = self._first_white_std, 1.0
+        self._law_mean_square = np.zeros_like(self._law_mean_square)
+        self.windows = 0.0
+        self._checkpoints: deque[_Checkpoint] = deque(maxlen=_CHECKPOINT_COUNT)
+        self._mark: _Checkpoint | None = None
+        self._checkpoint_time = -math.inf
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Begin the first stage anew with the next window; the information stays."""
+        stage = self.stage
+        stage.impulse[:], stage.variance[:], stage.innovation[:] = 0.0, 0.0, 0.0
+        stage.nis[:] = stage.unexplained[:] = np.nan
+
+    def solve(self, duration: float) -> None:
+        """Adapt the noise, and solve for the terms.
+
+        The mean square of the innovations shows the noise of the balance. The product of neighbouring ones, which is
+        zero for the right gain, shows that of the momentum (Mehra 1970).
+
+        Parameters
+        ----------
+        duration : since the last solution [s]
+        """
+        stage, solution = self.stage, self.solution
+        count = float(stage.windows[0])
+        if not count:
+            return
+        nis, product = stage.nis_sum / count, stage.lag_sum / count
+        stage.nis_sum[:], stage.lag_sum[:], stage.windows[0] = 0.0, 0.0, 0.0
+        self.windows += count
+        rate = _WHITE_STD_GAIN * -math.expm1(-duration / _WHITE_STD_TIME)
+        stage.white_std[:] = np.maximum(stage.white_std * np.clip(nis, 0.1, 10.0) ** rate, _MIN_WHITE_STD)
+        scale = stage.momentum_scale * np.exp(-rate * np.clip(product, -1.0, 1.0))
+        stage.momentum_scale[:] = np.clip(scale, _MIN_SCALE, 1.0 / _MIN_SCALE)
+        solution.information *= math.exp(-duration / FORGETTING_TIME)
+        solution.solve()
+        torque = (stage.columns[:, : self.terms.law_std.shape[1]] * solution.law).sum(axis=1)
+        self._law_mean_square += -math.expm1(-duration / _LAW_MEMORY) * (torque**2 - self._law_mean_square)
+
+    def forget_laws(self) -> None:
+        """Keep a part of the information about all laws of the limb: something has changed, or a term was missing."""
+        for motor in range(self.terms.joints.size):
+            self.solution.forget_law(motor, LAW_KEPT)
+
+    def errors(self, start: int, stop: int) -> FloatArray:
+        """Whitened errors of the sensors in these columns."""
+        p = self.terms.law_std.shape[1]
+        return self.solution.errors[start - p : stop - p]
+
+    def error_covariance(self, start: int, stop: int) -> FloatArray:
+        """Covariance of :meth:`errors`."""
+        p = self.terms.law_std.shape[1]
+        return self.solution.error_covariance[start - p : stop - p, start - p : stop - p]
+
+    def constant_torque(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Constant torque of every motor (m,) [N m], its variance, and the root mean square of the law's torque."""
+        terms = self.terms
+        value = self.errors(terms.offset, terms.width) * terms.offset_std
+        variance = np.diagonal(self.error_covariance(terms.offset, terms.width)) * terms.offset_std**2
+        return value, variance, np.sqrt(self._law_mean_square)
+
+    def write(self, learned: Learned) -> None:
+        """Write the solution, but for the constant torque, into the record that every frame reads."""
+        terms, solution, stage, joints = self.terms, self.solution, self.stage, self.terms.joints
+        std, feet = terms.law_std, terms.feet
+        learned.law[joints] = solution.law * std
+        learned.law_covariance[joints] = solution.law_covariance * std[:, :, None] * std[:, None, :]
+        learned.wrench_bias[feet] = self.errors(terms.foot_bias, terms.foot_gain).reshape(-1, 6) * terms.wrench_std[0]
+        learned.wrench_gain[feet] = self.errors(terms.foot_gain, terms.gain).reshape(-1, 6) * terms.wrench_std[1]
+        learned.effort_gain[joints] = terms.effort_gain @ self.errors(terms.gain, terms.accelerometer)
+        learned.accelerometer[joints] = self.errors(terms.accelerometer, terms.wrench_delay) * terms.specific_force_std
+        learned.law_error_std[joints] = _MIN_STD_OVER_LAW * np.sqrt(self._law_mean_square) + _MIN_LAW_ERROR_STD
+        learned.white_std[joints] = stage.white_std
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the solution is."""
+        return bool(np.isfinite(self.solution.law).all() and np.isfinite(self.solution.errors).all())
+
+    def save_checkpoint(self, time: float) -> None:
+        """Keep a copy of the information at this time [s], if the last one is old enough."""
+        if not 0.0 <= time - self._checkpoint_time < _CHECKPOINT_PERIOD:
+            self._checkpoint_time = time
+            copies = self.solution.information.copy(), self.stage.white_std.copy()
+            self._checkpoints.append(_Checkpoint(*copies, self.windows))
+
+    def mark_checkpoint(self, age: float) -> None:
+        """Note the newest copy that is at least this old [s], or the oldest one."""
+        kept = self._checkpoints
+        self._mark = kept[max(len(kept) - 1 - int(age / _CHECKPOINT_PERIOD), 0)] if kept else None
+
+    def rollback_to_mark(self) -> None:
+        """Go back to the copy of :meth:`mark_checkpoint`, or to the prior where there was none."""
+        mark = self._mark
+        self.reset_to_prior()
+        if mark is not None:
+            self.solution.information[:], self.stage.white_std[:], self.windows = mark
+            self.solution.solve()
