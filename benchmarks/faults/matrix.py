@@ -18,6 +18,7 @@ from benchmarks.faults.streams import (
     JOINTS,
     WRENCHES,
     Change,
+    each,
     lag,
     outliers,
     quarter_turn,
@@ -129,6 +130,7 @@ def _bridged(walk: Walk) -> list[Fault]:
         ("reordered", "messages are up to 4 ms late and overtake each other", streams.jitter(0.004), ""),
         ("efforts_apart", "efforts come in a second message of the same stamp", streams.efforts_apart(), ""),
         ("old_messages", "a joint state of long ago comes again, twice a second", streams.old_messages(0.6), ""),
+        ("encoder_turn", "the encoder of the left knee counts a turn more", streams.turned_on(KNEE), ""),
         ("reordered_imu", "IMU messages are up to 30 ms late and overtake each other", streams.jitter(0.03, IMU), ""),
     ]
     larger: list[Row] = [
@@ -201,6 +203,18 @@ def _named() -> list[Fault]:
             "second publisher on l_foot/wrench",
         ),
     ]
+    stamps: list[Row] = [
+        ("packets_imu", "the IMU comes in packets of 5", streams.packets(5, IMU), "imu/data, packets of 5"),
+        (
+            "packets_joints",
+            "joint states come in packets of 3",
+            streams.packets(3, JOINTS),
+            "joint_states, packets of 3",
+        ),
+        ("packets_all", "all sensors come in packets of 4", streams.packets(4, ALL), "imu/data, packets of 4"),
+    ]
+    long: Row = "packets_long", "the IMU comes in packets of 20", streams.packets(20, IMU), "imu/data, too long"
+    unread: Row = "joints_zero", "all joint states are zero", each(JOINTS, streams.zeros), "all joints are zero"
     passed_on: Row = (
         "publishers_effort",
         "a second node passes joint states on without torque",
@@ -216,7 +230,9 @@ def _named() -> list[Fault]:
     return [
         *_faults([*late, never_set], status="sensors", error=math.inf),
         *_faults([standing], status="sensors", error=math.inf, friction="none"),
-        *_faults(publishers, status="sensors"),
+        *_faults([*publishers, *stamps], status="sensors"),
+        *_faults([long], status="sensors", error=math.inf),
+        *_faults([unread], status="sensors", error=math.inf, friction="none"),
         *_faults([passed_on], status="sensors", error=math.inf, recovery=_LEARNED),
         *_faults(slow, status="sensors", error=math.inf, seconds=4.0),
         *_faults([one], status="sensors", error=math.inf, friction="none", seconds=4.0),

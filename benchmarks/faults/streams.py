@@ -162,6 +162,21 @@ def stamp_lag(seconds: float, kinds: tuple[type, ...]) -> Change:
     return each(kinds, lambda one: one.shifted(-round(seconds * SECOND)))
 
 
+def packets(size: int, kinds: tuple[type, ...]) -> Change:
+    """Readings come in packets of this size, stamped on arrival 10 microseconds apart."""
+
+    def packed(one: Reading) -> Reading:
+        wait = (size - 1 - one.index % size) * PERIOD_NS
+        return replace(one.shifted(wait - wait // 100), arrival_ns=one.arrival_ns + wait)
+
+    return each(kinds, packed)
+
+
+def turned_on(joint: int) -> Change:
+    """The encoder of a joint counts a turn more."""
+    return map_field(JOINTS, "position", lambda q: _with(q, joint, q[joint] + 2.0 * np.pi))
+
+
 def same_stamp(kinds: tuple[type, ...], stamp_ns: int | None = None) -> Change:
     """Stamps of some sensors do not advance [ns]; None: they keep that of the fault's beginning."""
 

@@ -213,8 +213,11 @@ class Estimator:
     def _further_checks(self) -> Iterator[Check]:
         """Checks of sensors that other parts make."""
         yield from self._sample_checks.checks()
+        config = self.config
+        topics = config.output.joint_states_topic, config.imu.topic, *(foot.wrench_topic for foot in config.feet)
+        yield from self._synchronizer.checks(topics)
         if self.compensation is not None:
-            yield from self.compensation.checks(self.config.output.joint_states_topic)
+            yield from self.compensation.checks(config.output.joint_states_topic)
 
     def _diagnose_if_due(self, frame: SensorFrame) -> None:
         """Diagnose the joints twice a second, and when other joints depend on wrong sensors."""

@@ -123,6 +123,8 @@ class SensorFault(Enum):
     MESSAGE_RATE = "rate"
     LAG = "lag"
     LATE = "late readings"
+    PACKETS = "stamps in packets"
+    LONG_PACKETS = "stamps in long packets"
     DELAY = "delay"
     TILT = "tilt"
     EFFORT_GAIN = "gain of effort"
@@ -155,6 +157,7 @@ TIMING_FAULTS = frozenset(
         SensorFault.MESSAGE_RATE,
         SensorFault.LAG,
         SensorFault.LATE,
+        SensorFault.LONG_PACKETS,
     )
 )
 """Silent sensors, refused readings, wrong rates and stamps."""
@@ -165,6 +168,7 @@ CALIBRATED_FAULTS = frozenset(
         SensorFault.EFFORT_GAIN,
         SensorFault.POSITION_OFFSET,
         SensorFault.COMPENSATION,
+        SensorFault.PACKETS,
     )
 )
 """Errors that the estimate accounts for."""

@@ -1,20 +1,26 @@
-"""Compiled: two publishers on one topic, and joints that turn on and on.
+"""Compiled: what the stamps and values of one stream show: two publishers, joints that turn on, stamps in packets.
 
 Positions of joints change steadily, so each sample of them belongs to one of two :class:`Streams`, and those of the
 second one are left out. Other readings have noise and impacts: that they come from two publishers shows in many of them
 together (:class:`MixedStreams`), and not which ones are right.
+
+Drivers that read a buffer, or stamp on arrival, give all readings of a packet nearly one stamp. The sensor has measured
+evenly, and the last reading of a packet is as old as its stamp: they are spread (:class:`Packets`). Steps of other
+stamps, with jitter or lost readings, hardly ever are much shorter than the mean step; in packets most of them are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.estimation.health import Check, SensorFault
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
-from friction_estimator.types import FloatArray, IndexMatrix, Indices, Matrix, Tensor, Vector
+from friction_estimator.types import FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
 
 MAX_DEVIATION = 0.1
 """Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
@@ -45,6 +51,29 @@ _TURNS_FOR_NS = 3_000_000_000.0
 """Time for which a turn counts at most [ns]: glitches twice a second are no publisher."""
 _MIXED_FOR_NS = 1_000_000_000
 """Time since the last clear turn for which there are still two publishers: both may agree for half a step [ns]."""
+
+_BLOCK = 256
+"""Number of newest steps that show whether readings come in packets."""
+_SHORT = 0.3
+"""Steps below this part of the mean step are short. Of stamps that jitter by half a period hardly any are."""
+_MIN_SIZE, _PAIR = 1.6, 2.5
+"""Mean number of readings in a packet. Two readings with the very same stamp are no packet: of two publishers, or
+positions and efforts in two messages."""
+_MIN_PACKETS = 4
+"""Number of packets in a block: with fewer, some pauses would pass for packets."""
+_LOST = 1.5
+"""Part of the median time between two packets, beyond which one between them was lost."""
+_PHASE_GAIN = 0.5
+"""Part of the difference between the end of the readings and the stamp of their packet that is corrected in a packet:
+sizes differ because readings are lost, or because the driver polls unevenly."""
+_LONGEST_NS = 100_000_000
+"""Packets of joint states farther apart than this are not spread [ns]: their estimates would be of no use."""
+_TEXT = "{}: stamps come in packets of {:.0f} readings every {:.1f} ms"
+_SPREAD = "; they are spread evenly over this time. Stamp each reading when it is measured"
+_TOO_LONG = (
+    ", too long to spread them, so most readings are not used: stamp each reading when it is measured, or set "
+    "synchronizer.max_wait above {:.3f}"
+)
 
 
 @record
@@ -272,3 +301,92 @@ def are_mixed(streams: MixedStreams, sensor: int, stamp: int) -> bool:
         if certain and abs(stamp - streams.stamp[sensor, part]) < _MIXED_FOR_NS:
             return True
     return False
+
+
+@record
+class Packets(NamedTuple):
+    """What is known of the stamps of s streams.
+
+    Attributes
+    ----------
+    newest, clock : (s,) stamps of the newest reading, as it came and as it was spread; long before if it was not [ns]
+    steps, filled : (s, b), (s,) newest steps of the stamps, and how many there are [ns]
+    period, spacing : (s,) time between two readings, and between two packets; zero where there are no packets [ns]
+    longest : (s,) spacing beyond the period up to which packets are spread [ns]
+    """
+
+    newest: Indices
+    clock: Indices
+    steps: IndexMatrix
+    filled: Indices
+    period: Indices
+    spacing: Indices
+    longest: Indices
+
+    @staticmethod
+    def initial(sensors: int, max_wait: int) -> Packets:
+        """Before the first reading of the joints (0) and of other sensors, whose readings are waited for [ns]."""
+        newest, clock, period, spacing = np.zeros((4, 1 + sensors), np.int64)
+        steps, filled = np.zeros((1 + sensors, _BLOCK), np.int64), np.full(1 + sensors, -1, np.int64)
+        longest = np.array([_LONGEST_NS, *[max_wait] * sensors], dtype=np.int64)
+        return Packets(newest, clock, steps, filled, period, spacing, longest)
+
+
+@kernel
+def spread(packets: Packets, stream: int, stamp: int, reset_after: int) -> int:
+    """Stamp of the newest reading of a stream [ns], spread where it comes in a packet; ``reset_after``: a pause [ns].
+
+    Each reading is a period later than the one before, and the last one of a packet is, on average, at its stamp.
+    """
+    step = stamp - packets.newest[stream]
+    if packets.filled[stream] < 0 or abs(step) > reset_after:
+        packets.filled[stream] = packets.period[stream] = packets.spacing[stream] = 0
+        packets.newest[stream], packets.clock[stream] = stamp, stamp - reset_after
+        return stamp
+    if step >= 0:
+        packets.newest[stream] = stamp
+        packets.steps[stream, packets.filled[stream]] = step
+        packets.filled[stream] += 1
+        if packets.filled[stream] == _BLOCK:
+            packets.filled[stream] = 0
+            _measure(packets, stream)
+    period, spacing = packets.period[stream], packets.spacing[stream]
+    if period == 0 or spacing > packets.longest[stream] + period or step < -spacing:
+        packets.clock[stream] = stamp - reset_after
+        return stamp
+    expected = packets.clock[stream] + period
+    if step > _SHORT * period:
+        late = stamp - (spacing - period) - expected
+        expected += late if 2 * abs(late) > spacing + period else round(_PHASE_GAIN * late)
+    elif stamp - expected > reset_after // 2:  # the first packet that is spread has not begun
+        return stamp
+    packets.clock[stream] = max(expected, packets.clock[stream] + 1)
+    return packets.clock[stream]
+
+
+@kernel
+def _measure(packets: Packets, stream: int) -> None:
+    """Find size and distance of the packets from a block of steps, or that there are none."""
+    steps = packets.steps[stream]
+    begins = np.flatnonzero(steps > _SHORT * np.mean(steps))
+    packets.period[stream] = packets.spacing[stream] = 0
+    is_pair = begins.size * _PAIR > steps.size and 2 * np.sum(steps == 0) > steps.size - begins.size
+    if begins.size < _MIN_PACKETS or begins.size * _MIN_SIZE > steps.size or is_pair:
+        return
+    spacing, size = np.empty(begins.size - 1), np.diff(begins)
+    for k in range(spacing.size):
+        spacing[k] = np.sum(steps[begins[k] : begins[k + 1]])
+    whole = spacing < _LOST * np.median(spacing)
+    packets.spacing[stream] = round(np.mean(spacing[whole]))
+    packets.period[stream] = round(np.sum(spacing[whole]) / np.sum(size[whole]))
+
+
+def packet_checks(packets: Packets, topics: Sequence[str]) -> Iterator[Check]:
+    """Findings about packets: those that are spread, and those that are too long; ``topics`` (s) of the streams."""
+    rows: IntArray = np.stack((packets.period, packets.spacing, packets.longest), axis=1)
+    for topic, (period, spacing, longest) in zip(topics, rows.tolist(), strict=True):
+        text = _TEXT.format(topic, spacing / period, 1e-6 * spacing) if period else ""
+        fits = spacing <= longest + period
+        yield Check(SensorFault.PACKETS, topic, text + _SPREAD if text and fits else "")
+        too_long = text + _TOO_LONG.format(1e-9 * (spacing - period))
+        yield Check(SensorFault.LONG_PACKETS, topic, "" if fits else too_long)

@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from friction_estimator.estimation.readings.publishers import MixedStreams, add_repeated, add_to_streams, are_mixed
+from friction_estimator.estimation.readings.publishers import (
+    MixedStreams,
+    Packets,
+    add_repeated,
+    add_to_streams,
+    are_mixed,
+    spread,
+)
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.kernels.records import record
 from friction_estimator.types import Flags, FloatArray, IndexMatrix, Indices, IntArray, Matrix, Tensor, Vector
@@ -61,6 +68,7 @@ class Tracks(NamedTuple):
     skipped_time, repeated : (1,) time of the joint states left out since the last frame [s]; number of the newest ones
         in a row that repeat the one before
     streams : of each sensor, whether two publishers send its readings
+    packets : of the joint states and each sensor, whether their stamps come in packets
     first : of the sensors that are used
     max_wait : a reading that is newer than the joint state by at most this may stand for an older one [ns]
     """
@@ -87,6 +95,7 @@ class Tracks(NamedTuple):
     skipped_time: Vector
     repeated: Indices
     streams: MixedStreams
+    packets: Packets
     first: int
     max_wait: int
 
@@ -121,6 +130,7 @@ class Tracks(NamedTuple):
             skipped_time=np.zeros(1),
             repeated=np.zeros(1, np.int64),
             streams=MixedStreams.initial(scale),
+            packets=Packets.initial(sensors, max_wait),
             first=first,
             max_wait=max_wait,
         )
@@ -202,7 +212,15 @@ def _insert_reading(tracks: Tracks, sensor: int, stamp: int, value: FloatArray, 
 def insert_readings(tracks: Tracks, count: int, used: int) -> None:
     """Insert the first ``count`` readings that have arrived; ``used``: stamp of the newest joint state used [ns]."""
     for k in range(count):
-        _insert_reading(tracks, tracks.arrived_sensor[k], tracks.arrived_stamp[k], tracks.arrived[k], used)
+        sensor = tracks.arrived_sensor[k]
+        stamp = spread(tracks.packets, 1 + sensor, tracks.arrived_stamp[k], RESET_AFTER_NS)
+        _insert_reading(tracks, sensor, stamp, tracks.arrived[k], used)
+
+
+@entry_point
+def spread_joint_stamp(tracks: Tracks, stamp: int) -> int:
+    """Stamp of the newest joint state, spread where they come in packets [ns]."""
+    return spread(tracks.packets, 0, stamp, RESET_AFTER_NS)
 
 
 @kernel

@@ -5,18 +5,21 @@ missing before it, for that one too. It waits no longer than until joint samples
 of the slowest sensor and ``max_wait``. Where positions and efforts come in two messages of one stamp, the efforts
 complete the sample. So the frames do not depend on the order in which the sensors' messages arrive, and replay equals
 live. (Within one topic of another sensor, messages that overtake each other are sorted as far as they have come.)
+Stamps that come in packets are spread first.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from friction_estimator.config import SynchronizerConfig
-from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.health import Check, Health
+from friction_estimator.estimation.readings.publishers import packet_checks
 from friction_estimator.estimation.readings.sensor_tracks import (
     CHANGED,
     GAP,
@@ -28,6 +31,7 @@ from friction_estimator.estimation.readings.sensor_tracks import (
     Tracks,
     insert_readings,
     read_sensors,
+    spread_joint_stamp,
 )
 from friction_estimator.kernels.records import buffered
 from friction_estimator.types import FloatArray, JointSample, SensorFrame
@@ -93,6 +97,8 @@ class Synchronizer:
 
     def add_joints(self, sample: JointSample) -> list[SensorFrame]:
         """Add a joint sample; return the frames that became complete, oldest first."""
+        if (stamp := spread_joint_stamp(self._buffer, sample.stamp_ns)) != sample.stamp_ns:
+            sample = replace(sample, stamp_ns=stamp)
         waiting, jumped = self._waiting_joints, self._jumped
         newest = waiting[-1].stamp_ns if waiting else self._used_ns
         if jumped is None and newest is not None and 0 < sample.stamp_ns - newest <= RESET_AFTER_NS:
@@ -156,6 +162,10 @@ class Synchronizer:
         """Number of joint states for which two publishers sent readings of each other sensor, as :meth:`delays`."""
         mixed: list[int] = self._tracks.mixed[self._first :].tolist()
         return mixed
+
+    def checks(self, topics: Sequence[str]) -> Iterator[Check]:
+        """Findings about stamps in packets; ``topics`` (1 + s) of the joint states and of all other sensors."""
+        yield from packet_checks(self._tracks.packets, topics)
 
     def _insert_arrived(self) -> None:
         """Insert the readings that have arrived."""
