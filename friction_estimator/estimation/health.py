@@ -142,10 +142,13 @@ class SensorFault(Enum):
     HEADING = "heading of the IMU"
     GYROSCOPE_UNIT = "angular velocity"
     WRENCH_DIRECTION = "direction of wrench"
+    WRENCH_OFFSET = "offset of wrench"
+    WRENCH_POINT = "point of moments"
     WRENCH_UNIT = "unit of wrench"
     NO_WRENCH = "no wrench"
     EFFORT_SIGN = "sign of effort"
     EFFORT_UNIT = "unit of effort"
+    EFFORT_FORCES = "forces that effort lacks"
     COMPENSATION = "compensation that does not act"
 
 
@@ -172,7 +175,9 @@ CALIBRATED_FAULTS = frozenset(
     )
 )
 """Errors that the estimate accounts for."""
-TORQUE_FAULTS = frozenset((SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT))
+TORQUE_FAULTS = frozenset(
+    (SensorFault.STUCK_EFFORT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT, SensorFault.EFFORT_FORCES)
+)
 """Wrong torques: no check of another sensor depends on them alone."""
 HARMLESS_FAULTS = TIMING_FAULTS | CALIBRATED_FAULTS
 """Findings with which no reading that is used is wrong."""
@@ -191,6 +196,11 @@ class Check(NamedTuple):
     topic: str
     text: str  # finding; empty where the sensor is right
     joints: BoolArray | None = None  # (n,) joints that the finding names; None: it names none
+
+    @staticmethod
+    def corrected(kind: SensorFault, topic: str, what: str, remedy: str, joints: BoolArray | None = None) -> Check:
+        """Finding about an error that the estimate corrects."""
+        return Check(kind, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints)
 
 
 @dataclass(slots=True)

@@ -274,6 +274,14 @@ WRONG: dict[str, tuple[Change, str]] = {
         with_joints("effort", KNEE, lambda effort: 10.0 * effort),
         "joint_states: the effort of joint 'l_knee' is .* times the torque",
     ),
+    "moments about another point": (
+        with_wrench(0, lambda w: np.concatenate((w[:3], w[3:] - np.cross([0.03, -0.02, 0.0], w[:3])))),
+        "l_foot/wrench: .*moments about a point (29|30|31) mm along x and -(19|20|21) mm along y of feet.l_foot.frame",
+    ),
+    "foot sensor set to zero while the robot stands": (
+        with_wrench(1, lambda w: w - [0.0, 10.0, 500.0, 5.0, -3.0, 0.0]),
+        r"r_foot/wrench: .*an offset of \(-?\d, -\d+, -(4[89]|5[01])\d\) N: .*with the foot in the air",
+    ),
     "velocity with the other sign": (
         with_joints("velocity", KNEE, np.negative),
         "joint_states: the velocity of joint 'l_knee' has the opposite sign",

@@ -27,7 +27,8 @@ from friction_estimator.estimation.diagnosis.sensor_plausibility import (
     StatisticsCollector,
     is_motion,
 )
-from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, OUTCOME, Check, Findings, Health, SensorFault
+from friction_estimator.estimation.diagnosis.torque_balance import TorqueBalance
+from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, Check, Findings, Health, SensorFault
 from friction_estimator.estimation.readings.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, IntArray, SensorCalibration, SensorFrame
@@ -79,9 +80,10 @@ _LARGEST_UNNAMED = {
 }  # fmt: skip
 """Errors up to which nothing is named, by their block of the state."""
 
-_NEEDS_FOUR_BLOCKS = frozenset(
-    (SensorFault.HEADING, SensorFault.GYROSCOPE_UNIT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT)
-)
+_NEEDS_FOUR_BLOCKS = {
+    SensorFault.HEADING, SensorFault.GYROSCOPE_UNIT, SensorFault.EFFORT_SIGN, SensorFault.EFFORT_UNIT,
+    SensorFault.EFFORT_FORCES, SensorFault.WRENCH_OFFSET, SensorFault.WRENCH_POINT,
+}  # fmt: skip
 """Errors that need four blocks to be found with few false alarms; two show that they are over."""
 
 
@@ -128,16 +130,15 @@ class SensorChecks:
         calibration: Callable[[], SensorCalibration | None],
         more: Callable[[], Iterator[Check]],
     ) -> None:
-        self._more = more
-        self._calibration, self._calibration_before = calibration, calibration()
+        self._more, self._calibration, self._calibration_before = more, calibration, calibration()
         self._config, self._robot, self._health, self._synchronizer = config, robot, health, synchronizer
         self._joint_topic, self._imu, self._feet = config.output.joint_states_topic, config.imu.topic, config.feet
-        self._floating = not config.robot.fixed_base
+        self._floating, self._first = not config.robot.fixed_base, int(config.robot.fixed_base)
         sensors = (self._imu, _MIN_IMU_RATE), *((foot.wrench_topic, _MIN_RATE) for foot in self._feet)
-        self._first = 0 if self._floating else 1
         self._sensors = sensors[self._first :]
         flat = np.array([all(foot.held_axes) for foot in self._feet], dtype=bool)
-        self._collector, self._plausibility = StatisticsCollector(robot, flat), PlausibilityChecks(config, robot)
+        self._balance, self._plausibility = TorqueBalance(config, robot), PlausibilityChecks(config, robot)
+        self._collector = StatisticsCollector(robot, flat, self._balance)
         self._blocks: deque[SensorStatistics] = deque(maxlen=_BLOCKS)
         self._findings = Findings(health, robot, [foot.wrench_topic for foot in self._feet])
         self._changing, self._factor = "", np.full(len(robot.joint_names), np.nan)
@@ -248,7 +249,9 @@ class SensorChecks:
         if self._floating:
             yield from self._checks_of_base()
         else:
-            yield self._plausibility.check_torques(self._statistics(4), self._factor)
+            sums = self._statistics(4)
+            yield from self._balance.checks(sums.balance, sums.rows, self._findings.current)
+            yield self._plausibility.check_torques(sums, np.fmax(self._factor, self._balance.factor))
 
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
@@ -256,11 +259,13 @@ class SensorChecks:
         if (SensorFault.MIXED, self._imu) in findings.current:
             return
         yield plausibility.check_gravity(last_two_blocks)
-        if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
-            yield plausibility.check_directions(last_two_blocks)
         needed = any(kind in _NEEDS_FOUR_BLOCKS for kind, _ in findings.current)
         last_four_blocks = last_two_blocks if needed else self._statistics(4)
         yield plausibility.check_gyroscope(last_four_blocks)
+        if not findings.is_wrong(self._imu, but=SensorFault.HEADING):
+            yield from self._balance.checks(last_four_blocks.balance, last_four_blocks.rows, findings.current)
+        if (SensorFault.ACCELEROMETER_UNIT, self._imu) not in findings.current:
+            yield plausibility.check_directions(last_two_blocks, findings.current)
         if findings.is_wrong(self._imu, but=SensorFault.HEADING):
             return
         yield plausibility.check_wrenches(last_two_blocks, findings.current)
@@ -272,11 +277,11 @@ class SensorChecks:
             yield iter((Check(SensorFault.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
         if not findings.is_wrong(self._imu):
-            yield plausibility.check_torques(last_four_blocks, self._factor)
+            yield plausibility.check_torques(last_four_blocks, np.fmax(self._factor, self._balance.factor))
 
     def _statistics(self, blocks: int) -> SensorStatistics:
         """What the newest blocks show."""
-        return SensorStatistics(self._robot).include(list(self._blocks)[-blocks:])
+        return SensorStatistics(self._robot, self._balance.size).include(list(self._blocks)[-blocks:])
 
     def _check_rates(self, interval: _CheckInterval) -> Iterator[Check]:
         """Topics that deliver less often than identification needs."""
@@ -386,22 +391,22 @@ class SensorChecks:
         joints, in_driver = self._joint_topic, "correct the stamps in the driver"
         if kind == "torque_delay":
             what = f"motor torques are {1e3 * size:.1f} ms older than the foot wrenches at the same stamp"
-            return _corrected_error(SensorFault.DELAY, joints, what, in_driver)
+            return Check.corrected(SensorFault.DELAY, joints, what, in_driver)
         if kind == "wrench_delay":
             foot, age = self._feet[place], f"{1e3 * abs(size):.1f} ms {'older' if size > 0.0 else 'newer'}"
             what = f"wrenches are {age} than the motor torques at the same stamp"
             remedy = f"correct the stamps, or set feet.{foot.name}.delay"
-            return _corrected_error(SensorFault.DELAY, foot.wrench_topic, what, remedy)
+            return Check.corrected(SensorFault.DELAY, foot.wrench_topic, what, remedy)
         if kind == "accelerometer_bias":
             tilt = f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r}"
             what = f"IMU is tilted by {tilt} in the URDF, or its accelerometer has a bias of {size:.2g} m/s^2"
-            return _corrected_error(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
+            return Check.corrected(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
         only = np.arange(len(self._robot.joint_names)) == place
         if kind == "position_offset":
             what = f"encoder of joint {JOINTS} has slipped by {size:.2g} rad"
-            return _corrected_error(SensorFault.POSITION_OFFSET, joints, what, "set its zero", only)
+            return Check.corrected(SensorFault.POSITION_OFFSET, joints, what, "set its zero", only)
         what = f"effort of joint {JOINTS} is {self._factor[place]:.2f} times its torque"
-        return _corrected_error(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
+        return Check.corrected(SensorFault.EFFORT_GAIN, joints, what, "correct the gain", only)
 
     def _check_stuck_readings(self) -> Iterator[Check]:
         """Readings that keep all their bits for one second, or four, although the joints around them move."""
@@ -437,11 +442,6 @@ class SensorChecks:
             text = f"{topic}: {what} has not changed for a second although {moves}: {cause}; check the driver"
             if stuck[rows].any() or not same[rows].any():
                 yield Check(kind, topic, text if stuck[rows].any() else "", hit)
-
-
-def _corrected_error(fault: SensorFault, topic: str, what: str, remedy: str, joints: BoolArray | None = None) -> Check:
-    """Finding about an error that the estimate corrects."""
-    return Check(fault, topic, f"{topic}: the {what}. {OUTCOME}; {remedy}", joints)
 
 
 def _is_significant(value: FloatArray, sigma: FloatArray, before: FloatArray) -> BoolArray:

@@ -18,14 +18,13 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.estimation.health import JOINTS, Check, SensorFault
+from friction_estimator.estimation.diagnosis.torque_balance import MIN_SPEED, TorqueBalance
+from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, Check, SensorFault
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import GRAVITY, BoolArray, Dynamics, FloatArray, SensorFrame
 
 LOADED, _UNLOADED = 0.1, 0.02
 """A foot is loaded above, and free of load below, these fractions of the weight."""
-_MIN_SPEED = 0.05
-"""Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
 _MIN_AUTOCORRELATION = 0.7
 """Velocities of a joint that moves have a larger correlation with those of the frame before: noise has none. Few of
 them may have it by chance, so that a joint must go farther in a shorter time."""
@@ -61,6 +60,7 @@ class SensorStatistics:
     Parameters
     ----------
     robot : with n joints and k feet
+    size : of the sums of the balance of torques
 
     Attributes
     ----------
@@ -72,20 +72,21 @@ class SensorStatistics:
         axes [m/s^2]; (6, 6) products of the last six
     foot_share : (k,) force of a foot times specific force, over the mass
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
-    unloaded_foot : (k, 4) torques of the whole weight at an unloaded foot, motor torques minus gravity; number of
+    unloaded : (k, 4) torques of the whole weight at an unloaded foot, motor torques minus gravity; number of
         frames
     torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
     speed : (6, n) step of the position by the velocities, and measured step; number of steps; sum of the steps by the
         velocities, and of the products of two in a row, each by the velocity at its end alone
+    balance, rows : (size, size) products of the rows of :class:`TorqueBalance`, and their number
     first : (3 n + 6 + 6 k) first readings: joint positions, velocities, efforts; rate, specific force; wrenches
     unchanged : (3 n + 2 + k,) one where a sensor, in the order of ``first``, has kept all bits of it
     low, high : (2 n,) ends of the joint positions, and of the distances travelled by the joint velocities
     """
 
-    def __init__(self, robot: RobotModel) -> None:
+    def __init__(self, robot: RobotModel, size: int) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (6, n)
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (6, n), (size, size), ()
         )  # fmt: skip
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self.sums = np.zeros(ends[-1])
@@ -93,7 +94,7 @@ class SensorStatistics:
         parts = (self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True))
         (
             self.imu, self.force, self.loaded, self.load, self.gravity, self.base_rate, self.force_balance,
-            self.moments, self.foot_share, self.limb, self.unloaded_foot, self.torque, self.speed,
+            self.moments, self.foot_share, self.limb, self.unloaded, self.torque, self.speed, self.balance, self.rows,
         ) = parts  # fmt: skip
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -116,10 +117,11 @@ class StatisticsCollector:
     ----------
     robot : the model that also makes the dynamics
     flat : (k,) feet whose soles do not turn while they stand
+    balance : of torques, whose rows are added
     """
 
-    def __init__(self, robot: RobotModel, flat: BoolArray) -> None:
-        self._robot, self._flat = robot, flat
+    def __init__(self, robot: RobotModel, flat: BoolArray, balance: TorqueBalance) -> None:
+        self._robot, self._flat, self._balance = robot, flat, balance
         self._travelled, self._no_effort = np.zeros(len(robot.joint_names)), np.full(len(robot.joint_names), np.nan)
         self._position = self._velocity = self._travelled
         self.reset()
@@ -127,22 +129,24 @@ class StatisticsCollector:
     def reset(self) -> None:
         """Begin a block without a frame before it."""
         self._stamp_ns: int | None = None
+        self._balance.reset()
         self.begin()
 
     def begin(self) -> None:
         """Begin a block."""
-        self.frames, self.block = 0, SensorStatistics(self._robot)
+        self.frames, self.block = 0, SensorStatistics(self._robot, self._balance.size)
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         """Add the readings of a frame to the sums of the present block."""
         effort = frame.effort if frame.effort.size else self._no_effort
         self._compare_readings(frame, effort)
+        self._balance.add(frame, dynamics, self.block.balance, self.block.rows)
         if self._robot.base_dofs and frame.imu_fresh:
             self._sum_forces(frame, dynamics, effort)
         elif not self._robot.base_dofs:
             forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
             needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
-            self._add_torques(needed, effort, np.abs(frame.velocity) > _MIN_SPEED)
+            self._add_torques(needed, effort, np.abs(frame.velocity) > MIN_SPEED)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
 
@@ -188,15 +192,15 @@ class StatisticsCollector:
         motor = np.where(robot.limb, effort - gravity, 0.0)
         block.limb += fresh[:, None] * _products(contact, motor)
         weighted = np.where(unloaded[:, None], -robot.weight * J[:, 2], 0.0)
-        block.unloaded_foot[:, :3] += _products(weighted, np.where(unloaded[:, None], motor, 0.0))
-        block.unloaded_foot[:, 3] += unloaded
+        block.unloaded[:, :3] += _products(weighted, np.where(unloaded[:, None], motor, 0.0))
+        block.unloaded[:, 3] += unloaded
         if fresh.size and fresh.all():
             parts = (R @ F[:, :3, None])[..., 0] / robot.mass
             both = np.concatenate((parts.sum(axis=0), f))
             block.foot_share += parts @ f
             block.force_balance += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
-            moving = (np.abs(velocity) > _MIN_SPEED) & robot.limb.any(axis=0)
+            moving = (np.abs(velocity) > MIN_SPEED) & robot.limb.any(axis=0)
             self._add_torques(gravity + contact.sum(axis=0), effort, moving)
 
     def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
@@ -238,7 +242,7 @@ class PlausibilityChecks:
     def check_velocities(self, sums: SensorStatistics) -> Iterator[Check]:
         """Check the sign and unit of each joint velocity against the change of the joint position."""
         product, expected, step, count = sums.speed[:4]
-        moves = (count >= _MIN_FRAMES) & (np.maximum(expected, step) > count * (_MIN_SPEED * READING_PERIOD) ** 2)
+        moves = (count >= _MIN_FRAMES) & (np.maximum(expected, step) > count * (MIN_SPEED * READING_PERIOD) ** 2)
         correlation, slope = _correlation_and_ratio(product, expected, step)
         flipped = moves & (correlation < -_MIN_CORRELATION)
         slope /= np.where(correlation > _MIN_CORRELATION, correlation, 1.0)  # noise of the velocities makes it smaller
@@ -268,13 +272,14 @@ class PlausibilityChecks:
         text = f"{self._imu}: the mean specific force is {size:.3g} m/s^2, not {GRAVITY:.2f} m/s^2: {remedy}"
         yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
-    def check_directions(self, sums: SensorStatistics) -> Iterator[Check]:
+    def check_directions(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
         """Check the directions of foot forces and specific force against the soles that stand on the ground."""
         tilts = []
         for foot, config in enumerate(self._feet):
             if sums.loaded[foot] < _MIN_FRAMES or not all(config.held_axes):
                 continue
             load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
+            load *= (SensorFault.WRENCH_OFFSET, config.wrench_topic) not in known
             what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
             if load > math.pi - _ALIGNED_ANGLE:
                 text = f"{what} points down: set feet.{config.name}.flip"
@@ -315,7 +320,7 @@ class PlausibilityChecks:
         """Check the unit of foot sensors: wrong only where both the weight and the torques of the legs disagree."""
         correlation, slope = _correlation_and_ratio(*sums.limb.T)
         significant = correlation > _MIN_CORRELATION
-        *idle, idle_count = sums.unloaded_foot.T
+        *idle, idle_count = sums.unloaded.T
         idle_correlation, carried = _correlation_and_ratio(*idle)
         weight = float(np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE]))
         if sums.force_balance[0] < _MIN_FRAMES:
@@ -324,8 +329,8 @@ class PlausibilityChecks:
         corrected = float((sums.foot_share * np.where(significant, slope, 1.0)).sum()) / weight
         explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_MAX_EQUAL_RATIO))
         for foot, config in enumerate(self._feet):
-            faults = SensorFault.STUCK_WRENCH, SensorFault.WRENCH_DIRECTION
-            if any((kind, config.wrench_topic) in known for kind in faults):
+            others = SensorFault.WRENCH_UNIT, SensorFault.NO_WRENCH
+            if any(topic == config.wrench_topic and kind not in HARMLESS_FAULTS.union(others) for kind, topic in known):
                 continue
             what = f"{config.wrench_topic}: the foot sensor {config.name!r} reads"
             scaled = significant[foot] and not 1.0 / _MAX_EQUAL_RATIO < slope[foot] < _MAX_EQUAL_RATIO
@@ -439,7 +444,7 @@ def is_motion(sums: FloatArray) -> BoolArray:
     Drivers publish steps of the velocity, and often none of them is zero.
     """
     _, square, _, count, total, lagged = sums
-    highest = _MIN_SPEED * READING_PERIOD
+    highest = MIN_SPEED * READING_PERIOD
     offset = np.clip(total / np.maximum(count, 1.0), -highest, highest)
     removed = offset * (2.0 * total - count * offset)
     return np.asarray(lagged - removed > _MIN_AUTOCORRELATION * (2.0 * square - lagged - removed))

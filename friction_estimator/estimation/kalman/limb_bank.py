@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from friction_estimator.base import contact_phase
+from friction_estimator.base.contact_phase import UnloadedFeet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_estimates import (
@@ -28,7 +29,6 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout, sensor_errors
 from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison
-from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities

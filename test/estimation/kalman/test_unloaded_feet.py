@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from friction_estimator.base.contact_phase import UnloadedFeet
 from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.local_motion import LocalMotion
-from friction_estimator.estimation.kalman.unloaded_feet import UnloadedFeet
 from friction_estimator.estimation.kalman.windows import Window
 from test.estimation.kalman.synthetic import filter_of
 

@@ -1,0 +1,271 @@
+"""Which error of the sensors explains the balance of torques: a table of errors, compared by their likelihood.
+
+Motor torques less those that gravity, foot forces and accelerations need are friction, and what the readings are wrong
+by. Every error has its columns G in this balance y, which say what it adds. With ``L = G^T G`` and ``b = G^T y`` over
+the rows of the newest seconds, and the variances P of the errors of right sensors, an error ``a ~ N(m, V)`` more than
+those has the information ``J = (1 + L P)^-1 L`` and the product ``d = (1 + L P)^-1 b - J m``. Against no error N
+numbers with the weighted square Q, or Q' once m is taken out, give it
+
+    log odds = (nu + N) / 2 log((nu + Q) / (nu + Q' - d^T (V^-1 + J)^-1 d)) - log det(1 + V J) / 2
+
+with the size of the noise integrated out, as for changes in mid-run (:mod:`~friction_estimator.estimation.kalman`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from friction_estimator.config import Config
+from friction_estimator.estimation.health import JOINTS, Check, SensorFault
+from friction_estimator.linear_algebra import skew
+from friction_estimator.robot.model import RobotModel
+from friction_estimator.types import Dynamics, FloatArray, SensorFrame
+
+MIN_SPEED = 0.05
+"""Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
+_NOISE_LEVER = 1e-3
+"""Prior size of the balance's noise, over the weight of the robot [m]: its true size is integrated out."""
+_DEGREES_OF_FREEDOM = 10.0
+"""Degrees of freedom of the prior of the noise's size, around one."""
+_ROWS_PER_NUMBER = 2.0
+"""Accelerations are central differences: those of neighbouring frames share readings."""
+_MIN_LOG_ODDS = 20.0
+"""Log odds from which an error is named, as for changes in mid-run: right walks have less than 5 for every error, also
+with masses wrong by a fifth and centres of mass by a centimetre."""
+_MIN_LEAD = math.log(1e3)
+"""Log odds against the next error, from which an error is named: few frames fit several."""
+_FOOT_LEVER = 0.1
+"""Half the length of a foot [m]."""
+_FREE_SHARE = 0.02
+"""Standard deviation of the offset of a right foot sensor, over the weight."""
+_MIN_SIGMAS = 6.0
+"""Standard deviations beyond which a part of a likely error is named."""
+
+
+class _Error(NamedTuple):
+    """An error of one joint, of one foot or of the robot.
+
+    A driver that leaves a force out leaves out all of it: such an error is about one.
+    """
+
+    scope: str
+    right: tuple[float, ...]  # (w,) standard deviations of right sensors
+    wrong: tuple[float, ...]  # (w,) of wrong ones, more than that; zeros: never named, and no rival
+    words: str = ""
+    mean: float = 0.0
+
+
+class _Hypothesis(NamedTuple):
+    """An error that may be there; hypotheses sort by their log odds."""
+
+    log_odds: float  # against right sensors
+    words: str
+    name: str  # of the error
+    values: FloatArray  # (places, w)
+    sigma: FloatArray  # (places, w)
+    places: range
+
+
+def _errors(config: Config, robot: RobotModel) -> dict[str, _Error]:
+    """All errors by their name, in the order of their columns."""
+    weight, lever = robot.weight, np.array((1.0,) * 3 + (_FOOT_LEVER,) * 3)
+    offset = config.kalman.link_com_std * weight
+    load, bias = tuple((weight * lever).tolist()), tuple((_FREE_SHARE * weight * lever).tolist())
+    nothing, all_axes = (0.0,), (1.0,) * 9
+    errors = {
+        "dry": _Error("joint", (10.0,), nothing),
+        "viscous": _Error("joint", (10.0,), nothing),
+        "offset": _Error("joint", (offset,), nothing),
+        "inertia": _Error("joint", (10.0,), nothing),
+        "slip": _Error("joint", (0.005,), (0.3,), "a slip of the encoder of {!r}"),
+        "gain": _Error("joint", (0.05,), (10.0,), "the unit of the effort of {!r}"),
+        "gains": _Error("robot", nothing, (10.0,), "the unit of all efforts"),
+        "foot_axes": _Error("foot", (0.02,) * 9, all_axes, "the axes or the unit of {!r}"),
+        "foot_offset": _Error("foot", bias, load, "an offset of {!r}"),
+        "foot_point": _Error("foot", (0.003,) * 3, (0.1,) * 3, "the point of the moments of {!r}"),
+    }
+    if robot.base_dofs:
+        errors["imu_axes"] = _Error("robot", (0.01,) * 9, all_axes, "the axes or the unit of the specific force")
+    errors["gravity"] = _Error("robot", nothing, (0.03,), "efforts without gravity", 1.0)
+    if robot.foot_names:
+        errors["net"] = _Error("robot", nothing, (0.03,), "efforts without gravity and foot forces", 1.0)
+    return errors
+
+
+class TorqueBalance:
+    """Sums of the balance of torques over frames, and the error that explains them.
+
+    Parameters
+    ----------
+    config : topics, frames and errors of links
+    robot : with n joints and k feet
+
+    Attributes
+    ----------
+    size : number of columns, with that of the balance itself
+    factor : (n,) efforts over motor torques, of joints whose unit or sign explains the balance; else NaN
+    """
+
+    def __init__(self, config: Config, robot: RobotModel) -> None:
+        self._config, self._robot, self._errors = config, robot, _errors(config, robot)
+        self._names = {"joint": robot.joint_names, "foot": robot.foot_names, "robot": ("",)}
+        widths = [len(self._names[one.scope]) * len(one.right) for one in self._errors.values()]
+        self._starts = dict(zip(self._errors, np.cumsum([0, *widths]).tolist(), strict=False))
+        tiled = [one.right * len(self._names[one.scope]) for one in self._errors.values()]
+        self._variance = np.square(np.concatenate(tiled))
+        self.size = self._variance.size + 1
+        self.factor = np.full(len(robot.joint_names), np.nan)
+        self._measured = ~robot.in_unmeasured_contact
+        if robot.base_dofs:
+            self._measured &= robot.limb.any(axis=0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Note that the next frame does not follow the one before."""
+        self._frames: deque[tuple[SensorFrame, Dynamics]] = deque(maxlen=3)
+
+    def add(self, frame: SensorFrame, dynamics: Dynamics, sums: FloatArray, count: FloatArray) -> None:
+        """Add the frame before this one, whose accelerations its neighbours give, to the sums of :meth:`check`."""
+        self._frames.append((frame, dynamics))
+        if len(self._frames) < 3:
+            return
+        (before, _), (frame, dynamics), (after, _) = self._frames
+        is_used = self._measured & (np.abs(frame.velocity) > MIN_SPEED)
+        is_used &= np.isfinite(frame.effort) if frame.effort.size else False
+        if not is_used.any() or not frame.wrench_fresh.all() or (self._robot.base_dofs and not frame.imu_fresh):
+            return
+        turn = self._robot.rotation_imu_to_base @ (after.angular_velocity - before.angular_velocity)
+        acceleration = np.concatenate((turn, after.velocity - before.velocity))
+        acceleration *= 1e9 / (after.stamp_ns - before.stamp_ns)
+        rows = np.column_stack(list(self._columns(frame, dynamics, acceleration)))[is_used]
+        rows /= _NOISE_LEVER * self._robot.weight
+        sums += rows.T @ rows
+        count += len(rows)
+
+    def _columns(self, frame: SensorFrame, dynamics: Dynamics, acceleration: FloatArray) -> Iterator[FloatArray]:
+        """Torques (n, c) that each error adds, in the order of :func:`_errors`, and the balance (n,)."""
+        robot, base, F = self._robot, self._robot.base_dofs, frame.wrenches
+        n, H, J = frame.position.size, dynamics.mass_matrix[base:], dynamics.foot_jacobian[:, :, base:]
+        effort, ddq = np.nan_to_num(frame.effort), acceleration[3:]
+        contact, inertia, gravity = -np.einsum("kin,ki->n", J, F), H[:, base:] @ ddq, dynamics.bias[base:]
+        yield from (np.diag(np.sign(frame.velocity)), np.diag(frame.velocity), np.eye(n))
+        yield np.diag(H[:, base:].diagonal() * ddq)
+        yield robot.position_error_columns(dynamics, acceleration, F)
+        yield from (np.diag(effort), effort)
+        forces, moments = J[:, :3], J[:, 3:]
+        axes = np.einsum("kan,kb->nkab", forces, F[:, :3]) + np.einsum("kan,kb->nkab", moments, F[:, 3:])
+        yield axes.reshape(n, -1)
+        yield J.transpose(2, 0, 1).reshape(n, -1)
+        yield (
+            np.array([skew(force).T @ moment for force, moment in zip(F[:, :3], moments, strict=True)]).reshape(-1, n).T
+        )
+        if base:
+            f = robot.rotation_imu_to_base @ frame.specific_force
+            inertia = inertia + H[:, 3:6] @ acceleration[:3] + H[:, :3] @ (robot.imu_lever @ acceleration[:3])
+            yield np.einsum("na,b->nab", H[:, :3], f).reshape(n, -1)
+        yield -gravity
+        if robot.foot_names:
+            yield -(gravity + contact)
+        yield effort - gravity - contact - inertia
+
+    def _hypotheses(self, sums: FloatArray, rows: float) -> Iterator[_Hypothesis]:
+        """All errors, each of one place, and those of feet of all feet together, with their log odds, one by one."""
+        first = next(start for name, start in self._starts.items() if any(self._errors[name].wrong))
+        scaled = sums / _ROWS_PER_NUMBER
+        L, b, P = scaled[:-1, :-1], scaled[:-1, -1], self._variance
+        S = np.sqrt(P)  # (1 + L P)^-1 B = B - L S (1 + S L S)^-1 S B, of a symmetric matrix
+        both = np.column_stack((L[:, first:], b))
+        factor = cho_factor(np.eye(P.size) + S[:, None] * L * S, overwrite_a=True, check_finite=False)
+        both -= (L * S) @ cho_solve(factor, S[:, None] * both, overwrite_b=True, check_finite=False)
+        square = max(scaled[-1, -1] - float(b @ (P * both[:, -1])), 0.0) + _DEGREES_OF_FREEDOM
+        numbers = rows / _ROWS_PER_NUMBER + _DEGREES_OF_FREEDOM
+        for name, error in self._errors.items():
+            names, width = self._names[error.scope], len(error.right)
+            single = [range(place, place + 1) for place in range(len(names))]
+            for places in [*single, range(len(names))] if error.scope == "foot" and len(names) > 1 else single:
+                states = self._starts[name] + np.arange(width * places.start, width * places.stop)
+                scale = np.tile(error.wrong, len(places))
+                if not scale.all():
+                    break
+                J, d, mean = both[np.ix_(states, states - first)], both[states, -1], np.full(states.size, error.mean)
+                explained = float(mean @ (2.0 * d - J @ mean))
+                A, d = np.eye(states.size) + J * scale[:, None] * scale, (d - J @ mean) * scale
+                found = np.linalg.solve(A, np.column_stack((d, np.eye(states.size))))
+                left = max(square - explained - float(d @ found[:, 0]), _DEGREES_OF_FREEDOM)
+                log_odds = 0.5 * (numbers * math.log(square / left) - float(np.linalg.slogdet(A)[1]))
+                sigma = scale * np.sqrt(found[:, 1:].diagonal() * left / numbers)
+                shape, words = (len(places), width), error.words.format(" and ".join(names[one] for one in places))
+                values = (mean + scale * found[:, 0]).reshape(shape)
+                yield _Hypothesis(log_odds, words, name, values, sigma.reshape(shape), places)
+
+    def checks(
+        self, sums: FloatArray, count: FloatArray, known: Collection[tuple[SensorFault, str]]
+    ) -> Iterator[Iterator[Check]]:
+        """Name the error of foot sensors or efforts that explains the balance; keep the factor of efforts.
+
+        The work is done in parts, each before an iterator; only the last one has checks.
+
+        Parameters
+        ----------
+        sums : (size, size) products of the rows
+        count : () their number
+        known : findings so far; efforts that are not measured balance nothing
+        """
+        self.factor[:] = np.nan
+        if (SensorFault.STUCK_EFFORT, self._config.output.joint_states_topic) in known:
+            return
+        found = list[_Hypothesis]()
+        for hypothesis in self._hypotheses(sums, float(count)):
+            found.append(hypothesis)
+            yield iter(())
+        yield self._compare(sorted(found, key=lambda one: -one.log_odds))
+
+    def _compare(self, ranked: Sequence[_Hypothesis]) -> Iterator[Check]:
+        """Checks by the hypotheses, the most likely one first."""
+        best, texts = ranked[0], dict[tuple[SensorFault, str], str]()
+        rival = next(one for one in ranked if one.name != best.name)
+        if best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD:
+            if best.name in ("gain", "gains"):
+                joints = best.places if best.name == "gain" else range(self.factor.size)
+                self.factor[joints] = 1.0 / (1.0 - best.values[0, 0])
+            odds = f"Second in likelihood, by a factor of {math.exp(-lead):.1g}: {rival.words}"
+            texts = {key: f"{text}. {odds}" for key, text in self._texts(best)}
+        topic = self._config.output.joint_states_topic
+        keys = [(SensorFault.EFFORT_FORCES, topic)]
+        for foot in self._config.feet:
+            keys += [(kind, foot.wrench_topic) for kind in (SensorFault.WRENCH_OFFSET, SensorFault.WRENCH_POINT)]
+        for key in keys:
+            yield Check(*key, texts.get(key, ""), self._measured if key[1] == topic else None)
+
+    def _texts(self, best: _Hypothesis) -> Iterator[tuple[tuple[SensorFault, str], str]]:
+        """Findings of a likely error, by kind and topic."""
+        topic = self._config.output.joint_states_topic
+        if best.name in ("gravity", "net"):
+            forces = "gravity" if best.name == "gravity" else "gravity and foot forces"
+            text = f"{topic}: the effort of joint {JOINTS} lacks the torque of {forces}: the driver subtracts it, or "
+            yield (SensorFault.EFFORT_FORCES, topic), f"{text}it is the net torque. Publish the whole motor torque"
+        if best.name not in ("foot_offset", "foot_point"):
+            return
+        for place, value, sigma in zip(best.places, best.values, best.sigma, strict=True):
+            foot, sure = self._config.feet[place], np.abs(value) > _MIN_SIGMAS * sigma
+            if not sure.any():
+                continue
+            what = f"{foot.wrench_topic}: the foot sensor {foot.name!r}"
+            if best.name == "foot_offset":
+                offset = ", ".join(f"{part:.0f}" for part in value[:3])
+                text = f"{what} has an offset of ({offset}) N: was it set to zero while the robot stood on it? Do so "
+                yield (SensorFault.WRENCH_OFFSET, foot.wrench_topic), f"{text}with the foot in the air"
+            else:
+                parts = zip("xyz", value.tolist(), sure.tolist(), strict=True)
+                where = " and ".join(f"{1e3 * part:.0f} mm along {axis}" for axis, part, is_sure in parts if is_sure)
+                text = f"{what} gives moments about a point {where} of feet.{foot.name}.frame: set that to the frame "
+                yield (
+                    (SensorFault.WRENCH_POINT, foot.wrench_topic),
+                    f"{text}of the moments, or shift them in the driver",
+                )
