@@ -142,3 +142,31 @@ def test_calibration_of_another_robot_is_not_used():
 def test_unmeasured_contacts_must_name_joints():
     with pytest.raises(ConfigError, match=r"'ankle' matches no joint; the joints are 'hip', 'knee'"):
         Estimator(config_from_parameters({"robot.fixed_base": True, "robot.unmeasured_contacts": ["ankle"]}), URDF)
+
+
+@pytest.mark.parametrize(
+    ("effort_of", "text"),
+    [
+        (lambda motor, gravity, net: motor, None),
+        (lambda motor, gravity, net: motor - gravity, "the effort of joint 'hip', 'knee' lacks the torque of gravity"),
+        (lambda motor, gravity, net: net, "the effort of joint 'hip', 'knee' lacks the torque of gravity"),
+        (lambda motor, gravity, net: motor / 12.0, "the effort of joint 'hip', 'knee' is 0.0"),
+    ],
+)
+def test_efforts_without_gravity_are_told_from_those_in_another_unit(effort_of, text):
+    model = pin.buildModelFromXML(URDF)
+    data = model.createData()
+    robot = {"robot.fixed_base": True, "robot.joints": ["hip", "knee"], "observer": "momentum"}
+    estimator, speed = Estimator(config_from_parameters(robot), URDF), np.array([3.1, 4.3])
+    for stamp in range(0, 5_000_000_000, 4_000_000):
+        phase = 1e-9 * stamp * speed
+        q, v, a = 0.8 * np.sin(phase) + 0.7, 0.8 * speed * np.cos(phase), -0.8 * speed**2 * np.sin(phase)
+        gravity = pin.computeGeneralizedGravity(model, data, q)
+        torque = pin.rnea(model, data, q, v, a)
+        motor = torque + COULOMB * np.sign(v) + VISCOUS * v
+        estimator.add_joints(JointSample(stamp, q, v, effort_of(motor, gravity, torque - gravity)))
+    if text is None:
+        assert estimator.health.findings == ()
+    else:
+        (finding,) = estimator.health.findings
+        assert text in finding
