@@ -54,8 +54,9 @@ _MIXED_FOR_NS = 1_000_000_000
 
 _BLOCK = 256
 """Number of newest steps that show whether readings come in packets."""
-_SHORT = 0.3
-"""Steps below this part of the mean step are short. Of stamps that jitter by half a period hardly any are."""
+_SHORT = 0.1
+"""Steps below this part of the mean step are short: hardly any of stamps that jitter by half a period, none of samples
+that are taken in pairs."""
 _MIN_SIZE, _PAIR = 1.6, 2.5
 """Mean number of readings in a packet. Two readings with the very same stamp are no packet: of two publishers, or
 positions and efforts in two messages."""
