@@ -88,8 +88,7 @@ class Config(Validated):
     sensors: SensorNoise = SensorNoise()
     observer: str = parameter(
         "kalman",
-        f"Friction observer: {', '.join(OBSERVERS)}. kalman also estimates errors of model and sensors: most accurate. "
-        "two_stage does so with less work; it is new, and its errors are larger.",
+        f"Friction observer: {', '.join(OBSERVERS)}. kalman is most accurate; two_stage is lighter, and not complete yet.",
         choices=tuple(OBSERVERS),
     )
     stages: str = advanced(

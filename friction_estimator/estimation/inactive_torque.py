@@ -6,9 +6,10 @@ Where a drive reports the commanded torque and does not apply all of it, the bal
 
 Compensation that follows this friction grows by ``1 / (1 - c * gain)``, or without end. But the own torque is, apart
 from its size, the law at the motion: only what changes it independently of the motion tells both apart. So while the
-test runs, the torque is on or off for a short time each, at random. Then a regression on both columns gives c whatever
-the friction does meanwhile, and because the signs are independent, the scores of these times give its variance whatever
-the noise (Hinkley 1977; MacKinnon & White 1985). Delays of the drive that are short against these times hardly matter.
+test runs, the torque is whole or a quarter for a short time each, at random. Then a regression on both columns gives c
+whatever the friction does meanwhile, and because the signs are independent, the scores of these times give its variance
+whatever the noise (Hinkley 1977; MacKinnon & White 1985). Delays of the drive that are short against these times hardly
+matter.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from friction_estimator.linear_algebra import DIVERGENCE_LIMIT
 from friction_estimator.types import BoolArray, FloatArray
 
 _INTERVAL_NS = 100_000_000
-"""Time for which a torque under test is on or off [ns]: four time constants of the measured friction."""
+"""Time for which a torque under test is whole or a quarter [ns]: four time constants of the measured friction."""
+_REDUCED = 0.25
+"""Part of a torque under test that acts at its low times: zero shakes a walking robot more."""
 _RAMP = 0.02
-"""Time in which it goes on or off [s]: fast against the interval, and slow enough to shake no joint."""
+"""Time in which it would go on or off [s]: fast against the interval, and slow enough to shake no joint."""
 _BANDWIDTH = 40.0
 """Of the low-pass of the measured friction, that of the momentum observer, which the columns pass, too [rad/s]."""
 _INTERVALS = 200
@@ -78,7 +81,7 @@ class InactiveTorqueTest:
         self.part, self.sigma = np.full((2, joints), np.nan)
         self.has_failed = False
         self._begun: BoolArray = np.zeros(joints, dtype=bool)
-        self._on, self._level = self.running, np.ones(joints)
+        self._on, self._level = np.ones(joints, dtype=bool), np.ones(joints)
         self._interval, self._row, self._products = -1, 0, np.zeros((joints, _INTERVALS, _COLUMNS + 1, _COLUMNS + 1))
         self._filtered, self._sizes = np.zeros((_COLUMNS, joints)), np.zeros((2, joints))
         self._peak = np.zeros(joints)
@@ -103,7 +106,7 @@ class InactiveTorqueTest:
             self._on = np.random.default_rng(interval & _LARGEST_SEED).random(self._on.size) < 0.5
         if (first := known & ~self._begun).any():
             self._begun, self.law[first] = self._begun | first, law[first]
-        goal = np.where(self.failed | (self.running & ~self._on), 0.0, 1.0)
+        goal = np.where(self.failed, 0.0, np.where(self.running & ~self._on, _REDUCED, 1.0))
         self._level = np.clip(goal, self._level - dt / _RAMP, self._level + dt / _RAMP)
         return self._level
 

@@ -257,7 +257,7 @@ def is_in_use(place: Path) -> bool:
 
 def _is_open(place: Path, descriptors: list[int]) -> bool:
     """Whether one of these descriptors is of the file that has this name now."""
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         now = os.stat(place, follow_symlinks=False)
         return any(os.path.samestat(now, os.fstat(descriptor)) for descriptor in descriptors)
     return False

@@ -263,7 +263,11 @@ class MachineCode:
             if code is None:
                 return None
             _unlock(name)
-        return numba.core.compiler.CompileResult._rebuild(context, *pickle.loads(code))
+        try:
+            return numba.core.compiler.CompileResult._rebuild(context, *pickle.loads(code))
+        except (ImportError, AttributeError):  # of a module that was there when this was compiled
+            _lock(name)
+            return None
 
     def save_overload(self, types: tuple[Any, ...], result: Any) -> None:
         """Keep what this process has compiled."""
@@ -321,8 +325,9 @@ def _content(value: Any) -> str:
 
 
 def _layout(kind: str) -> str:
-    """Fields of a record, and of those among them; of another type its name."""
-    return f"{kind}({', '.join(f'{name}: {_layout(field)}' for name, field in field_types(kind).items())})"
+    """Module and fields of a record, and of those among them; of another type its name."""
+    module = getattr(RECORDS.get(kind), "__module__", "")
+    return f"{module} {kind}({', '.join(f'{name}: {_layout(field)}' for name, field in field_types(kind).items())})"
 
 
 def _folders() -> list[Path]:

@@ -77,7 +77,7 @@ def test_drives_that_apply_everything_pass_within_seconds_and_are_not_blamed(see
 
 @pytest.mark.parametrize("change", [2.0, 0.5])
 def test_friction_that_changes_is_no_torque_that_does_not_act_and_is_followed(change):
-    test, worst, _ = walked(all_of_it, 9.0, change=change, gain=0.8)
+    test, worst, _ = walked(all_of_it, 16.0, change=change, gain=0.8)
     assert not test.failed.any() and test.running.sum() <= 2
     if change > 1.0:
         passed = ~test.running
@@ -109,14 +109,14 @@ def test_a_torque_without_a_cap_would_grow_without_end(monkeypatch):
     assert np.median(scale) > 1.5
 
 
-def test_the_same_stamps_switch_the_same_torques_on_and_off():
+def test_the_same_stamps_reduce_the_same_torques():
     def levels() -> np.ndarray:
         test, ones = InactiveTorqueTest(JOINTS, 1), np.ones(JOINTS)
         return np.array([test.levels(k * 10**7, 0.01, ones[:, None], ones > 0.0) for k in range(-50, 100)])
 
     first = levels()
     np.testing.assert_array_equal(first, levels())
-    assert 0.4 < first.mean() < 0.6 and first.min() == 0.0 and first.max() == 1.0
+    assert 0.55 < first.mean() < 0.7 and first.min() == 0.25 and first.max() == 1.0
 
 
 def test_a_joint_at_rest_is_not_decided():

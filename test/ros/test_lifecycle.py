@@ -83,7 +83,7 @@ def test_parameters_are_saved_again_and_again_so_that_a_killed_process_loses_lit
     second = NodeProcess(tmp_path, *options, namespace="other")
     processes.append(second)
     assert second.wait() == 1
-    assert f"{saved} is in use by process {first.process.pid}" in second.output
+    assert f"{saved}: it is in use by process {first.process.pid}" in second.output
 
     rival = talking.node.create_publisher(JointState, topics.FRICTION.name, 1)
     talking.send(300)

@@ -239,6 +239,8 @@ def evaluate_frame(
     for joint in range(velocity.size):
         out.measured[joint] = estimates.measured_at[joint] > context.oldest_window_time and not out.disturbed[joint]
     largest = combine_law_and_law_error(velocity, context.unmodelled_variance, out)
+    if not is_bounded(estimates.calibration.torque):
+        largest = math.nan
     write_sample(
         sample, dynamics, motion, inputs, context.angular_acceleration, out.disturbed, law.motor_friction_variance,
         law.regressor,
