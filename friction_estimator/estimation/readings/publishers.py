@@ -26,6 +26,8 @@ MAX_DEVIATION = 0.1
 """Position from which a joint sample may differ from what the one before predicts [rad or m]: steps of encoders."""
 _MAX_ACCELERATION = 2000.0
 """Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
+_MAX_SPEED = 30.0
+"""Largest speed of a joint [rad/s or m/s], for its second sample: the first one tells no velocity."""
 _FULL_TURN = 2.0 * math.pi
 """Positions of a joint that differ by it are the same angle [rad]."""
 _MAX_TURN_DEVIATION = 0.25 * _FULL_TURN
@@ -34,6 +36,8 @@ _MAX_TURNED = 1e7
 """Turns are counted up to this angle, then from zero [rad]: a wheel at 100 rad/s takes a day to get there."""
 _PUBLISHER_TIMEOUT_NS = 1_000_000_000
 """A publisher that has sent nothing for this time has ended [ns]."""
+_PERIOD_GAIN = 0.125
+"""Part of the difference between a step and the usual distance of samples by which the latter follows."""
 _MISSED_PERIODS = 3
 """Number of periods without a sample of the first publisher, after which a jump of the positions is accepted."""
 _STREAM_TIMEOUT_NS = 100_000_000
@@ -57,6 +61,8 @@ _BLOCK = 256
 _SHORT = 0.1
 """Steps below this part of the mean step are short: hardly any of stamps that jitter by half a period, none of samples
 that are taken in pairs."""
+_BEGIN = 0.5
+"""Steps above this part of the mean step begin a packet; one that is shorter has lost a reading of the packet."""
 _MIN_SIZE, _PAIR = 1.6, 2.5
 """Mean number of readings in a packet. Two readings with the very same stamp are no packet: of two publishers, or
 positions and efforts in two messages."""
@@ -125,7 +131,15 @@ def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArr
         streams.unchanged[stream] = streams.period[stream] = 0
     elif step > 0:
         streams.unchanged[stream] = 0 if changed else streams.unchanged[stream] + 1
-        streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
+        usual = streams.period[stream]
+        streams.period[stream] = step if count == 1 else usual + round(_PERIOD_GAIN * (min(step, 4 * usual) - usual))
+
+
+@kernel
+def _tolerance(streams: Streams, stream: int, dt: float) -> float:
+    """Difference from the predicted position that a joint may have after a time [s]."""
+    speed = _MAX_SPEED if streams.samples[stream] == 1 else 0.0
+    return 0.5 * _MAX_ACCELERATION * dt * dt + speed * abs(dt) + MAX_DEVIATION
 
 
 @kernel
@@ -134,10 +148,11 @@ def _compare_streams(streams: Streams, stamp: int, position: FloatArray) -> tupl
     deviation, difference, worst_joint = np.full(2, -math.inf), np.zeros(2), 0
     for stream in range(2):
         dt = 1e-9 * (stamp - streams.stamp[stream])
+        tolerance = _tolerance(streams, stream, dt)
         for joint in range(position.size):
             change = position[joint] - streams.position[stream, joint]
             moved = streams.velocity[stream, joint] * dt
-            beyond = abs(change) - 2.0 * abs(moved) - 0.5 * _MAX_ACCELERATION * dt * dt - MAX_DEVIATION
+            beyond = abs(change) - 2.0 * abs(moved) - tolerance
             if beyond > deviation[stream]:
                 deviation[stream] = beyond
                 worst_joint = joint if stream == 0 else worst_joint
@@ -153,7 +168,7 @@ def count_turns(streams: Streams, stamp: int, position: FloatArray) -> None:
     """Let positions (n,) go on where the driver wraps them: a step by whole turns that the motion does not explain."""
     dt = 1e-9 * (stamp - streams.stamp[0])
     known = streams.samples[0] > 0 and abs(stamp - streams.stamp[0]) < _PUBLISHER_TIMEOUT_NS
-    largest = min(0.5 * _MAX_ACCELERATION * dt * dt + MAX_DEVIATION, _MAX_TURN_DEVIATION)
+    largest = min(_tolerance(streams, 0, dt), _MAX_TURN_DEVIATION)
     for joint in range(position.size):
         turned = streams.turned[joint] if abs(streams.turned[joint]) < _MAX_TURNED else 0.0
         ahead = position[joint] + turned - streams.position[0, joint] - streams.velocity[0, joint] * dt
@@ -356,7 +371,7 @@ def spread(packets: Packets, stream: int, stamp: int, reset_after: int) -> int:
         packets.clock[stream] = stamp - reset_after
         return stamp
     expected = packets.clock[stream] + period
-    if step > _SHORT * period:
+    if step > _BEGIN * period:
         late = stamp - (spacing - period) - expected
         expected += late if 2 * abs(late) > spacing + period else round(_PHASE_GAIN * late)
     elif stamp - expected > reset_after // 2:  # the first packet that is spread has not begun
@@ -369,10 +384,10 @@ def spread(packets: Packets, stream: int, stamp: int, reset_after: int) -> int:
 def _measure(packets: Packets, stream: int) -> None:
     """Find size and distance of the packets from a block of steps, or that there are none."""
     steps = packets.steps[stream]
-    begins = np.flatnonzero(steps > _SHORT * np.mean(steps))
+    begins, long = np.flatnonzero(steps > _BEGIN * np.mean(steps)), np.sum(steps > _SHORT * np.mean(steps))
     packets.period[stream] = packets.spacing[stream] = 0
     is_pair = begins.size * _PAIR > steps.size and 2 * np.sum(steps == 0) > steps.size - begins.size
-    if begins.size < _MIN_PACKETS or begins.size * _MIN_SIZE > steps.size or is_pair:
+    if begins.size < _MIN_PACKETS or long * _MIN_SIZE > steps.size or is_pair:
         return
     spacing, size = np.empty(begins.size - 1), np.diff(begins)
     for k in range(spacing.size):
