@@ -117,14 +117,15 @@ class Estimator:
         InputError
             When a value is not finite or cannot be true; the sample is not used.
         """
-        joints = self._sample_checks.joints(sample)
+        joints, before = self._sample_checks.joints(sample), []
         if self._sample_checks.switched:
+            before = self.flush()
             self._synchronizer.reset()
         if joints is None:
             if (check := self._sample_checks.zeros).text:
                 self._sensor_checks.use((check,), sample.stamp_ns)
-            return []
-        return self._estimates(self._synchronizer.add_joints(joints))
+            return before
+        return before + self._estimates(self._synchronizer.add_joints(joints))
 
     def add_imu(self, sample: ImuSample) -> list[FrictionEstimate]:
         """Add an IMU sample; return the estimates that became possible. Raises InputError like :meth:`add_joints`."""
