@@ -64,7 +64,10 @@ def start_faults() -> list[ProcessFault]:
     ]
     rows += [
         ProcessFault(
-            f"start_no_{name}", f"no {name} from the start", f"lives; `{status}` says so", partial(_without, name)
+            f"start_no_{name}",
+            f"no {name} from the start",
+            f"lives; `{status}` names what is missing",
+            partial(_without, name),
         )
         for name, (_, status, _) in _SENSORS.items()
     ]
