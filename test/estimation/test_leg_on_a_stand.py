@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -34,6 +35,7 @@ COULOMB, VISCOUS, OFFSET = np.array([0.4, 0.3]), np.array([0.1, 0.2]), np.array(
 FORCE = {"press": (4.0, 20.0), "nothing": (0.0, 0.0)}
 """Mean and amplitude of the vertical force [N]: a hand pulls the foot for two fifths of the time."""
 LOGS = ("kalman", "momentum")
+EffortOf = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -144,16 +146,8 @@ def test_unmeasured_contacts_must_name_joints():
         Estimator(config_from_parameters({"robot.fixed_base": True, "robot.unmeasured_contacts": ["ankle"]}), URDF)
 
 
-@pytest.mark.parametrize(
-    ("effort_of", "text"),
-    [
-        (lambda motor, gravity, net: motor, None),
-        (lambda motor, gravity, net: motor - gravity, "the effort of joint 'hip', 'knee' lacks the torque of gravity"),
-        (lambda motor, gravity, net: net, "the effort of joint 'hip', 'knee' lacks the torque of gravity"),
-        (lambda motor, gravity, net: motor / 12.0, "the effort of joint 'hip', 'knee' is 0.0"),
-    ],
-)
-def test_efforts_without_gravity_are_told_from_those_in_another_unit(effort_of, text):
+def findings_of(effort_of: EffortOf) -> tuple[str, ...]:
+    """Findings after five seconds of a motion; ``effort_of`` position, velocity, torques of motor, gravity, and net."""
     model = pin.buildModelFromXML(URDF)
     data = model.createData()
     robot = {"robot.fixed_base": True, "robot.joints": ["hip", "knee"], "observer": "momentum"}
@@ -164,9 +158,33 @@ def test_efforts_without_gravity_are_told_from_those_in_another_unit(effort_of, 
         gravity = pin.computeGeneralizedGravity(model, data, q)
         torque = pin.rnea(model, data, q, v, a)
         motor = torque + COULOMB * np.sign(v) + VISCOUS * v
-        estimator.add_joints(JointSample(stamp, q, v, effort_of(motor, gravity, torque - gravity)))
-    if text is None:
-        assert estimator.health.findings == ()
-    else:
-        (finding,) = estimator.health.findings
-        assert text in finding
+        estimator.add_joints(JointSample(stamp, q, v, effort_of(q, v, motor, gravity, torque - gravity)))
+    return estimator.health.findings
+
+
+@pytest.mark.parametrize(
+    ("effort_of", "text"),
+    [
+        (lambda q, v, motor, gravity, net: motor, None),
+        (lambda q, v, motor, gravity, net: motor - gravity, "of joint 'hip', 'knee' lacks the torque of gravity"),
+        (lambda q, v, motor, gravity, net: net, "of joint 'hip', 'knee' lacks the torque of gravity"),
+        (lambda q, v, motor, gravity, net: motor / 12.0, "of joint 'hip', 'knee' is 0.0"),
+    ],
+)
+def test_efforts_without_gravity_are_told_from_those_in_another_unit(effort_of, text):
+    found = findings_of(effort_of)
+    assert (len(found) == 1 and text in found[0]) if text else found == ()
+
+
+@pytest.mark.parametrize(
+    "friction",
+    [
+        lambda q, v, gravity: np.abs(gravity) * np.sign(v),
+        lambda q, v, gravity: 4.0 * np.sin(9.0 * q) * np.sign(v),
+        lambda q, v, gravity: 3.0 * np.sign(v[::-1]),
+    ],
+    ids=["of the load", "of the position", "of the other joint"],
+)
+def test_efforts_that_mostly_are_friction_of_an_unknown_kind_are_not_said_to_lack_a_force(friction):
+    """Nor to have another unit or sign: gravity is half of them or less."""
+    assert findings_of(lambda q, v, motor, gravity, net: motor + friction(q, v, gravity)) == ()

@@ -44,6 +44,11 @@ _FOOT_LEVER = 0.1
 """Half the length of a foot [m]."""
 _FREE_SHARE = 0.02
 """Standard deviation of the offset of a right foot sensor, over the weight."""
+_MIN_SHARE, _MIN_GAIN_SHARE = 0.5, 0.7
+"""Part of an error of all efforts that the balance alone must show, and part of it that this error must explain; and
+part of the efforts that follow the needed torques, for their unit: beside all other errors, those that the table does
+not have may turn what it shows, and efforts against friction tell no unit."""
+_OF_ALL_EFFORTS = ("gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
 _MIN_SIGMAS = 6.0
@@ -98,6 +103,20 @@ def _errors(config: Config, robot: RobotModel) -> dict[str, _Error]:
     if robot.foot_names:
         errors["net"] = _Error("robot", nothing, (0.03,), "efforts without gravity and foot forces", 1.0)
     return errors
+
+
+def _shows_alone(sums: FloatArray, state: int, value: float, is_gain: bool) -> bool:
+    """Whether the balance without any other error shows this one; ``sums`` of the columns and the balance.
+
+    A wrong unit leaves efforts proportional to the torques that gravity, foot forces and accelerations need.
+    """
+    square, product, balance = sums[state, state], sums[state, -1], sums[-1, -1]
+    if product * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * square:
+        return False
+    if is_gain:  # y = effort - needed torque
+        needed = square - 2.0 * product + balance
+        return bool((square - product) ** 2 >= _MIN_GAIN_SHARE * square * needed)
+    return bool(product**2 >= _MIN_SHARE * square * balance)
 
 
 class TorqueBalance:
@@ -204,6 +223,8 @@ class TorqueBalance:
                 sigma = scale * np.sqrt(found[:, 1:].diagonal() * left / numbers)
                 shape, words = (len(places), width), error.words.format(" and ".join(names[one] for one in places))
                 values = (mean + scale * found[:, 0]).reshape(shape)
+                if name in _OF_ALL_EFFORTS and not _shows_alone(scaled, states[0], values[0, 0], name == "gains"):
+                    continue
                 yield _Hypothesis(log_odds, words, name, values, sigma.reshape(shape), places)
 
     def checks(
@@ -232,7 +253,7 @@ class TorqueBalance:
     def _compare(self, ranked: Sequence[_Hypothesis]) -> Iterator[Check]:
         """Checks by the hypotheses, the most likely one first."""
         best, texts = ranked[0], dict[tuple[SensorFault, str], str]()
-        rival = next(one for one in ranked if one.name != best.name)
+        rival = next(one for one in ranked if one.name != best.name)  # there are slips and gains of joints at least
         if best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD:
             if best.name in ("gain", "gains"):
                 joints = best.places if best.name == "gain" else range(self.factor.size)
