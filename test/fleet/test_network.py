@@ -40,7 +40,7 @@ $python -m friction_estimator fleet replay "$bags" --robots "$bags/fleet.yaml" -
 def test_workers_in_another_network_give_the_rows_of_this_process(fleet_bags: Path, tmp_path: Path) -> None:
     if shutil.which("ip") is None or subprocess.run([*_ISOLATED, "true"], capture_output=True).returncode:
         pytest.skip("network namespaces need `ip` and Linux that lets users make them")
-    bags = shutil.copytree(fleet_bags / "unit_2", tmp_path / "bags")
+    bags = shutil.copytree(fleet_bags / "unit_2", tmp_path / "unit_2")
     shutil.copy(fleet_bags / "fleet.yaml", bags)
     there, here = str(tmp_path / "there"), str(tmp_path / "here")
     words = [*_ISOLATED, "bash", "-c", _SCRIPT, "bash", sys.executable, str(bags), there]
