@@ -16,8 +16,8 @@ from friction_estimator.types import FloatArray
 
 _MIN_RELATIVE_VARIANCE = 1e-9
 """Lower bound on the variance of a saved term, over that of its prior."""
-_SCALES, _WEIGHTS = np.array([0.0, 0.05, 0.1, 0.2, 0.4])[:, None], np.array([0.5, 0.125, 0.125, 0.125, 0.125])
-"""One-sided friction over the dry friction, and probabilities."""
+_SCALES, _WEIGHTS = np.array([0.0, 0.05, 0.1, 0.2])[:, None], np.array([3.0, 1.0, 1.0, 1.0]) / 6.0
+"""One-sided friction over the dry friction, and probabilities; larger constant torques are errors of the links."""
 _OFFSET_SHARE = 0.1
 """Probability that a torque sensor has an offset."""
 _TAKEN_FOR_FRICTION = 0.15
