@@ -88,7 +88,7 @@ class Config(Validated):
     sensors: SensorNoise = SensorNoise()
     observer: str = parameter(
         "kalman",
-        f"Friction observer: {', '.join(OBSERVERS)}. kalman is most accurate; two_stage is lighter, not complete yet.",
+        f"Friction observer: {', '.join(OBSERVERS)}. kalman is most accurate; two_stage is not complete yet.",
         choices=tuple(OBSERVERS),
     )
     stages: str = advanced(

@@ -69,12 +69,8 @@ def _sections(identification: Identification) -> Iterator[Section]:
             "has not seen, and of two baselines: predicting zero, and the rigid body without friction. Green: below "
             "0.3 of the better baseline; red: no better than it."
         )
-        yield Section(
-            "scores",
-            "Errors on new recordings" if new else "Held-out errors",
-            text,
-            html_table(score_table(identification.scores)),
-        )
+        heading = "Errors on new recordings" if new else "Held-out errors"
+        yield Section("scores", heading, text, html_table(score_table(identification.scores)))
     if identification.candidates:
         text = (
             "What was not estimated was decided by the error on data that the fit has not seen: of all candidates the "

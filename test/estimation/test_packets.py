@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from friction_estimator.estimation.estimator import Estimator
@@ -17,7 +17,7 @@ from test.sway import sway
 MS = 1_000_000
 SECOND = 1000 * MS
 WAIT = 5 * MS
-COUNT = 1500
+COUNT = 6000
 SETTLED = 700
 """Readings after which packets are known."""
 
@@ -39,7 +39,7 @@ def in_packets(measured: np.ndarray, period: int, size: int, inside: int, end: b
 @given(
     size=st.integers(2, 40),
     period=st.sampled_from([MS // 4, MS, 2 * MS]),
-    inside=st.sampled_from([1, 1000, 20_000]),
+    inside=st.sampled_from([1, 1000, 20_000, 50_000]),
     end=st.booleans(),
     lost=st.sampled_from([0.0, 0.02, 0.1]),
     lost_packets=st.sampled_from([0.0, 0.05]),
@@ -50,6 +50,7 @@ def test_packets_are_spread_over_the_time_of_their_readings(
     size, period, inside, end, lost, lost_packets, jitter, seed
 ):
     """The stamps advance evenly and lag by a constant; readings and packets may be lost, and packets may be late."""
+    assume(10 * inside < period)  # longer steps are of no packet
     rng, number = np.random.default_rng(seed), np.arange(COUNT)
     late = np.repeat(rng.uniform(0.0, jitter, COUNT // size + 1) * period, size)[:COUNT].astype(np.int64)
     missing = np.repeat(rng.random(COUNT // size + 1) < lost_packets, size)[:COUNT] | (rng.random(COUNT) < lost)
@@ -63,7 +64,7 @@ def test_packets_are_spread_over_the_time_of_their_readings(
     assert (np.diff(result[SETTLED:]) > 0).all()
     losses = missing[~missing.cumprod().astype(bool)].mean() if missing.any() else 0.0
     spread_of = np.percentile(np.abs(error - np.median(error)), 90)
-    assert spread_of < (0.05 + jitter if losses == 0.0 else 1.2 + 0.3 * size + inside * size / period)
+    assert spread_of < (0.05 + jitter if losses == 0.0 else 1.2 + 0.2 * size + inside * size / period)
     if losses == 0.0:
         expected = 0.0 if end else 1.0 - size
         assert abs(np.median(error) - expected) < 0.1 + jitter + inside * size / period

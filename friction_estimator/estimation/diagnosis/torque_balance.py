@@ -45,9 +45,9 @@ _FOOT_LEVER = 0.1
 _FREE_SHARE = 0.02
 """Standard deviation of the offset of a right foot sensor, over the weight."""
 _MIN_SHARE, _MIN_GAIN_SHARE = 0.5, 0.7
-"""Part of an error of all efforts that the balance alone must show, and part of it that this error must explain; and
-part of the efforts that follow the needed torques, for their unit: beside all other errors, those that the table does
-not have may turn what it shows, and efforts against friction tell no unit."""
+"""Shares that an error of all efforts must reach in a regression on its column alone: of its size, and of the balance.
+For a unit, the second is the share of the efforts that the needed torques explain. With all columns of the table, an
+error that the table lacks, such as friction of the position, can raise the likelihood of any error that it has."""
 _OF_ALL_EFFORTS = ("gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
@@ -253,7 +253,7 @@ class TorqueBalance:
     def _compare(self, ranked: Sequence[_Hypothesis]) -> Iterator[Check]:
         """Checks by the hypotheses, the most likely one first."""
         best, texts = ranked[0], dict[tuple[SensorFault, str], str]()
-        rival = next(one for one in ranked if one.name != best.name)  # there are slips and gains of joints at least
+        rival = next(one for one in ranked if one.name != best.name)
         if best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD:
             if best.name in ("gain", "gains"):
                 joints = best.places if best.name == "gain" else range(self.factor.size)

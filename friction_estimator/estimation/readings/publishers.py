@@ -27,7 +27,7 @@ MAX_DEVIATION = 0.1
 _MAX_ACCELERATION = 2000.0
 """Largest acceleration of a joint for that prediction [rad/s^2 or m/s^2]: a leg that lands has a tenth of it."""
 _MAX_SPEED = 30.0
-"""Largest speed of a joint [rad/s or m/s], for its second sample: the first one tells no velocity."""
+"""Largest speed of a joint [rad/s or m/s], for its second sample: its velocity is not known yet."""
 _FULL_TURN = 2.0 * math.pi
 """Positions of a joint that differ by it are the same angle [rad]."""
 _MAX_TURN_DEVIATION = 0.25 * _FULL_TURN
@@ -36,8 +36,6 @@ _MAX_TURNED = 1e7
 """Turns are counted up to this angle, then from zero [rad]: a wheel at 100 rad/s takes a day to get there."""
 _PUBLISHER_TIMEOUT_NS = 1_000_000_000
 """A publisher that has sent nothing for this time has ended [ns]."""
-_PERIOD_GAIN = 0.125
-"""Part of the difference between a step and the usual distance of samples by which the latter follows."""
 _MISSED_PERIODS = 3
 """Number of periods without a sample of the first publisher, after which a jump of the positions is accepted."""
 _STREAM_TIMEOUT_NS = 100_000_000
@@ -131,8 +129,7 @@ def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArr
         streams.unchanged[stream] = streams.period[stream] = 0
     elif step > 0:
         streams.unchanged[stream] = 0 if changed else streams.unchanged[stream] + 1
-        usual = streams.period[stream]
-        streams.period[stream] = step if count == 1 else usual + round(_PERIOD_GAIN * (min(step, 4 * usual) - usual))
+        streams.period[stream] = step if count == 1 else min(step, 2 * streams.period[stream])
 
 
 @kernel
