@@ -17,14 +17,16 @@ from friction_estimator.types import FloatArray
 
 FORGETTING_TIME = 60.0
 """Time after which information counts 1/e [s]."""
-LAW_KEPT = 0.1
-"""Part of the information about a law that is kept when it no longer holds, or has lacked a term."""
+_LAW_KEPT = 0.1
+"""Part of the information about a law that is kept when it no longer holds."""
 _WHITE_STD_TIME, _WHITE_STD_GAIN = 1.0, 0.3
 """Time over which the noise of the balance is adapted [s], and the part of the difference that is used."""
 _MIN_WHITE_STD, _MIN_SCALE = 1e-3, 1e-3
 """Lower bounds on the noise of the balance [N m], and on the factor on the variance of the momentum and its inverse."""
 _MIN_STD_OVER_LAW, _MIN_LAW_ERROR_STD = 0.02, 1e-3
 """Standard deviation of the law's error, over the root mean square of the law's torque, and in addition [N m]."""
+_RIPPLE_SHARE = 0.2
+"""Prior standard deviation of the amplitude of a ripple, over the root mean square of the law's torque."""
 _LAW_MEMORY = 2.0
 """Time over which the mean square of the law's torque is taken [s]."""
 _FIRST_WHITE_STD = 0.001
@@ -114,9 +116,16 @@ class LimbObserver:
         self._law_mean_square += -math.expm1(-duration / _LAW_MEMORY) * (torque**2 - self._law_mean_square)
 
     def forget_laws(self) -> None:
-        """Keep a part of the information about all laws of the limb: something has changed, or a term was missing."""
+        """Keep a part of the information about all laws of the limb: it has changed."""
         for motor in range(self.terms.joints.size):
-            self.solution.forget_law(motor, LAW_KEPT)
+            self.solution.forget_law(motor, _LAW_KEPT)
+
+    def begin_ripple(self, columns: slice) -> None:
+        """Learn a ripple, whose terms are these columns: its amplitude is a part of the motor's friction."""
+        amplitude = _RIPPLE_SHARE * np.sqrt(self._law_mean_square)
+        self.terms.law_std[:, columns] = np.maximum(amplitude, _MIN_LAW_ERROR_STD)[:, None]
+        self.terms_buffer = to_buffer(self.terms)
+        self.solution.drop_terms(columns)
 
     def errors(self, start: int, stop: int) -> FloatArray:
         """Whitened errors of the sensors in these columns."""

@@ -22,7 +22,7 @@ from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.two_stage.balance import FastMemory, FrameResult, Learned, RobotMaps, WindowSums
 from friction_estimator.estimation.two_stage.frame import EXTERNAL_BANDWIDTH, step_frame
-from friction_estimator.estimation.two_stage.limb import LAW_KEPT, LimbObserver
+from friction_estimator.estimation.two_stage.limb import LimbObserver
 from friction_estimator.estimation.two_stage.solution import one_sided_friction
 from friction_estimator.estimation.two_stage.terms import (
     DRY_FRICTION_SPEED,
@@ -318,8 +318,7 @@ class TwoStageFriction:
         self._health.add_event("ripple", frame.stamp_ns, text)
         self.ripples, self._search = np.full(n, float(found)), RippleSearch(n)
         for limb in self.limbs:
-            limb.solution.information *= LAW_KEPT  # errors of a law without the ripple are in it
-            limb.solution.drop_terms(columns)
+            limb.begin_ripple(columns)
 
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
