@@ -23,6 +23,7 @@ from friction_estimator.api.experiments import (
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
 from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
 from friction_estimator.errors import ConfigError, InputError, choices, extra_packages
+from friction_estimator.estimation.pipeline import LEARNING_STAGES
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.joint_log import (
     FRICTION_INPUT,
@@ -349,7 +350,7 @@ def measured_friction(
     robot = experiments.robot
     if robot is None or all(FRICTION_INPUT in log.inputs for log in experiments.logs):
         return experiments.logs, ()
-    smooth = SMOOTHING_LAG if robot.config.observer == "kalman" else None
+    smooth = SMOOTHING_LAG if robot.config.observer in LEARNING_STAGES else None
     measured = []
     for path, log in zip(experiments.paths, experiments.logs, strict=True):
         if FRICTION_INPUT in log.inputs:

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from friction_estimator.config import Config
-from friction_estimator.errors import InputError
+from friction_estimator.errors import InputError, choices
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
 from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
 from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis, advice, diagnose, notes
 from friction_estimator.estimation.diagnosis.sensor_checks import SensorChecks
 from friction_estimator.estimation.health import Check, Health
-from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, Pipeline, VelocityEstimator
+from friction_estimator.estimation.pipeline import LEARNING_STAGES, NUMERICAL_ERRORS, Pipeline, VelocityEstimator
 from friction_estimator.estimation.readings.sample_checks import SampleChecks
 from friction_estimator.estimation.readings.synchronizer import Synchronizer
 from friction_estimator.laws.fit_law import with_linear_laws
@@ -296,8 +296,9 @@ class Estimator:
         self.monitor.set_start(parameters_sigma(self.identified))
         self._update_diagnosis()
         anew = [name for name in names if name not in identified.joint_names]
-        if (identified.has_presliding or identified.has_ripple) and self.config.observer != "kalman":
-            notes = (*notes, "the saved presliding and ripple are not used: only observer: kalman does")
+        if (identified.has_presliding or identified.has_ripple) and self.config.observer not in LEARNING_STAGES:
+            text = f"the saved presliding and ripple are not used: that needs observer: {choices(LEARNING_STAGES)}"
+            notes = (*notes, text)
         return (*notes, *([f"nothing was saved of {', '.join(anew)}: there the law starts anew"] if anew else []))
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,6 +38,11 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
+LEARNING_STAGES: dict[str, type[Any]] = {
+    "kalman": KalmanFriction,
+    "two_stage": TwoStageFriction,
+}
+"""Friction stages that identify law and errors of the sensors together, by the name of their observer."""
 NUMERICAL_ERRORS = (ArithmeticError, ValueError)
 """What a computation raises that cannot go on, ``LinAlgError`` included, and a stage whose result is not finite."""
 
@@ -184,10 +189,8 @@ class Pipeline:
         base_stage = Odometry if config.base_state.method == "odometry" else BaseStateEstimator
         self.base_state: Odometry | BaseStateEstimator = base_stage(config, robot)
         self.friction: FrictionStage = (
-            KalmanFriction(config, robot, self._health)
-            if config.observer == "kalman"
-            else TwoStageFriction(config, robot, self._health)
-            if config.observer == "two_stage"
+            LEARNING_STAGES[config.observer](config, robot, self._health)
+            if config.observer in LEARNING_STAGES
             else ObservedFriction(config, robot)
         )
         self._has_friction = config.has_friction

@@ -1,8 +1,8 @@
 """The estimator for recordings: fixed-lag smoothing, in which every estimate also uses later samples.
 
-frames ─► MotionSmoother ─► KalmanFriction, which identifies ──────────────┐ law and calibration
+frames ─► MotionSmoother ─► friction stage, which identifies ──────────────┐ law and calibration
           half a second ahead                                              ▼
-                              a lag later the same frames ─► KalmanFriction, frozen ─► friction, law, sigma
+                              a lag later the same frames ─► friction stage, frozen ─► friction, law, sigma
 
 The velocities are smoothed because the law at a noisy velocity near zero is the largest error of the live stage. The
 second stage only evaluates what the first one has identified up to a lag later, so no window counts twice.
@@ -22,9 +22,8 @@ import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
 from friction_estimator.config import Config, KalmanConfig, SensorNoise
-from friction_estimator.errors import ConfigError, InputError
+from friction_estimator.errors import ConfigError, InputError, choices
 from friction_estimator.estimation.estimator import Estimator
-from friction_estimator.estimation.kalman.stage import KalmanFriction
 from friction_estimator.estimation.motion.joint_motion import (
     JointMotion,
     MotionBank,
@@ -39,7 +38,7 @@ from friction_estimator.estimation.motion.stationary_filters import (
     reading_noise,
     stationary_covariance,
 )
-from friction_estimator.estimation.pipeline import NUMERICAL_ERRORS, SensedFrame, has_effort
+from friction_estimator.estimation.pipeline import LEARNING_STAGES, NUMERICAL_ERRORS, SensedFrame, has_effort
 from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.types import FloatArray, FrictionEstimate, JointSample, SensorFrame, Tensor
 
@@ -225,12 +224,14 @@ class SmoothedEstimator(Estimator):
     Raises
     ------
     ConfigError
-        When the observer is not ``kalman``, friction is to be compensated, or the lag is not positive.
+        When the observer has no smoother, friction is to be compensated, or the lag is not positive.
     """
 
     def __init__(self, config: Config, urdf_xml: str, lag: float) -> None:
-        if config.observer != "kalman":
-            raise ConfigError(f"smoothing needs observer: kalman; {config.observer!r} has no smoother")
+        if config.observer not in LEARNING_STAGES:
+            raise ConfigError(
+                f"smoothing needs observer: {choices(LEARNING_STAGES)}; {config.observer!r} has no smoother"
+            )
         if config.compensation.enabled:
             raise ConfigError("smoothed friction comes too late to be compensated: set compensation.enabled: false")
         if math.isnan(lag) or lag <= 0.0:
@@ -239,7 +240,8 @@ class SmoothedEstimator(Estimator):
         self._motion = MotionSmoother(config.kalman, config.sensors)
         self._smoothed_source = SmoothedMotions(self._motion)
         self._identifying, self._evaluating = (
-            KalmanFriction(config, self.pipeline.robot, self._health, self._smoothed_source) for _ in range(2)
+            LEARNING_STAGES[config.observer](config, self.pipeline.robot, self._health, self._smoothed_source)
+            for _ in range(2)
         )
         self._evaluating.frozen = True
         self.pipeline.friction = self._identifying

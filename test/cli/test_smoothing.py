@@ -28,5 +28,5 @@ def test_smoothing_another_observer_is_one_clear_error(
     command = ["replay", str(walk), "-o", str(tmp_path / "out"), "--smooth", "1", "--observer", "momentum"]
     assert main(command) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "friction_estimator: error: smoothing needs observer: kalman; 'momentum' has no smoother"
+        "friction_estimator: error: smoothing needs observer: 'kalman', 'two_stage'; 'momentum' has no smoother"
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from friction_estimator.config import KalmanConfig, SensorNoise
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
 from friction_estimator.estimation.motion.stationary_filters import TRANSITION, WHITE_JERK
+from friction_estimator.estimation.pipeline import LEARNING_STAGES
 from friction_estimator.estimation.smoothing import MotionSmoother, SmoothedEstimator, stationary_smoothers
 from friction_estimator.types import FrictionEstimate, ImuSample, JointSample, WrenchSample
 from test.biped import suralp_config
@@ -90,16 +92,17 @@ def drive(estimator: Estimator, samples: Samples) -> list[FrictionEstimate]:
     return estimates + estimator.flush()
 
 
-def told() -> dict[str, float]:
+def told() -> dict[str, Any]:
     names = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
     return {f"sensors__{name}": getattr(NOISE, name) for name in names}
 
 
+@pytest.mark.parametrize("observer", LEARNING_STAGES)
 def test_smoothed_estimates_are_better_than_the_live_ones_and_their_sigma_is_honest(
-    urdf_xml: str, noisy: tuple[Samples, np.ndarray]
+    observer: str, urdf_xml: str, noisy: tuple[Samples, np.ndarray]
 ) -> None:
     samples, friction = noisy
-    config = suralp_config(**told())
+    config = suralp_config(observer=observer, **told())
     live = drive(Estimator(config, urdf_xml), samples)
     smoothed = drive(SmoothedEstimator(config, urdf_xml, 1.0), samples)
     assert [one.stamp_ns for one in smoothed] == [joints.stamp_ns for joints, _, _ in samples]
@@ -113,9 +116,12 @@ def test_smoothed_estimates_are_better_than_the_live_ones_and_their_sigma_is_hon
     assert 0.01 < squares.mean() < 1.5
 
 
-def test_a_gap_ends_what_can_be_known_and_loses_nothing(urdf_xml: str, noisy: tuple[Samples, np.ndarray]) -> None:
+@pytest.mark.parametrize("observer", LEARNING_STAGES)
+def test_a_gap_ends_what_can_be_known_and_loses_nothing(
+    observer: str, urdf_xml: str, noisy: tuple[Samples, np.ndarray]
+) -> None:
     samples, _ = noisy
-    config = suralp_config(**told())
+    config = suralp_config(observer=observer, **told())
     kept = [*samples[:300], *samples[1000:1300]]  # 0.7 s are missing
     smoothed = drive(SmoothedEstimator(config, urdf_xml, np.inf), kept)
     assert [one.stamp_ns for one in smoothed] == [joints.stamp_ns for joints, _, _ in kept]

@@ -100,6 +100,9 @@ class WindowSums(NamedTuple):
     last_wrenches: Matrix
     last_step: Matrix  # (k, 6) step of the wrenches to the newest frame
     roughness: Matrix  # (k, 6) largest second difference
+    normal_force: Matrix  # (2, k) smallest and largest one of the feet [N]
+    wrench_fresh: Flags  # (k,) False where a foot sensor was silent
+    reading_counts: Vector  # (1 + k,) number of readings of the IMU and of the feet
     unknown: Flags  # (l,) a sensor was silent, or something pushed
 
 

@@ -164,7 +164,13 @@ def _add_to_window(
     else:
         sums.unknown[:] = True
     sums.last_effort[:] = inputs.effort
+    for sensor in range(1 + k):
+        sums.reading_counts[sensor] += inputs.readings_per_sample[sensor]
     for foot in range(k):
+        normal = inputs.wrenches[foot, 2]
+        sums.normal_force[0, foot] = min(sums.normal_force[0, foot], normal)
+        sums.normal_force[1, foot] = max(sums.normal_force[1, foot], normal)
+        sums.wrench_fresh[foot] = sums.wrench_fresh[foot] and inputs.wrench_fresh[foot]
         for axis in range(6):
             reading = inputs.wrenches[foot, axis]
             step = reading - sums.last_wrenches[foot, axis]

@@ -8,13 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.two_stage.balance import Learned
 from friction_estimator.estimation.two_stage.solution import LimbSolution
 from friction_estimator.estimation.two_stage.terms import LimbTerms
-from friction_estimator.estimation.two_stage.window import StageOne
+from friction_estimator.estimation.two_stage.window import CORRELATION_TIME, StageOne
 from friction_estimator.kernels.records import buffered_zeros, to_buffer
 from friction_estimator.types import FloatArray
 
+WINDOW = 0.02
+"""Length of a window [s]."""
 FORGETTING_TIME = 60.0
 """Time after which information counts 1/e [s]."""
 _LAW_KEPT = 0.1
@@ -31,6 +34,8 @@ _LAW_MEMORY = 2.0
 """Time over which the mean square of the law's torque is taken [s]."""
 _FIRST_WHITE_STD = 0.001
 """Noise of the balance before any data, over the strength of the motors."""
+_MIN_BIAS_VARIANCE = 1e-8
+"""Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
 _CHECKPOINT_PERIOD, _CHECKPOINT_COUNT = 1.0, 7
 """Time between two copies of the information, to go back to [s], and their number."""
 
@@ -115,6 +120,24 @@ class LimbObserver:
         torque = (stage.columns[:, : self.terms.law_std.shape[1]] * solution.law).sum(axis=1)
         self._law_mean_square += -math.expm1(-duration / _LAW_MEMORY) * (torque**2 - self._law_mean_square)
 
+    def add_unloaded_foot(self, place: int, wrench: FloatArray, noise: SensorNoise, readings: float) -> None:
+        """Use what the sensor of an unloaded foot reads, which is its bias.
+
+        Parameters
+        ----------
+        place : of the foot in the limb
+        wrench : (6,) mean of a window, in and about the sole frame [N, N m]
+        noise, readings : white noise of one reading, and number of readings
+        """
+        std = self.terms.wrench_std[0]
+        variance = np.repeat((noise.force_std**2, noise.moment_std**2), 3) / max(readings, 1.0) + _MIN_BIAS_VARIANCE
+        weight = std / (variance * max(CORRELATION_TIME / WINDOW, 1.0))
+        first, N = self.terms.foot_bias + 6 * place, self.solution.information[0]
+        rows = np.arange(first, first + 6)
+        N[rows, rows] += weight * std
+        N[rows, -1] += weight * wrench
+        N[-1, rows] += weight * wrench
+
     def forget_laws(self) -> None:
         """Keep a part of the information about all laws of the limb: it has changed."""
         for motor in range(self.terms.joints.size):
@@ -126,6 +149,15 @@ class LimbObserver:
         self.terms.law_std[:, columns] = np.maximum(amplitude, _MIN_LAW_ERROR_STD)[:, None]
         self.terms_buffer = to_buffer(self.terms)
         self.solution.drop_terms(columns)
+
+    def copy_identified(self, other: LimbObserver) -> None:
+        """Copy all that another observer of the same limb has learned."""
+        self.terms.law_std[:] = other.terms.law_std
+        self.terms_buffer = to_buffer(self.terms)
+        self.solution.information[:] = other.solution.information
+        self.stage.white_std[:], self.stage.momentum_scale[:] = other.stage.white_std, other.stage.momentum_scale
+        self._law_mean_square, self.windows = other._law_mean_square.copy(), other.windows
+        self.solution.solve()
 
     def errors(self, start: int, stop: int) -> FloatArray:
         """Whitened errors of the sensors in these columns."""

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from friction_estimator.base.contact_phase import add_collisions_of_feet
+from friction_estimator.base.contact_phase import CONTACT_FRACTION, UnloadedFeet, add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
-from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, MotionSource
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.two_stage.balance import FastMemory, FrameResult, Learned, RobotMaps, WindowSums
 from friction_estimator.estimation.two_stage.frame import EXTERNAL_BANDWIDTH, step_frame
-from friction_estimator.estimation.two_stage.limb import LimbObserver
+from friction_estimator.estimation.two_stage.limb import WINDOW, LimbObserver
 from friction_estimator.estimation.two_stage.solution import one_sided_friction
 from friction_estimator.estimation.two_stage.terms import (
     DRY_FRICTION_SPEED,
@@ -49,8 +49,8 @@ from friction_estimator.types import (
     SensorFrame,
 )
 
-WINDOW, SOLUTION_INTERVAL = 0.02, 0.1
-"""Length of a window, and time between two solutions [s]."""
+SOLUTION_INTERVAL = 0.1
+"""Time between two solutions [s]."""
 _MAX_WINDOWS = 3.0
 """A window that lasts for more of its lengths has lost samples."""
 _MAX_RESTING_SPEED = 0.02
@@ -70,6 +70,7 @@ class TwoStageFriction:
     config : ``kalman``, ``sensors``, ``feet``, ``identifier`` (laws), ``momentum.input_hold``
     robot : the model that also makes the :class:`Dynamics`
     health : gets an event when a ripple is found
+    motion : joint motion of every frame; without it a :class:`JointMotionFilter`
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class TwoStageFriction:
     time : since the restart [s]
     """
 
-    def __init__(self, config: Config, robot: RobotModel, health: Health) -> None:
+    def __init__(self, config: Config, robot: RobotModel, health: Health, motion: MotionSource | None = None) -> None:
         self._robot, self._health, self._motors = robot, health, robot.motors
         names = laws_of_joints(config.friction_law, config.identifier.joint_laws, robot.motors.names)
         self.laws, self._all_laws = JointLaws(names), JointLaws(names, tuple(ADDED_TERMS))
@@ -88,7 +89,7 @@ class TwoStageFriction:
         n, k = len(robot.joint_names), len(robot.foot_names)
         self._clock = StampClock(n)
         self._noise = SensorNoiseMonitor(config.sensors, n, k)
-        self._motion = JointMotionFilter(config.kalman, config.sensors, robot.joint_names)
+        self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors, robot.joint_names)
         self._strength, self._model_std = motor_strength(robot), model_error_std(robot, config)
         self.limbs, limb_of_joint = list[LimbObserver](), np.zeros(n, dtype=np.int64)
         for number, joints in enumerate(find_limbs(robot)):
@@ -101,6 +102,8 @@ class TwoStageFriction:
             robot.motors.table, robot.motors.couples, robot.limb, limb_of_joint, robot.imu_lever, robot.base_dofs, held
         )
         self._maps_buffer = to_buffer(maps)
+        firm, bias = CONTACT_FRACTION * robot.weight, float(self.limbs[0].terms.wrench_std[0, 0])
+        self._unloaded_feet = UnloadedFeet(k, config.sensors.force_std, bias, firm)
         self.visited = VisitedVelocities(self._all_laws)
         self._make_records(n, k)
         self._retune(config.sensors)
@@ -129,7 +132,7 @@ class TwoStageFriction:
         self._sums_buffer, self._sums = buffered_zeros(
             WindowSums, duration=1, balance=n, effort=n, wrenches=(k, 6), regressor=(n, p), law_variance=n, velocity=n,
             first_effort=n, last_effort=n, first_wrenches=(k, 6), last_wrenches=(k, 6), last_step=(k, 6),
-            roughness=(k, 6), unknown=limbs,
+            roughness=(k, 6), normal_force=(2, k), wrench_fresh=k, reading_counts=1 + k, unknown=limbs,
         )  # fmt: skip
 
     def reset_to_prior(self) -> None:
@@ -152,6 +155,7 @@ class TwoStageFriction:
         memory.initial_strain[:], memory.covariance[:] = 1.0, np.diag([0.0, 1.0, 1.0])
         self._reset_pushes()
         self._sums.unknown[:] = True
+        self._unloaded_feet.reset()
         for limb in self.limbs:
             limb.interrupt()
         self.time = self._solved_at = self._ripple_tested_at = 0.0
@@ -248,12 +252,18 @@ class TwoStageFriction:
         sums = self._sums
         speed = np.abs(sums.velocity) / sums.duration[0]
         self._nis = self._nis.copy()
+        wrenches = self._unloaded_feet.classify(sums._replace(wrenches=sums.wrenches / sums.duration[0]))
         for number, limb in enumerate(self.limbs):
             joints = limb.terms.joints
             if sums.unknown[number] or not complete:
                 limb.interrupt()
                 continue
             learns = bool(speed[joints].max() > _MAX_RESTING_SPEED) and not self.frozen
+            for place, foot in enumerate(limb.terms.feet.tolist() if learns else ()):
+                if self._unloaded_feet.unloaded[foot]:
+                    limb.add_unloaded_foot(
+                        place, wrenches[foot], self._noise.noise, float(sums.reading_counts[1 + foot])
+                    )
             step_window(
                 self._maps_buffer, limb.terms_buffer, self._learned_buffer, dynamics.buffer, self._sums_buffer,
                 out.buffer, limb.solution.rows, learns, limb.buffer, limb.solution.information,
@@ -323,6 +333,7 @@ class TwoStageFriction:
     def _retune(self, noise: SensorNoise) -> None:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
+        self._unloaded_feet.retune(noise.force_std)
         scalars = WINDOW, noise.angular_velocity_std, noise.force_std, noise.moment_std
         set_scalars(Learned, self._learned_buffer, *scalars)
 
@@ -349,6 +360,13 @@ class TwoStageFriction:
             ripples=self.ripples if self.ripples.size else None,
             **added,
         )
+
+    def copy_identified(self, other: TwoStageFriction) -> None:
+        """Copy laws and errors of the sensors from another stage of the same robot."""
+        for limb, source in zip(self.limbs, other.limbs, strict=True):
+            limb.copy_identified(source)
+        self.ripples = other.ripples
+        self._publish(np.zeros(len(self._motors.names)))
 
     def set_sensor_fault(self, wrong: bool, wrong_for: float) -> None:
         """Note that readings of sensors are known to be wrong, for at most this time [s], or right again.

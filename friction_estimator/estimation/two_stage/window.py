@@ -97,6 +97,8 @@ def begin_window(sums: WindowSums) -> None:
     """Begin a window at the newest frame."""
     sums.duration[:], sums.balance[:], sums.effort[:], sums.wrenches[:], sums.regressor[:] = 0.0, 0.0, 0.0, 0.0, 0.0
     sums.law_variance[:], sums.velocity[:], sums.roughness[:], sums.unknown[:] = 0.0, 0.0, 0.0, False
+    sums.normal_force[0], sums.normal_force[1] = math.inf, -math.inf
+    sums.wrench_fresh[:], sums.reading_counts[:] = True, 0.0
     sums.first_effort[:], sums.first_wrenches[:] = sums.last_effort, sums.last_wrenches
 
 

@@ -79,6 +79,23 @@ def test_saved_parameters_are_those_of_a_new_run_before_it_has_moved(walk, run):
     np.testing.assert_allclose(restored.covariance, saved.covariance, rtol=1e-4, atol=1e-7)
 
 
+def test_a_bias_of_a_foot_sensor_shows_while_the_foot_is_in_the_air_and_changes_no_friction(walk, run):
+    robot, samples = walk
+    bias = np.array([4.0, -3.0, 5.0, 0.2, -0.3, 0.1])
+    biased = [
+        dataclasses.replace(
+            sample,
+            wrenches=[
+                dataclasses.replace(one, wrench=one.wrench + bias) if one.foot == 0 else one for one in sample.wrenches
+            ],
+        )
+        for sample in samples
+    ]
+    estimates = feed(estimator_of(robot), biased)
+    change = stacked(estimates, "friction")[SETTLED:] - stacked(run.estimates, "friction")[SETTLED : len(estimates)]
+    assert np.sqrt((change**2).mean(axis=0)).max() < 0.05
+
+
 def test_a_frozen_law_stays_as_it_is(walk, run):
     robot, samples = walk
     estimator = estimator_of(robot)

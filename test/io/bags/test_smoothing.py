@@ -55,7 +55,11 @@ def test_smoothed_estimates_are_recorded_at_the_time_of_their_joint_sample(
 @pytest.mark.parametrize(
     ("changes", "smooth", "reason"),
     [
-        ({"observer": "constrained"}, 2.0, "smoothing needs observer: kalman; 'constrained' has no smoother"),
+        (
+            {"observer": "constrained"},
+            2.0,
+            "smoothing needs observer: 'kalman', 'two_stage'; 'constrained' has no smoother",
+        ),
         ({}, 0.0, "the smoother must look ahead: 0 s is not a positive time"),
     ],
 )
