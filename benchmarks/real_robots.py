@@ -1,21 +1,16 @@
-"""What do the troubles of real robots do to the estimate, does sigma hold, and does the diagnosis name the joints?
+"""What do the troubles of real robots do to the estimate, and does sigma hold?
 
     python -m benchmarks.real_robots [--cases stiction_load ...] [--seeds 1]
 
 Every case is a walk with one trouble that the built-in walk does not have, with the observer ``kalman``. The estimator
 gets the robot's YAML alone, or also the datasheet of the sensors, where the two differ. Relative error: RMS of the
 error over RMS of the friction. Coverage: fraction of the errors within 1.96 sigma. Samples count after 6 s; the same
-joint of both legs counts together, and each column has the worst joint and its name. "Notes and sensors" are causes for
-which the estimate already accounts, such as a sensor delay that it has found.
-
-The cases of the accuracy page with the sensors ``paper_std`` and ``realistic`` follow, one run each: they judge the
-diagnosis as a detector of wrong joints. An alarm is right when one of its first two problems is in `Case.causes` or
-`CAUSES`. Fills the tables of docs/results/real_robots.md. Takes fifteen minutes on two cores.
+joint of both legs counts together, and each column has the worst joint and its name. Findings are those of the sensors
+at the end. Fills the table of docs/results/real_robots.md. Takes ten minutes on two cores.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,8 +22,7 @@ import numpy as np
 from benchmarks.shared.command import add_processes, command, command_line, count, make_parser
 from benchmarks.shared.estimates import CONSISTENT, SETTLED, configure, drive, joint_groups
 from benchmarks.shared.pages import DOCS, add_page, number, table
-from benchmarks.shared.walks import CASES as ACCURACY_CASES
-from benchmarks.shared.walks import PERIOD, SimulatedRun, find_case, simulate
+from benchmarks.shared.walks import PERIOD, SimulatedRun, simulate
 from friction_estimator.errors import ConfigError, choices
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.io.robot import load_robot
@@ -41,9 +35,7 @@ PAGE = DOCS / "results" / "real_robots.md"
 ROBOT = "suralp"
 WRONG, UNCOVERED = 0.25, 0.85
 """A joint is wrong with a larger relative error in stance or swing, or a smaller part of errors within 1.96 sigma."""
-ACCURACY_NOISE = ("paper_std", "realistic")
 _DURATION = 22.0
-_LAW, _MEMORY = ("law", "uncertainty"), ("law", "disturbance", "uncertainty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +45,6 @@ class Case:
     Attributes
     ----------
     scenario, noise : of the simulation
-    causes : kinds of problems that are right for a wrong joint
     required : largest relative error in stance and in swing, and smallest coverage, of the worst joint
     duration : [s]
     start : the estimator gets the samples from here on [s]
@@ -62,17 +53,16 @@ class Case:
     scenario: str
     noise: str
     required: tuple[float, float, float]
-    causes: tuple[str, ...] = ("uncertainty",)
     duration: float = _DURATION
     start: float = 0.0
 
 
 CASES = {
     "walk": Case("walk", "paper_std", (0.10, 0.12, 0.93)),
-    "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90), _MEMORY),
-    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
-    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90), _MEMORY),
-    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), _MEMORY, start=3.4),
+    "stiction_load": Case("friction_load_stiction", "paper_std", (0.10, 0.12, 0.90)),
+    "lugre_2_mrad": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90)),
+    "lugre_0.5_mrad": Case("friction_lugre_stiff", "paper_std", (0.25, 0.20, 0.90)),
+    "lugre_mid_walk": Case("friction_lugre", "paper_std", (0.25, 0.20, 0.90), start=3.4),
     "mixed_rates": Case("walk", "mixed_rates", (0.12, 0.15, 0.93)),
     "mixed_rates_500": Case("walk", "mixed_rates_500", (0.20, 0.20, 0.90)),
     "mixed_rates_200": Case("walk", "mixed_rates_200", (0.20, 0.20, 0.90)),
@@ -81,27 +71,13 @@ CASES = {
     "tilted_imu": Case("walk", "tilted_imu", (0.10, 0.12, 0.90)),
     "encoder_14_bit": Case("walk", "encoder_14_bit", (0.25, 0.20, 0.90)),
     "encoder_alone": Case("walk", "encoder_14_bit_alone", (0.25, 0.20, 0.90)),
-    "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90), _LAW),
+    "ripple": Case("friction_ripple", "paper_std", (0.15, 0.15, 0.90)),
     "warming": Case("friction_warming", "paper_std", (0.08, 0.10, 0.93), duration=60.0),
 }
 
-CAUSES = {
-    "inertia_errors": ("consistency", "law"),
-    "friction_load": _LAW,
-    "friction_stiction": _MEMORY,
-    "squat": ("excitation", "uncertainty"),
-    "uneven": _MEMORY,
-    "push": ("disturbance", "uncertainty"),
-    "push_knee": ("disturbance", "uncertainty"),
-}
-"""Kinds of problems that are right for a wrong joint of the accuracy page's cases; "uncertainty" for the others."""
-
 _HEADING = (
     "case", "datasheet", "relative error, stance", "swing", "required", "coverage", "required", "wrong joints",
-    "of these named", "right joints named", "problems", "notes and sensors",
-)  # fmt: skip
-_DETECTOR_HEADING = (
-    "case", "wrong joints", "named", "with the right cause among the first two", "right joints", "named"
+    "findings",
 )  # fmt: skip
 
 
@@ -114,10 +90,8 @@ class Outcome:
     labels : (g) names of the joints, those of both legs together
     stance, swing : (g,) relative errors
     coverage : (g,) fraction of the errors within 1.96 sigma
-    wrong : (n,) joints that the diagnosis should name
-    named, right : (n,) joints that it names; those with a right cause among the first two kinds
-    problems : kinds of problems
-    notes : kinds of notes, and the warnings of the estimator about sensors
+    wrong : (n,) joints with a large error or a low coverage
+    findings : of the sensors
     """
 
     labels: tuple[str, ...]
@@ -125,55 +99,39 @@ class Outcome:
     swing: FloatArray
     coverage: FloatArray
     wrong: BoolArray
-    named: BoolArray
-    right: BoolArray
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
+    findings: tuple[str, ...]
 
 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("real_robots", __doc__)
-    every = [*CASES, *(f"{name}/{noise}" for name in ACCURACY_CASES for noise in ACCURACY_NOISE)]
-    parser.add_argument("--cases", nargs="+", default=every, metavar="CASE", help=", ".join(every))
+    parser.add_argument("--cases", nargs="+", default=[*CASES], metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--seeds", type=count, default=1, help="runs of each case")
     add_processes(parser)
-    add_page(parser, PAGE, "command", "cases", "detector")
+    add_page(parser, PAGE, "command", "cases")
     options = parser.parse_args(arguments)
-    if unknown := set(options.cases) - set(every):
-        raise ConfigError(f"unknown case {choices(unknown)}; the cases are {choices(every)}")
+    if unknown := set(options.cases) - set(CASES):
+        raise ConfigError(f"unknown case {choices(unknown)}; the cases are {choices(CASES)}")
     jobs = list(product(options.cases, range(options.seeds)))
-    lines, found = [], list[tuple[str, Outcome]]()
+    lines = []
     with ProcessPoolExecutor(options.processes) as pool:
         for (name, _), outcomes in zip(jobs, pool.map(perform, *zip(*jobs, strict=True)), strict=True):
             for given, outcome in outcomes.items():
-                found.append((name.partition("/")[0], outcome))
-                lines += [_cells(name, given, outcome)] if name in CASES else []
-                print(*(lines[-1] if name in CASES else (name, given, *outcome.problems)), sep=" | ", flush=True)
-                print(*_detector([(name, outcome)])[0], sep=" | ", flush=True)
+                lines.append(_cells(name, given, outcome))
+                print(*lines[-1], sep=" | ", flush=True)
     options.output.fill("command", [f"`{command_line('real_robots', arguments)}`"])
     options.output.fill("cases", table(_HEADING, lines))
-    options.output.fill("detector", table(_DETECTOR_HEADING, _detector(found)))
 
 
 def perform(name: str, seed: int) -> dict[str, Outcome]:
     """Simulate a case, and estimate without the datasheet of its sensors, and with it where it differs."""
     robot = load_robot(ROBOT)
     model = RobotModel(robot.config, robot.urdf_xml)
-    if name in CASES:
-        case, urdf_xml = CASES[name], robot.urdf_xml
-        scenario, datasheet = (
-            make_scenario(case.scenario, case.duration),
-            configure(ROBOT, case.noise, {}),
-        )
-        configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
-    else:
-        walk, noise = name.split("/")
-        case = Case(walk, noise, (math.nan, math.nan, math.nan), CAUSES.get(walk, ("uncertainty",)))
-        scenario, urdf_xml = find_case(walk).scenario(_DURATION), find_case(walk).estimator_urdf(robot.urdf_xml, seed)
-        configs = {"yes": configure(ROBOT, noise, {})}
+    case = CASES[name]
+    scenario, datasheet = make_scenario(case.scenario, case.duration), configure(ROBOT, case.noise, {})
+    configs = {"no": robot.config} if datasheet == robot.config else {"no": robot.config, "yes": datasheet}
     run = simulate(robot, model, scenario, case.noise, seed)
-    return {given: _outcome(Estimator(config, urdf_xml), run, case, model) for given, config in configs.items()}
+    return {given: _outcome(Estimator(config, robot.urdf_xml), run, case, model) for given, config in configs.items()}
 
 
 def _outcome(estimator: Estimator, run: SimulatedRun, case: Case, model: RobotModel) -> Outcome:
@@ -185,18 +143,11 @@ def _outcome(estimator: Estimator, run: SimulatedRun, case: Case, model: RobotMo
         for fold in (groups.fold, np.asarray)
     )
     stance, swing, coverage = apart
-    diagnoses = estimator.diagnose()
     return Outcome(
         groups.labels,
         *together,
         (np.fmax(stance, swing) > WRONG) | (coverage < UNCOVERED),
-        np.array([bool(diagnosis.problems) for diagnosis in diagnoses]),
-        np.array([bool(set(diagnosis.kinds[:2]) & set(case.causes)) for diagnosis in diagnoses]),
-        tuple(dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.kinds)),
-        (
-            *dict.fromkeys(kind for diagnosis in diagnoses for kind in diagnosis.note_kinds),
-            *(finding.partition(". ")[0] for finding in estimator.health.findings),
-        ),
+        tuple(finding.partition(". ")[0] for finding in estimator.health.findings),
     )
 
 
@@ -207,19 +158,6 @@ def _errors(
     squares = np.where(stance | swing, ((friction - truth) / sigma) ** 2, np.nan)
     relative = (joint_errors(friction, truth, sigma, where).relative_rmse for where in (stance, swing))
     return *relative, mean(np.where(np.isnan(squares), np.nan, squares <= CONSISTENT))
-
-
-def _detector(found: Sequence[tuple[str, Outcome]]) -> list[list[str]]:
-    """Rows of the table of the detector: one a case, and their sum."""
-    rows = []
-    for name in [*dict.fromkeys(name for name, _ in found), "sum"]:
-        outcomes = [outcome for case, outcome in found if name in (case, "sum")]
-        wrong, named, right = (
-            np.concatenate([getattr(one, field) for one in outcomes]) for field in ("wrong", "named", "right")
-        )
-        counts = wrong, wrong & named, wrong & right, ~wrong, ~wrong & named
-        rows.append([name, *(str(int(count.sum())) for count in counts)])
-    return rows
 
 
 def _estimate(estimator: Estimator, run: SimulatedRun, start: float) -> tuple[FloatArray, FloatArray]:
@@ -235,11 +173,9 @@ def _cells(name: str, given: str, outcome: Outcome) -> list[str]:
     required = CASES[name].required
     stance, swing = (_worst(values, outcome.labels, np.nanargmax(values)) for values in (outcome.stance, outcome.swing))
     covered = _worst(outcome.coverage, outcome.labels, np.nanargmin(outcome.coverage))
-    wrong, named = outcome.wrong, outcome.named
     return [
-        name, given, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}", str(int(wrong.sum())),
-        str(int((wrong & named).sum())), str(int((~wrong & named).sum())), ", ".join(outcome.problems),
-        ", ".join(outcome.notes),
+        name, given, stance, swing, f"{required[0]} / {required[1]}", covered, f"{required[2]}",
+        str(int(outcome.wrong.sum())), ", ".join(outcome.findings),
     ]  # fmt: skip
 
 

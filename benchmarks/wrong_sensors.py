@@ -29,6 +29,7 @@ from benchmarks.shared.command import command, command_line, longer_than, make_p
 from benchmarks.shared.pages import DOCS, NOTHING, add_page, number, table
 from friction_estimator.errors import InputError
 from friction_estimator.estimation.estimator import Estimator
+from friction_estimator.estimation.validity import Reason
 from friction_estimator.io.robot import load_robot
 from friction_estimator.kernels.compiler import prepare
 from friction_estimator.simulation import TABLE_I, FrictionSetting, Simulator, make_noise, make_scenario
@@ -46,8 +47,6 @@ _BRAKE = 12.0
 """Dry friction of a dragging brake [N m]."""
 _DRY = 3
 """Place of the dry friction among the parameters of the injected law."""
-_UNKNOWN = "excitation", "there is no diagnosis"
-"""Doubts about a joint that is not known yet: no fault is named by them."""
 
 Change = Callable[[FloatArray, FloatArray, FloatArray, int], None]
 """Changes position, velocity and effort (n,) of a joint, or of all, in place."""
@@ -187,8 +186,7 @@ def walk(spells: Sequence[Spell], compensates: bool, seconds: float, start: floa
         if time > seconds - 1.0:
             last = max(last, float(np.abs(torque).max()))
         if not named and time > start and samples % 10 == 0:
-            invalid = dict(zip(estimator.joint_names, estimator.invalid_reasons(), strict=True))
-            invalid = {joint: text for joint, text in invalid.items() if text and not text.startswith(_UNKNOWN)}
+            invalid = {one.joint: one.text for one in estimator.diagnose() if one.reason is Reason.SENSOR}
             doubted = [f"{', '.join(invalid)}: {next(iter(invalid.values()))}"] if invalid else []
             named = next(iter([*estimator.health.findings, *doubted]), "")
             after = time - start

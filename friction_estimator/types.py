@@ -278,6 +278,7 @@ class LawEstimate:
     coulomb_viscous_covariance : (n,) covariance of the two [(N m)^2 s/rad]
     velocity_range : (n, 2) speeds between which the joint's motor spent nine tenths of its time in motion [rad/s]; NaN
         before it has moved
+    known : (n,) True where the joint's motor has moved in both directions, or the law comes from an earlier run
     """
 
     parameters: FloatArray
@@ -288,6 +289,7 @@ class LawEstimate:
     viscous_sigma: FloatArray
     coulomb_viscous_covariance: FloatArray
     velocity_range: FloatArray
+    known: BoolArray
 
 
 @dataclass(slots=True)
@@ -338,7 +340,7 @@ class FrictionEstimate(JointEstimate):
     velocity, effort, position : (n,) echo of the input, see :class:`JointSample` for the units
     phase : contact phase
     base : base state
-    valid : (n,) False for joints whose friction should not be used now, see ``Estimator.invalid_reasons``
+    valid : (n,) False for joints whose friction should not be used now, see ``Estimator.diagnose``
     compensation : (n,) torque to add to the motor command [N m]; None while friction is not compensated
     """
 

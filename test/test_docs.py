@@ -11,8 +11,8 @@ import yaml
 
 import friction_estimator
 from friction_estimator.cli.main import VERBS
-from friction_estimator.estimation.diagnosis.joint_diagnosis import ADVICE
 from friction_estimator.estimation.health import SensorFault
+from friction_estimator.estimation.validity import Reason
 from friction_estimator.messages import topics
 
 ROOT = Path(__file__).parents[1]
@@ -49,8 +49,8 @@ def test_every_page_is_in_the_navigation() -> None:
             [one.name for one in (*topics.OUTPUTS, topics.COMPENSATION, topics.BASE_TRANSFORM)],
         ),
         ("reference/command_line.md", list(VERBS)),
-        ("guides/diagnosis.md", list(ADVICE)),
-        (TROUBLES, [*ADVICE, *(kind.value for kind in SensorFault)]),
+        ("guides/diagnosis.md", [reason.value for reason in Reason]),
+        (TROUBLES, [*(reason.value for reason in Reason), *(kind.value for kind in SensorFault)]),
     ],
 )
 def test_a_table_names_everything(page: str, names: list[str]) -> None:

@@ -56,7 +56,7 @@ class Fault:
     words : that its text contains, in any case of letters: the sensor, joint, topic or parameter
     friction : ``estimated``: every estimate and its sigma are finite; ``NaN``: the documented value of joints without
         efforts; ``none``: there need not be an estimate
-    error : largest RMS error in the fault, as a multiple of that before it; inf: the status must warn instead
+    error : largest RMS error in the fault, as a multiple of that before it; inf: any, as a status warns or sigma grows
     recovery : good data after which the error is as before [s]
     drivers : that run this row
     seconds : duration of the fault
@@ -277,13 +277,19 @@ def _learned(knee: str) -> list[Fault]:
         ),
     ]
     joints: list[Row] = [
-        ("torque_saturated", "torques are cut to 20 N m", streams.clipped(20.0), knee),
         ("torque_flipped", "all torques have the opposite sign", scale(JOINTS, -1.0, "effort"), knee),
         ("torque_flipped_knee", torque, scale(JOINTS, -1.0, "effort", joint=KNEE), knee),
-        ("brake", "a brake drags at the left knee, 12 N m more friction", streams.brake(KNEE, 12.0), knee),
+    ]
+    learned: list[Row] = [
+        ("torque_saturated", "torques are cut to 20 N m", streams.clipped(20.0), ""),
+        ("brake", "a brake drags at the left knee, 12 N m more friction", streams.brake(KNEE, 12.0), ""),
     ]
     expected = {"error": math.inf, "recovery": _LEARNED, "seconds": _WRONG}
-    return [*_faults(sensors, status="sensors", **expected), *_faults(joints, status="friction diagnosis", **expected)]
+    return [
+        *_faults(sensors, status="sensors", **expected),
+        *_faults(joints, status="friction diagnosis", **expected),
+        *_faults(learned, **expected),
+    ]
 
 
 def _refused(names: Sequence[str], knee: str) -> list[Fault]:

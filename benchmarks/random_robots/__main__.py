@@ -1,4 +1,4 @@
-"""Is the observer right on robots that nobody chose, and does it name the joints where it is wrong?
+"""Is the observer right on robots that nobody chose, and is the friction of right joints valid?
 
     python -m benchmarks.random_robots [--robots 20] [--first-seed 0] [--simulator both] [--set PARAM=VALUE ...]
 

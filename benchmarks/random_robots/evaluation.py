@@ -27,20 +27,6 @@ _FIT_STEP = 10  # milliseconds between the samples of the fit
 _KNOWN = 0.05  # standard deviation of a parameter that is known, as a part of its size
 
 
-FIGURES = ("uncertainty", "law_error", "nis", "disturbed", "driving")
-"""Figures of the diagnosis that every record has, one per joint."""
-
-
-def causes(robot: RandomRobot) -> tuple[str, ...]:
-    """Kinds of problems that are right for a wrong joint of this robot."""
-    found = ["uncertainty", "consistency"]  # noise and errors of the sensors, which every robot has
-    if robot.kind != "coulomb_viscous" or robot.ripple or robot.stiffness:
-        found += ["law", "disturbance"]
-    if any(robot.effort_offset) or robot.kind == "asymmetric":
-        found += ["passivity", "calibration"]
-    return tuple(found)
-
-
 def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) -> Record:
     """Record of one walk.
 
@@ -67,7 +53,6 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
             estimator.restore(_identified(walk, estimator))
         friction, sigma, rows, _ = estimate(estimator, walk, robot, draw_errors(robot))
     record = score(PERIOD * rows.astype(np.float64), friction, sigma, walk.friction[rows], walk.stance[rows])
-    diagnoses, figures = estimator.diagnose(), estimator.monitor.figures()
     return {
         "seed": robot.seed,
         "simulator": robot.simulator,
@@ -77,10 +62,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
         "mass": robot.mass,
         "kind": robot.kind,
         **record,
-        "problems": [list(one.kinds) for one in diagnoses],
-        "figures": {name: getattr(figures, name).tolist() for name in FIGURES},
-        "notes": [list(one.note_kinds) for one in diagnoses],
-        "causes": list(causes(walk.robot)),
+        "problems": [list(one.kinds) for one in estimator.diagnose()],
         "findings": list(estimator.health.findings),
     }
 

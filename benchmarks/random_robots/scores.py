@@ -20,8 +20,8 @@ from friction_estimator.types import BoolArray, FloatArray
 WRONG_ERROR, LOW_COVERAGE = 0.25, 0.85
 """A joint is wrong with a larger relative error, or a smaller coverage in stance or in swing."""
 HEADING = (
-    "", "robots", "joints", "low coverage", "large error", "wrong", "named", "with the right cause",
-    "right joints named", "relative error, median", "90 %", "coverage, median", "NEES, median",
+    "", "robots", "joints", "low coverage", "large error", "wrong", "right joints not valid", "relative error, median",
+    "90 %", "coverage, median", "NEES, median",
 )  # fmt: skip
 
 Record = dict[str, Any]
@@ -54,7 +54,7 @@ def score(time: FloatArray, friction: FloatArray, sigma: FloatArray, truth: Floa
 
 
 def is_wrong(record: Mapping[str, Any]) -> BoolArray:
-    """Joints (n) that the diagnosis should name; a joint without any estimate is wrong."""
+    """Joints (n) with a large error or a low coverage; one without any estimate is wrong."""
     return ~(np.array(record["error"], float) <= WRONG_ERROR) | ~(np.array(record["coverage"], float) >= LOW_COVERAGE)
 
 
@@ -68,13 +68,10 @@ def summary(label: str, records: Sequence[Mapping[str, Any]]) -> list[str]:
         return [label, *["–"] * (len(HEADING) - 1)]
     error, coverage, nees = joints("error"), joints("coverage"), joints("nees")
     wrong = np.concatenate([is_wrong(record) for record in records])
-    kinds = [kinds for record in records for kinds in record["problems"]]
-    named = np.array([bool(one) for one in kinds])
-    causes = [record["causes"] for record in records for _ in record["problems"]]
-    caused = np.array([bool(set(one) & set(cause)) for one, cause in zip(kinds, causes, strict=True)])
+    invalid = np.array([bool(kinds) for record in records for kinds in record["problems"]])
     return [
         label, str(len(records)), str(error.size), _share(~(coverage >= LOW_COVERAGE)), _share(~(error <= WRONG_ERROR)),
-        _share(wrong), _share(named[wrong]), _share((named & caused)[wrong]), _share(named[~wrong]),
+        _share(wrong), _share(invalid[~wrong]),
         *(number(float(np.nanquantile(error, part))) for part in (0.5, 0.9)),
         number(float(np.nanmedian(coverage))), number(float(np.nanmedian(nees))),
     ]  # fmt: skip

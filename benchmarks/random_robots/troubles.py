@@ -1,4 +1,4 @@
-"""One trouble at a time: does sigma hold the errors, does the diagnosis name the joints, and do F_c and F_v follow?
+"""One trouble at a time: does sigma hold the errors, and do F_c and F_v follow?
 
     python -m benchmarks.random_robots.troubles
 
@@ -29,7 +29,7 @@ from friction_estimator.types import FloatArray
 
 PAGE = DOCS / "results" / "random_robots.md"
 HEADING = (
-    "trouble", "smallest coverage", "largest relative error", "wrong joints", "of these named", "right joints named",
+    "trouble", "smallest coverage", "largest relative error", "wrong joints",
     "F_c within 2 sigma", "lag of F_c, median", "F_v within 2 sigma", "lag of F_v, median",
 )  # fmt: skip
 _DRY, _VISCOUS = (1.5, 1.2, 1.0, 0.8, 0.6, 0.5) * 2, 0.5
@@ -114,14 +114,13 @@ def perform(name: str) -> list[str]:
     friction, sigma, rows, last = estimate(estimator, walk, robot, draw_errors(robot))
     time = PERIOD * rows.astype(np.float64)
     record = score(time, friction, sigma, walk.friction[rows], walk.stance[rows])
-    wrong, named = is_wrong(record), np.array([bool(one.kinds) for one in estimator.diagnose()])
     true, law = walker.friction_at(float(time[-1])), last.law
     lines = zip((law.coulomb, law.viscous), (law.coulomb_sigma, law.viscous_sigma), true, strict=True)
     rates = trouble.dry * np.array(robot.dry), trouble.viscous * np.array(robot.viscous)
     follows = [_follows(*line, rate) for line, rate in zip(lines, rates, strict=True)]
     return [
-        name, number(float(np.min(record["coverage"]))), number(float(np.max(record["error"]))), str(wrong.sum()),
-        str((wrong & named).sum()), str((~wrong & named).sum()), *follows[0], *follows[1],
+        name, number(float(np.min(record["coverage"]))), number(float(np.max(record["error"]))),
+        str(is_wrong(record).sum()), *follows[0], *follows[1],
     ]  # fmt: skip
 
 

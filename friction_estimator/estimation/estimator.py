@@ -6,20 +6,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from friction_estimator.config import Config
 from friction_estimator.errors import InputError, choices
 from friction_estimator.estimation.compensation import FrictionCompensation, TransmittedLaws
-from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis, advice, diagnose, notes
+from friction_estimator.estimation.diagnosis.innovations import InnovationExcess
 from friction_estimator.estimation.diagnosis.sensor_checks import SensorChecks
 from friction_estimator.estimation.health import Check, Health
 from friction_estimator.estimation.pipeline import LEARNING_STAGES, NUMERICAL_ERRORS, Pipeline, VelocityEstimator
 from friction_estimator.estimation.readings.sample_checks import SampleChecks
 from friction_estimator.estimation.readings.synchronizer import Synchronizer
+from friction_estimator.estimation.validity import JointDiagnosis, advice
 from friction_estimator.laws.fit_law import with_linear_laws
-from friction_estimator.laws.identified import IdentifiedParameters, check_effort, check_identified, parameters_sigma
+from friction_estimator.laws.identified import IdentifiedParameters, check_effort, check_identified
 from friction_estimator.types import (
     CommandSample,
     FrictionEstimate,
@@ -30,18 +28,14 @@ from friction_estimator.types import (
     WrenchSample,
 )
 
-_DIAGNOSIS_PERIOD_NS = 500_000_000
-"""Interval of the diagnosis [ns]."""
 _OTHER_ROBOT = (
     "the parameters were identified with another robot model (names, limits or masses differ): check that they belong "
     "to this robot"
 )
-_NEW = "there is no diagnosis yet"
-"""Reason of a joint that has not been diagnosed."""
 
 
 class Estimator:
-    """Checks of samples, synchronizer, pipeline and diagnosis as one object, for node, replay and benchmarks.
+    """Checks of samples, synchronizer, pipeline and checks of sensors as one object, for node, replay and benchmarks.
 
     Parameters
     ----------
@@ -52,7 +46,7 @@ class Estimator:
     ----------
     pipeline : the stages that make an estimate of a frame
     compensation : what makes ``FrictionEstimate.compensation``; None unless ``compensation.enabled``
-    monitor : figures about the newest estimates, from which :meth:`diagnose` finds problems
+    innovations : with whose excess sigma grows
 
     Raises
     ------
@@ -80,7 +74,6 @@ class Estimator:
         )
         self.compensation: FrictionCompensation | None = None
         self._readings_were_wrong = False
-        self._diagnosed_ns = 0
         self._velocity_estimator = VelocityEstimator(config, robot.joint_names)
         self._sample_checks = SampleChecks(config, robot, self._health)
         self._sensor_checks = SensorChecks(
@@ -96,8 +89,7 @@ class Estimator:
             self.compensation = FrictionCompensation(
                 config.compensation, transmitted_laws, robot.effort_limit, velocity_std
             )
-        self.monitor = DiagnosisMonitor(laws, parameters_sigma(self.identified), velocity_std, robot.motors, robot.limb)
-        self._update_diagnosis()
+        self.innovations = InnovationExcess(self._health, robot.limb)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -188,7 +180,6 @@ class Estimator:
                     frame = self._velocity_estimator.step(frame)
                 estimates += self.process(frame)
                 self._newest_frame = frame
-                self._diagnose_if_due(frame)
                 self._check_sensors(frame)
             except NUMERICAL_ERRORS as error:
                 self._restart(error, frame)
@@ -200,9 +191,9 @@ class Estimator:
         The filters restart when it raises one of ``NUMERICAL_ERRORS``.
         """
         estimate = self.pipeline.step(frame)
-        if estimate.law is not self.pipeline.unknown_friction.law:
-            self.monitor.add(estimate)
-        if (excess := self._excess) is not None:
+        self.innovations.add(estimate)
+        if self._health.innovation_excess > 1.0:
+            excess = self.innovations.excess
             estimate.sigma, estimate.model_sigma = excess * estimate.sigma, excess * estimate.model_sigma
         if (compensation := self.compensation) is not None:
             estimate.compensation = compensation.step(estimate)
@@ -220,13 +211,6 @@ class Estimator:
         if self.compensation is not None:
             yield from self.compensation.checks(config.output.joint_states_topic)
 
-    def _diagnose_if_due(self, frame: SensorFrame) -> None:
-        """Diagnose the joints twice a second, and when other joints depend on wrong sensors."""
-        is_due = not 0 <= frame.stamp_ns - self._diagnosed_ns < _DIAGNOSIS_PERIOD_NS
-        if is_due or self._health.invalid_joints != self._invalid_joints:
-            self._diagnosed_ns = frame.stamp_ns
-            self._update_diagnosis()
-
     def _check_sensors(self, frame: SensorFrame) -> None:
         """Give the frame to the checks of the sensors where they are due, and what they find to the friction stage."""
         checks, sensed = self._sensor_checks, self.pipeline.sensed
@@ -243,7 +227,7 @@ class Estimator:
         self._synchronizer.reset()
         self.pipeline.reset()
         self._sensor_checks.reset()
-        self.monitor.reset()
+        self.innovations.reset()
         if self.compensation is not None:
             self.compensation.reset()
 
@@ -251,8 +235,6 @@ class Estimator:
         """Reset, and drop the identified parameters too."""
         self.reset()
         self.pipeline.friction.reset_to_prior()
-        self.monitor.set_start()
-        self._update_diagnosis()
 
     @property
     def frozen(self) -> bool:
@@ -293,8 +275,6 @@ class Estimator:
         if identified.robot not in ("", self.pipeline.robot.identity):
             fitting, notes = replace(fitting, calibration=None), (*notes, _OTHER_ROBOT)
         self.pipeline.friction.restore(fitting)
-        self.monitor.set_start(parameters_sigma(self.identified))
-        self._update_diagnosis()
         anew = [name for name in names if name not in identified.joint_names]
         if (identified.has_presliding or identified.has_ripple) and self.config.observer not in LEARNING_STAGES:
             text = f"the saved presliding and ripple are not used: that needs observer: {choices(LEARNING_STAGES)}"
@@ -325,32 +305,18 @@ class Estimator:
         texts += map(str, health.events)
         events = {event.text for event in health.events}
         texts += [finding for finding in health.findings if finding not in events]
-        diagnoses = self.diagnose()
-        return (*texts, *advice(diagnoses, health.sensors_wrong), *notes(diagnoses))
+        return (*texts, *advice(self.diagnose()))
 
     def diagnose(self) -> tuple[JointDiagnosis, ...]:
-        """Which joints should not be trusted now, and why, (n)."""
-        return diagnose(self.monitor.figures(), self.joint_names)
+        """Why the friction of each joint should not be used now, (n).
+
+        A sensor that the joint needs is wrong or silent, its law is new, or a number is not finite.
+        """
+        return self.pipeline.validity.diagnose()
 
     def invalid_reasons(self) -> tuple[str, ...]:
-        """Why the friction of each joint should not be used now (n); empty texts where it may be used.
-
-        A joint is in doubt while a sensor that it depends on is wrong, while its diagnosis has a problem, and before
-        the first diagnosis, unless its law comes from an earlier run. Updated twice a second, and at every new finding.
-        """
-        return self._invalid_reasons
-
-    def _update_diagnosis(self) -> None:
-        figures, wrong = self.monitor.figures(), self._health.invalid_joints
-        new = np.isnan(figures.disturbed) & ~figures.known_at_start
-        diagnoses, reasons = diagnose(figures, self.joint_names), []
-        self._health.innovation_excess = largest = float(figures.excess.max())
-        self._excess = figures.excess if largest > 1.0 else None  # sigma grows with the innovations
-        for joint, is_new in zip(diagnoses, new.tolist(), strict=True):
-            problem = str(joint.problems[0]) if joint.problems else _NEW if is_new else ""
-            reasons.append(wrong.get(joint.joint, problem))
-        self._invalid_reasons, self._invalid_joints = tuple(reasons), wrong
-        self.pipeline.valid = np.array([not reason for reason in reasons], dtype=bool)
+        """Texts of :meth:`diagnose`, (n); empty where the friction may be used."""
+        return tuple(diagnosis.text for diagnosis in self.diagnose())
 
     def _restart(self, error: Exception, frame: SensorFrame | None = None) -> None:
         """Restart all filters after an error that no stage has handled."""

@@ -60,7 +60,7 @@ class Health:
     # what is wrong with sensors now, one sentence each that begins with the topic and ends with what to do
     findings: tuple[str, ...] = ()
     sensors_wrong: bool = False  # True where the estimate does not account for all findings
-    # joints that depend on readings that are known to be wrong, with the finding
+    # joints that depend on sensors that are known to be wrong or silent, with the finding
     invalid_joints: dict[str, str] = field(default_factory=dict)
     # size of the innovations of the last second, in standard deviations, where they are inconsistent
     innovation_excess: float = 1.0
@@ -181,6 +181,8 @@ TORQUE_FAULTS = frozenset(
 """Wrong torques: no check of another sensor depends on them alone."""
 HARMLESS_FAULTS = TIMING_FAULTS | CALIBRATED_FAULTS
 """Findings with which no reading that is used is wrong."""
+_UNUSED = frozenset((SensorFault.SILENCE, SensorFault.LAG))
+"""Findings with which a sensor has no reading that can be used: its joints lack it."""
 
 JOINTS = "{joints}"
 """Stands in the text of a finding for the names of its joints."""
@@ -258,7 +260,9 @@ class Findings:
         health.sensors_wrong = any(kind not in CALIBRATED_FAULTS for kind, _ in self.current)
         self.wrong = {key: finding for key, finding in self.current.items() if key[0] not in HARMLESS_FAULTS}
         health.invalid_joints = {}
-        for (_, topic), finding in self.wrong.items():
+        for (kind, topic), finding in self.current.items():
+            if kind in HARMLESS_FAULTS - _UNUSED:
+                continue
             for name in compress(names, self._affected(topic, finding.joints, coupled)):
                 health.invalid_joints.setdefault(name, self._sentence(finding))
 

@@ -21,13 +21,13 @@ from friction_estimator.estimation.motion.joint_motion import JointMotionFilter
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor
 from friction_estimator.estimation.observers.observed_friction import ObservedFriction
 from friction_estimator.estimation.two_stage.stage import TwoStageFriction
+from friction_estimator.estimation.validity import Validity
 from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
     BaseState,
-    BoolArray,
     ContactPhase,
     Dynamics,
     FrictionEstimate,
@@ -176,8 +176,8 @@ class Pipeline:
     ----------
     robot, attitude, contact_phase, base_state, friction : the stages
     unknown_friction : friction of the joints in every estimate without friction
+    validity : of the friction of each joint
     sensed : results of the stages before the friction for the newest frame; None before the first one
-    valid : (n,) joints whose friction may be used, of all estimates from now on that have friction
     """
 
     def __init__(self, config: Config, urdf_xml: str, health: Health | None = None) -> None:
@@ -199,8 +199,7 @@ class Pipeline:
             self._constant_base = _unknown_base()
         elif not robot.base_dofs:
             self._constant_base = BaseState.at_rest()
-        self._no_joints: BoolArray = np.zeros(len(robot.joint_names), dtype=bool)
-        self.valid = self._no_joints
+        self.validity = Validity(self._health, robot.joint_names, robot.motors)
         self.unknown_friction = _unknown_friction(len(robot.joint_names), self.friction.laws.parameter_count)
         self.reset()
 
@@ -238,7 +237,7 @@ class Pipeline:
             effort=frame.effort,
             phase=sensed.phase,
             base=sensed.base,
-            valid=self._no_joints if friction is self.unknown_friction else self.valid,
+            valid=self.validity.step(friction),
         )
 
     def sense(self, frame: SensorFrame) -> SensedFrame:
@@ -287,6 +286,7 @@ def _unknown_friction(joints: int, parameters: int) -> JointFriction:
         viscous_sigma=unknown,
         coulomb_viscous_covariance=unknown,
         velocity_range=np.full((joints, 2), np.nan),
+        known=nothing,
     )
     return JointFriction(
         friction=unknown,

@@ -317,5 +317,5 @@ class SmoothedEstimator(Estimator):
             friction = self._evaluating.step(frame, sensed.attitude, sensed.phase, sensed.dynamics)
             finished.append(self.pipeline.estimate(frame, sensed, friction))
         for estimate in finished:
-            self.monitor.add(estimate)
+            self.innovations.add(estimate)
         return finished

@@ -18,7 +18,7 @@ from friction_estimator.laws.identified import IdentifiedParameters
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.laws.linear import FACTOR, SHAPE, Factor, Shape
 from friction_estimator.linear_algebra import DIVERGENCE_LIMIT, is_bounded
-from friction_estimator.types import BoolArray, FloatArray, IntArray, Matrix, Tensor, Vector
+from friction_estimator.types import BoolArray, Flags, FloatArray, IntArray, Matrix, Tensor, Vector
 
 VISIT_PERIOD = 0.01
 """Interval at which velocities are sampled [s]: joints move much slower, and the cost is small against a frame's."""
@@ -26,6 +26,9 @@ MIN_SPEED = 0.01
 """Slower motors count as standing [rad/s]: there friction depends on the displacement, and the sign of noise."""
 _MIN_SIGMAS = 3.0
 """A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
+_DIRECTION_TIME, _DIRECTION_MEMORY = 0.05, 1.0
+"""A motor has moved in a direction after so much motion within the fading memory [s]. Noise at rest is beyond three
+standard deviations for some thousandths of the time."""
 _BINS = 24
 """Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
 RANGE_TAIL = 0.05
@@ -40,6 +43,7 @@ def _add_velocities(
     regressor: Matrix,
     velocity: Vector,
     std: Vector,
+    learns: Flags,
     duration: float,
     odd: Matrix,
     gram: Matrix,
@@ -47,13 +51,15 @@ def _add_velocities(
     rows: Tensor,
     times: Matrix,
     velocity_range: Matrix,
+    directions: Matrix,
 ) -> bool:
-    """Count the present velocity of every motor that moves, and renew rows and ranges.
+    """Count the present velocity of every motor that moves, and renew rows, ranges and directions.
 
     Parameters
     ----------
-    regressor, velocity, std, duration : of :meth:`VisitedVelocities.add_velocities`
-    odd, gram, moments, rows, times, velocity_range : state of :class:`VisitedVelocities`, changed in place but ``odd``
+    regressor, velocity, std, learns, duration : of :meth:`VisitedVelocities.add_velocities`
+    odd, gram, moments, rows, times, velocity_range, directions : state of :class:`VisitedVelocities`, changed in
+        place but ``odd``
 
     Returns
     -------
@@ -61,10 +67,19 @@ def _add_velocities(
     """
     n, p = regressor.shape
     for motor in range(n):
+        directions[motor] *= math.exp(-duration / _DIRECTION_MEMORY)
         speed = abs(velocity[motor])
         if not speed > max(MIN_SPEED, _MIN_SIGMAS * std[motor]):
             continue
+        if not (learns[motor] or velocity_range[motor, 0] > 0.0):  # NaN before
+            continue
         direction = 1.0 if velocity[motor] > 0.0 else -1.0
+        way = 1 if direction > 0.0 else 0
+        directions[motor, way] += duration
+        if directions[motor, way] > _DIRECTION_TIME:
+            directions[motor, way] = math.inf
+        if not learns[motor]:
+            continue
         g, m, t = gram[motor], moments[motor], times[motor]
         g[0] += duration
         g[1] += duration * speed
@@ -101,10 +116,13 @@ class VisitedVelocities:
     velocity_range : (n, 2) speeds between which a motor spent nine tenths of its time in motion [rad/s]; NaN before
     """
 
+    # _directions : (n, 2) fading time of the motion backward and forward [s]; infinite once it was long enough
+
     def __init__(self, laws: JointLaws) -> None:
         self._laws = laws
         shape, factor = laws.table.codes[..., SHAPE], laws.table.codes[..., FACTOR]
         not_directional = np.isin(shape, (Shape.CONSTANT, Shape.STRAIN))  # no friction of a motion that goes on
+        self._all: BoolArray = np.ones(len(laws.law_names), dtype=bool)
         self._odd = 1.0 - (not_directional | (factor != Factor.NONE))
         self.reset_to_prior()
 
@@ -113,11 +131,17 @@ class VisitedVelocities:
         """How long every motor was in motion, (n,) [s]."""
         return self._times.sum(axis=1)
 
+    @property
+    def known(self) -> BoolArray:
+        """Motors (n,) that have moved in both directions since they began to learn, or are known from earlier."""
+        return np.asarray(np.isinf(self._directions).all(axis=1))
+
     def reset_to_prior(self) -> None:
         """Drop all velocities."""
         n, p = self._odd.shape
         self._gram, self._moments, self.rows = np.zeros((n, 3)), np.zeros((n, 2, p)), np.empty((2, n, p))
         self._times, self.velocity_range = np.zeros((n, _BINS)), np.full((n, 2), np.nan)
+        self._directions = np.zeros((n, 2))
         self._set_prior_motion(np.ones(n, dtype=bool), np.tile(_PRIOR_RANGE, (n, 1)))
 
     def copy_identified(self, other: VisitedVelocities, columns: tuple[IntArray, IntArray]) -> None:
@@ -130,18 +154,27 @@ class VisitedVelocities:
         """
         here, there = columns
         self._gram[:], self._times[:], self.velocity_range[:] = other._gram, other._times, other.velocity_range
+        self._directions[:] = other._directions
         self._moments[:], self.rows[:] = 0.0, 0.0
         self._moments[..., here], self.rows[..., here] = other._moments[..., there], other.rows[..., there]
 
-    def add_velocities(self, regressor: FloatArray, velocity: FloatArray, std: FloatArray, duration: float) -> None:
+    def add_velocities(
+        self,
+        regressor: FloatArray,
+        velocity: FloatArray,
+        std: FloatArray,
+        duration: float,
+        learns: BoolArray | None = None,
+    ) -> None:
         """Count the present velocities.
 
         Parameters
         ----------
         regressor : (n, p) of the laws at these velocities and at the present loads
         velocity : (n,) of the motors [rad/s]
-        std : (n,) its standard deviation [rad/s]; ``inf`` where a motor does not count now
+        std : (n,) its standard deviation [rad/s]
         duration : for which the velocities stand [s]
+        learns : (n,) False for motors whose law does not learn now; None: all do
 
         Raises
         ------
@@ -149,8 +182,8 @@ class VisitedVelocities:
             When the state of a motor was not finite; it has no velocities any more.
         """
         is_valid = _add_velocities(
-            regressor, velocity, std, duration, self._odd, self._gram, self._moments, self.rows, self._times,
-            self.velocity_range,
+            regressor, velocity, std, self._all if learns is None else learns, duration, self._odd, self._gram,
+            self._moments, self.rows, self._times, self.velocity_range, self._directions,
         )  # fmt: skip
         if not is_valid:
             parts = self._gram, self._moments, self.rows.swapaxes(0, 1), self._times
@@ -174,12 +207,13 @@ class VisitedVelocities:
         here, there : rows of the same motors here and in ``identified``
         """
         if identified.velocity_range is None:
+            self._directions[here] = np.inf
             return
         saved = np.full_like(self.velocity_range, np.nan)
         saved[here] = identified.velocity_range[there]
         known = np.asarray(np.isfinite(saved).all(axis=1))
         self._set_prior_motion(known, saved[known])
-        self.velocity_range[known] = saved[known]
+        self.velocity_range[known], self._directions[known] = saved[known], np.inf
 
     def _set_prior_motion(self, motors: BoolArray, ends: FloatArray) -> None:
         """Reset some motors to a prior motion, for a moment to and fro between two speeds (m, 2)."""

@@ -162,8 +162,6 @@ FINISHED, SKIPPED, FAILED = "finished", "skipped", "failed"
 
 _TEMPERATURE = "sensor_msgs/msg/Temperature"
 _RMS_STRIDE = 10  # friction changes slowly against the sample rate: every tenth sample gives the same RMS
-_VOIDING_PROBLEMS = frozenset({"excitation", "identification", "passivity"})
-"""Problems with which F_c and F_v are not those of the joint."""
 _LINE_POINTS = 20  # speeds at which a line is fitted to a law
 _LINE_COLUMNS = "coulomb", "viscous", "coulomb_sigma", "viscous_sigma", "coulomb_viscous_covariance"
 
@@ -266,7 +264,7 @@ class ReplayTask:
             "friction_rms": np.broadcast_to(tally.rms, len(summary.joint_names)),
             "samples": summary.estimates,
             "rejected": sum(count for count, _ in summary.refused.values()),
-            "usable": [not (health.sensors_wrong or _VOIDING_PROBLEMS & set(one.kinds)) for one in summary.diagnoses],
+            "usable": [not (health.sensors_wrong or one.reason) for one in summary.diagnoses],
             "diagnosis": ["; ".join(map(str, (one, *general))) for one in summary.diagnoses],
             "report": page,
         }

@@ -90,8 +90,8 @@ RECORDED_SERIES = {
 }
 """Topics by the attribute of a :class:`Recording` that has their series."""
 RECORDED = (
-    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.TRUE_FRICTION, topics.COLLISION, topics.CONTACT_PHASE,
-    topics.TRUE_CONTACT_PHASE, *RECORDED_SERIES.values(),
+    topics.FRICTION, topics.SIGMA, topics.MEASURED, topics.VALID, topics.TRUE_FRICTION, topics.COLLISION,
+    topics.CONTACT_PHASE, topics.TRUE_CONTACT_PHASE, *RECORDED_SERIES.values(),
 )  # fmt: skip
 """Topics that a recording is made of."""
 
@@ -160,6 +160,7 @@ class Recording:
     external_torque: Series | None
     description: RunDescription  # robot, method and source of the run
     collisions: tuple[RecordedCollision, ...] = ()  # detected by the node
+    valid: BoolArray | None = None  # (m, n) True where the friction may be used; None when not recorded
 
     @property
     def limbs(self) -> dict[str, tuple[int, ...]]:

@@ -76,7 +76,7 @@ MEASURED = _joints(
 VALID = _joints(
     "joint_friction/valid",
     When.CHANGE,
-    "1: the friction may be used, 0: a sensor, the joint or its law is in doubt; reasons are in /diagnostics",
+    "1: the friction may be used, 0: a sensor is wrong or silent, or the law is new; reasons are in /diagnostics",
 )
 MODEL = _joints("joint_friction/model", When.SLOW, "friction torque of the identified law [N m]")
 COULOMB = _joints("joint_friction/coulomb", When.SLOW, "Coulomb friction F_c over the velocities so far [N m]")

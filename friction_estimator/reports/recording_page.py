@@ -1,4 +1,4 @@
-"""The page of a recording and its figures: errors, friction over time and velocity, parameters, diagnosis."""
+"""The page of a recording and its figures: errors, friction over time and velocity, parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from friction_estimator.reports.page import (
 )
 from friction_estimator.reports.recording_tables import (
     collision_table,
-    diagnosis_table,
     error_table,
     errors_by_part,
     learned_parameter_table,
@@ -288,7 +287,8 @@ def _sections(recording: Recording, after: float) -> Iterator[Section]:
             "Coulomb friction F<sub>c</sub> and viscous friction F<sub>v</sub> at the end of the recording and over "
             "time, with two standard deviations. They are the line F<sub>c</sub> sgn(v) + F<sub>v</sub> v that "
             "fits the identified law best over the velocities that the joint had until then. The line does not hold "
-            "beyond these speeds. F<sub>v</sub> is negative where the friction falls with the speed."
+            "beyond these speeds. F<sub>v</sub> is negative where the friction falls with the speed. Valid: no sensor "
+            "that the joint needs was wrong or silent, and it had moved in both directions."
         )
         yield Section("parameters", "Identified parameters", text, "".join(parts))
     if recording.collisions:
@@ -297,13 +297,6 @@ def _sections(recording: Recording, after: float) -> Iterator[Section]:
             "detection of each collision of a limb is shown."
         )
         yield Section("collisions", "Collisions", text, html_table(collision_table(recording)))
-    text = (
-        "Passivity: the friction drives its joint by more than three standard deviations, so torque, offset or model "
-        "are wrong. Excitation: the joint hardly moves, so its law cannot be identified; use the parameters of an "
-        "earlier run. Drift: the law changes, so identify it again. Innovations, calibration and pushes are not "
-        "recorded: the diagnostics of the live node and the warnings of <code>replay</code> have them."
-    )
-    yield Section("diagnosis", "Diagnosis", text, html_table(diagnosis_table(recording, after)))
     text = (
         "Figure 6 of Hashlamon &amp; Erbatur (2014), for every leg: estimated friction (solid blue) and true friction "
         "(dashed red)." + _zoom_hint(recording)

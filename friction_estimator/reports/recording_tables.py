@@ -1,4 +1,4 @@
-"""Tables of a recording: errors against the truth, identified parameters, and the diagnosis of every joint."""
+"""Tables of a recording: errors against the truth, and identified parameters."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ import math
 
 import numpy as np
 
-from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
-from friction_estimator.estimation.diagnosis.joint_diagnosis import (
-    NO_PROBLEM,
-    DiagnosisFigures,
-    JointDiagnosis,
-    diagnose,
-)
 from friction_estimator.estimation.visited_velocities import MIN_SPEED, RANGE_TAIL
-from friction_estimator.laws.joint_laws import JointLaws
-from friction_estimator.laws.linear import COULOMB_VISCOUS
 from friction_estimator.messages.recording import Recording, Series
 from friction_estimator.metrics import JointErrors, joint_errors, phase_mask
-from friction_estimator.robot.transmission import Transmission
-from friction_estimator.tables import UNKNOWN, Cell, Column, Style, Table, make_table, number, percent, with_spread
-from friction_estimator.types import BoolArray, FloatArray, JointEstimate, LawEstimate
+from friction_estimator.tables import Cell, Column, Style, Table, make_table, number, percent, with_spread
+from friction_estimator.types import BoolArray, FloatArray
 
 _GOOD_ERROR, _USEFUL_ERROR = 0.3, 1.0
 """Relative errors below which a cell is green, and orange; 1 is as good as predicting zero."""
 _CONSISTENT_NEES = (0.3, 3.0)  # standard deviations are right within a factor of 1.7
-_MAX_EVALUATIONS = 5_000  # estimates that the diagnosis uses, evenly over the recording
-_SHORTEST_PERIOD = 0.01  # between the estimates that are used [s]
 
 
 def error_table(recording: Recording, after: float = 0.0) -> Table | None:
@@ -104,18 +92,20 @@ def learned_parameter_table(recording: Recording) -> Table | None:
         )
     ]
     share = recording.measured.mean(axis=0).tolist()
+    valid = [math.nan] * len(share) if recording.valid is None else recording.valid.mean(axis=0).tolist()
     rows = (
         (
             name,
             *(column[row] for column in columns),
             " to ".join(map(number, speed_range(recording.velocity[:, row]).tolist())),
             percent(share[row]),
+            percent(valid[row]),
         )
         for row, name in enumerate(recording.joint_names)
     )
     group = "value ± 2 standard deviations"
     headings = Column("F_c", "N m", group), Column("F_v", "N m s/rad", group)
-    further = Column("speeds", "rad/s"), Column("time measured")
+    further = Column("speeds", "rad/s"), Column("time measured"), Column("time valid")
     return make_table("Identified parameters at the end", ("joint", *headings, *further), rows)
 
 
@@ -152,92 +142,3 @@ def _at_end(values: Series, sigma: Series | None) -> list[str]:
     last = values.values[-1]
     spread = np.zeros(last.size) if sigma is None else 2.0 * sigma.values[-1]
     return [with_spread(*pair) for pair in zip(last.tolist(), spread.tolist(), strict=True)]
-
-
-def diagnose_recording(recording: Recording, after: float = 0.0) -> tuple[DiagnosisFigures, tuple[JointDiagnosis, ...]]:
-    """Figures and diagnosis of a whole recording by the monitor of the live node.
-
-    Passivity, excitation and drift of F_c and F_v are checked; innovations, calibration and pushes are not recorded.
-    Joints that share motors are checked as their motors, at the joints' places, because the friction of one motor may
-    drive a joint.
-
-    Parameters
-    ----------
-    after : samples before this time are left out [s]
-    """
-    duration = max(float(recording.time[-1]), 1e-3)
-    period, memory = max(_SHORTEST_PERIOD, duration / _MAX_EVALUATIONS), 1e3 * duration + 1.0
-    n = len(recording.joint_names)
-    laws, motors = JointLaws([COULOMB_VISCOUS.name] * n), recording.description.motors(recording.joint_names)
-    unknown = np.full((n, laws.parameter_count), np.nan)
-    monitor = DiagnosisMonitor(laws, unknown, velocity_std=0.0, period=period, memory=memory)
-    step = period / max(float(np.median(np.diff(recording.time))), 1e-9) if recording.time.size > 1 else 1.0
-    for row in range(int(np.searchsorted(recording.time, after)), recording.time.size, max(1, round(step))):
-        monitor.add(_estimate(recording, row, motors))
-    figures = monitor.figures()
-    return figures, diagnose(figures, recording.joint_names)
-
-
-def diagnosis_table(recording: Recording, after: float = 0.0) -> Table:
-    """Diagnosis of every joint, with the numbers that it follows from."""
-    figures, diagnoses = diagnose_recording(recording, after)
-    rows = (
-        (
-            diagnosis.joint,
-            Cell(f"{figures.moving_time[row]:.1f}", "fair" if "excitation" in diagnosis.kinds else ""),
-            Cell(percent(float(figures.driving[row])), "bad" if "passivity" in diagnosis.kinds else ""),
-            Cell(_change(figures.drift[row], figures.law[row]), "fair" if "drift" in diagnosis.note_kinds else ""),
-            Cell(
-                ", ".join((*(diagnosis.kinds or (NO_PROBLEM,)), *(f"note: {kind}" for kind in diagnosis.note_kinds))),
-                "bad" if diagnosis.problems else "fair" if diagnosis.notes else "good",
-            ),
-        )
-        for row, diagnosis in enumerate(diagnoses)
-    )
-    columns = (
-        "joint",
-        Column("moving time", "s"),
-        Column("friction drives the joint, share of this time"),
-        Column("change of the law since the start", "N m"),
-        Column("problems and notes"),
-    )
-    return make_table("Diagnosis", columns, rows)
-
-
-def _estimate(recording: Recording, row: int, motors: Transmission) -> JointEstimate:
-    time, velocity = float(recording.time[row]), motors.velocity(recording.velocity[row])
-    unknown = np.full(velocity.size, np.nan)
-    coulomb, viscous, coulomb_sigma, viscous_sigma = (
-        _held(series, time, unknown)
-        for series in (recording.coulomb, recording.viscous, recording.coulomb_sigma, recording.viscous_sigma)
-    )
-    parameters, sigma = np.stack((coulomb, viscous), axis=1), np.stack((coulomb_sigma, viscous_sigma), axis=1)
-    lines = coulomb, viscous, coulomb_sigma, viscous_sigma, unknown, np.full((unknown.size, 2), np.nan)
-    return JointEstimate(
-        friction=motors.torque(recording.friction[row]),
-        sigma=motors.torque_std(recording.sigma[row]),
-        measured=np.ones(velocity.size, dtype=bool),
-        model=unknown,
-        model_sigma=coulomb_sigma + np.abs(velocity) * viscous_sigma,
-        external_torque=unknown,
-        external_torque_sigma=unknown,
-        nis=unknown,
-        calibration_torque=unknown,
-        disturbed=np.zeros(velocity.size, dtype=bool),
-        law=LawEstimate(parameters, sigma, *lines),
-        stamp_ns=round(1e9 * time),
-        velocity=velocity,
-        effort=np.zeros(velocity.size),
-    )
-
-
-def _held(series: Series | None, time: float, unknown: FloatArray) -> FloatArray:
-    """Newest values (n,) of a slow topic."""
-    if series is None:
-        return unknown
-    row = int(np.searchsorted(series.time, time, side="right")) - 1
-    return np.asarray(series.values[row]) if row >= 0 else unknown
-
-
-def _change(drift: float, law: float) -> str:
-    return f"{drift:.2g} of {law:.2g}" if math.isfinite(drift) else UNKNOWN

@@ -12,9 +12,9 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from friction_estimator.estimation.compensation import FrictionCompensation
-from friction_estimator.estimation.diagnosis.joint_diagnosis import NO_PROBLEM, advice, notes
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.validity import NO_PROBLEM, advice
 from friction_estimator.kernels import compiler
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import diagnostic_status
@@ -288,19 +288,16 @@ class NodeDiagnostics:
         return self._status("load", DiagnosticStatus.WARN, f"{rate}: {outcome}; {remedy}", values)
 
     def _diagnosis(self) -> DiagnosticStatus:
-        """Joints whose estimates have a problem, with the reason and the remedy."""
+        """Joints whose friction should not be used now, with the reason and the remedy."""
         estimator = self._estimator
         diagnoses = estimator.diagnose()
-        values = {diagnosis.joint: str(diagnosis) for diagnosis in diagnoses}
-        for joint, reason in zip(estimator.joint_names, estimator.invalid_reasons(), strict=True):
-            values[f"valid {joint}"] = reason or "yes"
+        values = {f"valid {diagnosis.joint}": diagnosis.text or "yes" for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
-        noted = notes(diagnoses)
-        if problems := advice(diagnoses, estimator.health.sensors_wrong):
-            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join((*problems, *noted)), values)
+        if problems := advice(diagnoses):
+            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
-        return self._status("friction diagnosis", DiagnosticStatus.OK, "; ".join((NO_PROBLEM, *noted)), values)
+        return self._status("friction diagnosis", DiagnosticStatus.OK, NO_PROBLEM, values)
 
     def _compensation(self, compensation: FrictionCompensation) -> DiagnosticStatus:
         joints = self._estimator.joint_names

@@ -117,10 +117,10 @@ def test_scores_count_late_samples_and_the_worse_phase():
     assert is_wrong(score(time, estimate, sigma, truth, stance)).tolist() == [True, True]
 
 
-def test_the_summary_has_the_shares_of_wrong_named_and_caused_joints():
+def test_the_summary_has_the_shares_of_wrong_joints_and_of_right_ones_that_are_not_valid():
     record = {
         "error": [0.1, 0.3, 0.3, 0.1], "coverage": [1.0, 1.0, 0.5, 0.9], "nees": [1.0, 1.0, 4.0, 1.0],
-        "problems": [["law"], ["law", "drift"], [], []], "causes": ["uncertainty", "drift"],
+        "problems": [["sensor"], ["sensor"], [], []],
     }  # fmt: skip
     cells = dict(zip(HEADING, summary("all", [record, record]), strict=True))
     assert (cells["joints"], cells["low coverage"], cells["large error"], cells["wrong"]) == (
@@ -129,7 +129,7 @@ def test_the_summary_has_the_shares_of_wrong_named_and_caused_joints():
         "50.0%",
         "50.0%",
     )
-    assert (cells["named"], cells["with the right cause"], cells["right joints named"]) == ("50.0%", "50.0%", "50.0%")
+    assert cells["right joints not valid"] == "50.0%"
     assert len(summary("none", [])) == len(HEADING)
 
 
@@ -193,14 +193,14 @@ def test_normalised_errors_of_a_right_covariance_are_one_and_a_constraint_takes_
 def test_robots_whose_records_are_in_the_file_are_not_made_anew(tmp_path, capsys):
     records, walks = tmp_path / "records.jsonl", tmp_path / "walks"
     scores = {"error": [0.1, 0.5], "coverage": [1.0, 1.0], "nees": [1.0, 1.0]}
-    fields = {**scores, "problems": [[], ["law"]], "causes": ["law"]}
+    fields = {**scores, "problems": [[], ["sensor"]]}
     names = {"right": [], "set": {"kalman.window": 0.02}}
     robots = ({"seed": seed, "simulator": SIMULATORS[seed % 2], "kind": KINDS[0]} for seed in range(2))
     records.write_text("".join(json.dumps({**robot, **names, **fields}) + "\n" for robot in robots))
     given = ["--robots", "2", "--walks", str(walks), "--records", str(records), "--set", "kalman.window=0.02"]
     assert main(given) == 0
     out = capsys.readouterr().out
-    assert "| all | 2 | 4 | 0.0% | 50.0% | 50.0% | 100.0% | 100.0% | 0.0% |" in out
+    assert "| all | 2 | 4 | 0.0% | 50.0% | 50.0% | 0.0% |" in out
     assert "| mujoco | 1 | 2 |" in out and not list(walks.iterdir())
 
 

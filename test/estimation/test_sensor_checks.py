@@ -164,8 +164,11 @@ def test_a_sensor_that_falls_silent_is_named_without_a_lag_and_cleared_when_it_c
     (finding,) = estimator.health.findings
     assert finding.startswith(f"{silent}: no usable reading arrives: check that the driver")
     assert any(finding in text for text in estimator.warnings())
-    feed(estimator, between(walk, 3.5, 6.5))
-    assert estimator.health.findings == ()
+    lacking = [silent in text for text in estimator.invalid_reasons()]
+    assert lacking == [foot == 5 or name.startswith("r_") for name in estimator.joint_names]
+    estimates = feed(estimator, between(walk, 3.5, 6.5))
+    np.testing.assert_array_equal(estimates[0].valid, ~np.array(lacking) & estimates[0].law.known)
+    assert estimator.health.findings == () and not any(silent in text for text in estimator.invalid_reasons())
 
 
 def test_joints_that_depend_on_a_wrong_sensor_are_in_doubt_until_it_is_right(walk):

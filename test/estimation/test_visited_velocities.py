@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,27 @@ def test_a_saved_range_gives_the_line_at_once_and_older_files_have_none():
     document["joints"]["knee"]["velocity_range"] = [0.8, 0.1]
     with pytest.raises(ConfigError, match="two speeds, the smaller one first"):
         parse_parameters(document, "wrong.yaml")
+
+
+def test_a_law_is_known_once_its_motor_has_moved_in_both_directions():
+    """Forward, to and fro, noise at rest for a minute, and to and fro within that noise."""
+    laws, count, rng = JointLaws(["coulomb_viscous"] * 4), 6000, np.random.default_rng(7)
+    velocity = np.empty((count, 4))
+    velocity[:, 0], velocity[:, 1] = 0.2, 0.2 * np.sin(np.linspace(0.0, 60.0, count))
+    velocity[:, 2] = 0.05 * rng.normal(size=count)
+    velocity[:, 3] = velocity[:, 1] + 0.05 * rng.normal(size=count)
+    counted = visited(laws, velocity, np.zeros((count, 4)), np.full(count, 0.01), std=0.05)
+    np.testing.assert_array_equal(counted.known, [False, True, False, True])
+    counted.reset_to_prior()
+    assert not counted.known.any()
+
+
+def test_a_law_of_an_earlier_run_is_known_where_that_run_has_moved():
+    identifier = FrictionIdentifier(IdentifierConfig(), ("still", "moved"))
+    saved = identifier.identified
+    assert not identifier.law.known.any()
+    saved.velocity_range[1] = 0.1, 1.0
+    identifier.restore(parse_parameters(parameters_document(saved), "saved.yaml"))
+    np.testing.assert_array_equal(identifier.law.known, [False, True])
+    identifier.restore(replace(saved, velocity_range=None))
+    assert identifier.law.known.all()

@@ -111,6 +111,7 @@ def make_estimate(joint_names: tuple[str, ...]) -> Callable[..., FrictionEstimat
             "viscous_sigma": np.abs(rng.normal(size=n)),
             "coulomb_viscous_covariance": np.zeros(n),
             "velocity_range": np.tile([0.1, 1.0], (n, 1)),
+            "known": np.ones(n, dtype=bool),
             "phase": ContactPhase(np.array([True, True]), np.zeros(2), phase),
             "base": base,
             **fields,

@@ -201,7 +201,7 @@ def test_a_recording_gives_the_estimates_back(
         swing = 20 <= step < 40
         measured = np.full(n, not swing)
         phase = "right_support" if swing else "double_support"
-        estimate = make_estimate(step * MS, phase=phase, measured=measured)
+        estimate = make_estimate(step * MS, phase=phase, measured=measured, valid=np.full(n, step >= 30))
         contact = np.array([not swing, True])
         truth = GroundTruth(
             step * MS, 2.0 * estimate.friction, np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3),
@@ -218,6 +218,7 @@ def test_a_recording_gives_the_estimates_back(
     for name in ("position", "velocity", "friction", "sigma"):
         np.testing.assert_array_equal(getattr(recording, name), [getattr(item, name) for item in estimates])
     np.testing.assert_array_equal(recording.measured, [item.measured for item in estimates])
+    np.testing.assert_array_equal(recording.valid, [item.valid for item in estimates])
     np.testing.assert_array_equal(recording.truth, 2.0 * recording.friction)
     assert [(phase.name, round(phase.start, 4)) for phase in recording.phases] == [
         ("double_support", 0.0), ("right_support", 0.02), ("double_support", 0.04),

@@ -52,4 +52,5 @@ def recording() -> Recording:
             limbs={"l_foot": JOINTS[:2], "r_foot": JOINTS[2:]},
             supports={"l_foot": "left_support", "r_foot": "right_support"},
         ),
+        valid=~swings,
     )

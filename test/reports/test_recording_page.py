@@ -72,7 +72,7 @@ def test_tables_say_what_the_arrays_hold(recording: Recording) -> None:
     ]
     assert [cell.text for cell in phases.rows[1]] == ["l_knee", "0.100", "0.300"]
     assert parameters.rows[0][1].text == "1.000 ± 0.020"
-    assert [cell.text for cell in parameters.rows[0]][3:] == ["0.0879 to 0.997", "87 %"]
+    assert [cell.text for cell in parameters.rows[0]][3:] == ["0.0879 to 0.997", "87 %", "87 %"]
 
 
 def test_the_figure_of_the_paper_has_a_blue_and_a_dashed_red_line_for_every_joint(recording: Recording) -> None:

@@ -12,12 +12,13 @@ from friction_estimator.config import IdentifierConfig, config_from_parameters
 from friction_estimator.config.robot import Coupling
 from friction_estimator.errors import ConfigError
 from friction_estimator.estimation.compensation import TransmittedLaws
-from friction_estimator.estimation.diagnosis.diagnosis_monitor import DiagnosisMonitor
+from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.law_at_motion import LawAtMotion, PreslidingMemory, law_at_motion
 from friction_estimator.estimation.kalman.limb_estimates import empty_estimates
 from friction_estimator.estimation.kalman.limb_state import find_limbs
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.estimation.observers.identifier import FrictionIdentifier, predict_friction
+from friction_estimator.estimation.validity import Validity
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
@@ -122,45 +123,14 @@ def test_recursive_least_squares_learn_the_motors_from_the_friction_of_the_joint
     assert np.isfinite(identifier.law.parameters).all()
 
 
-def test_friction_that_drives_a_joint_but_no_motor_is_no_problem_and_one_that_drives_a_motor_is():
-    """A strong motor's friction pushes the other joint along: passivity is a property of motors."""
-    motors = Transmission.from_coupling(
-        Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b")
-    )
-    laws = JointLaws(["coulomb_viscous"] * 2)
-    parameters = np.array([[2.0, 0.0], [0.1, 0.0]])
-    velocity = np.array([0.5, -0.2])
-    friction = TransmittedLaws(laws, motors).torque(parameters, velocity, np.zeros(2))
-    assert (friction * velocity)[1] < 0.0
-
-    def driving(torque, of):
-        monitor = DiagnosisMonitor(laws, np.ones((2, 2)), 0.0, of)
-        for k in range(300):
-            monitor.add(evidence(k, velocity, torque, parameters))
-        return monitor.figures().driving
-
-    np.testing.assert_array_equal(driving(friction, motors), [0.0, 0.0])
-    np.testing.assert_array_equal(driving(friction, None), [0.0, 1.0])
-    np.testing.assert_array_equal(driving(-friction, motors), [1.0, 1.0])
-
-
-def evidence(k, velocity, friction, parameters):
-    sigma, zeros = np.full(2, 1e-3), np.zeros(2)
-    return SimpleNamespace(
-        stamp_ns=k * 10_000_000,
-        velocity=velocity,
-        effort=zeros,
-        friction=friction,
-        sigma=sigma,
-        model=friction,
-        model_sigma=sigma,
-        law=SimpleNamespace(parameters=parameters, parameters_sigma=np.full((2, 2), 1e-3)),
-        nis=zeros,
-        calibration_torque=zeros,
-        external_torque=zeros,
-        external_torque_sigma=sigma,
-        disturbed=np.zeros(2, dtype=bool),
-    )
+def test_a_joint_is_known_once_the_laws_of_all_its_motors_are():
+    """The motors m and n move a and b together, the third joint has its own."""
+    coupled, joints = Coupling(("a", "b"), ("m", "n"), np.array([[0.5, 0.5], [0.5, -0.5]])), ("a", "b", "c")
+    validity = Validity(Health(), joints, Transmission.from_coupling(coupled, joints))
+    for known, valid in (((1, 0, 1), (0, 0, 1)), ((1, 1, 0), (1, 1, 0)), ((0, 0, 1), (0, 0, 1))):
+        law = SimpleNamespace(known=np.array(known, dtype=bool))
+        step = validity.step(SimpleNamespace(law=law, friction=np.ones(3), sigma=np.ones(3)))
+        np.testing.assert_array_equal(step, np.array(valid, dtype=bool))
 
 
 def ankles(**changes):

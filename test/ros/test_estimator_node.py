@@ -53,8 +53,8 @@ BAD_MESSAGES = {
 }
 
 
-def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
-    """Torques of the wrong sign: nothing that friction could be."""
+def test_joints_whose_friction_is_not_valid_are_reported_with_the_reason(talking):
+    """Torques of the wrong sign."""
 
     def flip(messages: dict) -> None:
         _joints(messages, effort=[-value for value in messages["joint_states"].effort])
@@ -63,13 +63,13 @@ def test_problems_of_the_estimates_are_reported_with_joint_and_reason(talking):
         talking.send(250, flip)
         talking.await_estimate(talking.sent[-1])
     sign = re.compile(r"joint_states: the effort of joint [^;]*'l_knee'[^;]* has the opposite sign")
-    pushed = re.compile(r"correct the sensors first [^;]*l_knee")
+    affected = re.compile(r"correct the sensors first [^;]*l_knee")
     talking.await_report(
-        lambda d: bool(sign.search(d["sensors"].message) and pushed.search(d["friction diagnosis"].message)),
+        lambda d: bool(sign.search(d["sensors"].message) and affected.search(d["friction diagnosis"].message)),
         "the sign of the left knee's torque",
     )
     assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
-    assert "disturbance: pushed" in talking.value("friction diagnosis", "l_knee")
+    assert "has the opposite sign" in talking.value("friction diagnosis", "valid l_knee")
 
 
 def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):

@@ -277,6 +277,7 @@ class KalmanFriction:
             viscous_sigma=line.viscous_sigma,
             coulomb_viscous_covariance=line.covariance,
             velocity_range=self.bank.visited.velocity_range.copy(),
+            known=self.bank.visited.known,
         )
 
     def _stick_variance(self, motion: JointMotion, effort: FloatArray) -> FloatArray:

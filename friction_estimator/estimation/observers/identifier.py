@@ -350,6 +350,7 @@ class FrictionIdentifier:
             viscous_sigma=viscous_sigma,
             coulomb_viscous_covariance=covariance,
             velocity_range=visited.velocity_range.copy(),
+            known=visited.known,
         )
         self.nis = state.nis.copy()
 

@@ -192,12 +192,13 @@ class ObservedFriction:
         )
 
     def _add_velocities(self, frame: SensorFrame, regressor: FloatArray, learning: BoolArray) -> None:
-        """Note the velocities at which motors learn, now and then."""
+        """Note the velocities of the motors, now and then."""
         self._not_visited += frame.dt
         if self._not_visited >= VISIT_PERIOD:
             motors = self._motors
-            std = np.where(learning[motors.group].all(axis=1), motors.velocity_std(self._velocity_std), np.inf)
-            self.identifier.visited.add_velocities(regressor, motors.velocity(frame.velocity), std, VISIT_PERIOD)
+            velocity, std = motors.velocity(frame.velocity), motors.velocity_std(self._velocity_std)
+            learns = np.asarray(learning[motors.group].all(axis=1))
+            self.identifier.visited.add_velocities(regressor, velocity, std, VISIT_PERIOD, learns)
             self._not_visited = 0.0
 
     def _may_learn(self, phase: ContactPhase) -> BoolArray:

@@ -302,6 +302,7 @@ class TwoStageFriction:
             viscous_sigma=np.sqrt(motors.variance_at_joints(motors.variance_at_joints(spread[1, 1]))),
             coulomb_viscous_covariance=spread[0, 1],
             velocity_range=self.visited.velocity_range.copy(),
+            known=self.visited.known,
         )
 
     def _find_ripple(self, frame: SensorFrame) -> None:

@@ -90,7 +90,11 @@ def _recording(reader: BagReader, messages: Messages, description: RunDescriptio
         starts = np.interp(received, known, (signals[clock.name][0] - start_ns) * 1e-9)
         return phase_intervals([reader.decode(one).data for one in messages[topic.name]], starts.tolist(), time[-1])
 
-    measured, sigma, truth = map(series, (topics.MEASURED, topics.SIGMA, topics.TRUE_FRICTION))
+    measured, valid = (
+        None if (flags := series(topic)) is None else flags.held(time) > 0.5
+        for topic in (topics.MEASURED, topics.VALID)
+    )
+    sigma, truth = map(series, (topics.SIGMA, topics.TRUE_FRICTION))
     collisions = map(reader.decode, messages[topics.COLLISION.name])
     return Recording(
         joint_names=names,
@@ -99,7 +103,8 @@ def _recording(reader: BagReader, messages: Messages, description: RunDescriptio
         velocity=velocity,
         friction=friction,
         sigma=np.full(friction.shape, np.nan) if sigma is None else sigma.at(time),
-        measured=np.ones(friction.shape, dtype=bool) if measured is None else measured.held(time) > 0.5,
+        measured=np.ones(friction.shape, dtype=bool) if measured is None else measured,
+        valid=valid,
         truth=None if truth is None else truth.at(time),
         phases=phases(topics.CONTACT_PHASE, FRICTION),
         true_phases=phases(topics.TRUE_CONTACT_PHASE, topics.TRUE_FRICTION),

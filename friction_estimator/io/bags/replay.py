@@ -13,10 +13,10 @@ from pathlib import Path
 
 from friction_estimator.config import Config
 from friction_estimator.errors import BagError, InputError
-from friction_estimator.estimation.diagnosis.joint_diagnosis import JointDiagnosis
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.smoothing import SmoothedEstimator
+from friction_estimator.estimation.validity import JointDiagnosis
 from friction_estimator.io.bags.reader import BagMessage, BagReader
 from friction_estimator.io.bags.writer import BagWriter
 from friction_estimator.kernels import compiler
@@ -42,7 +42,7 @@ class ReplaySummary:
     damage: str  # what of the bag could not be read, empty when all was
     health: Health  # counters of the estimator
     identified: IdentifiedParameters  # friction parameters at the end
-    diagnoses: tuple[JointDiagnosis, ...]  # which joints should not be trusted at the end, and why
+    diagnoses: tuple[JointDiagnosis, ...]  # of which joints the friction should not be used at the end, and why
     warnings: tuple[str, ...] = ()  # all that the user should know about the run, one sentence each
 
 
