@@ -146,45 +146,61 @@ def test_unmeasured_contacts_must_name_joints():
         Estimator(config_from_parameters({"robot.fixed_base": True, "robot.unmeasured_contacts": ["ankle"]}), URDF)
 
 
-def findings_of(effort_of: EffortOf) -> tuple[str, ...]:
-    """Findings after five seconds of a motion; ``effort_of`` position, velocity, torques of motor, gravity, and net."""
+def findings_of(effort_of: EffortOf, pace: float = 1.0) -> tuple[str, ...]:
+    """Findings of a motion; ``effort_of`` position, velocity, torques of motor, gravity, and net."""
     model = pin.buildModelFromXML(URDF)
     data = model.createData()
     robot = {"robot.fixed_base": True, "robot.joints": ["hip", "knee"], "observer": "momentum"}
-    estimator, speed = Estimator(config_from_parameters(robot), URDF), np.array([3.1, 4.3])
-    for stamp in range(0, 5_000_000_000, 4_000_000):
+    estimator, speed = Estimator(config_from_parameters(robot), URDF), pace * np.array([3.1, 4.3])
+    found = set[str]()
+    for stamp in range(0, round(5e9 / pace**0.5), round(4e6 / pace**0.5)):
         phase = 1e-9 * stamp * speed
         q, v, a = 0.8 * np.sin(phase) + 0.7, 0.8 * speed * np.cos(phase), -0.8 * speed**2 * np.sin(phase)
         gravity = pin.computeGeneralizedGravity(model, data, q)
         torque = pin.rnea(model, data, q, v, a)
         motor = torque + COULOMB * np.sign(v) + VISCOUS * v
         estimator.add_joints(JointSample(stamp, q, v, effort_of(q, v, motor, gravity, torque - gravity)))
-    return estimator.health.findings
+        found.update(estimator.health.findings)
+    return tuple(found)
 
 
+@pytest.mark.parametrize("pace", [1.0, 0.2])
 @pytest.mark.parametrize(
     ("effort_of", "text"),
     [
         (lambda q, v, motor, gravity, net: motor, None),
         (lambda q, v, motor, gravity, net: motor - gravity, "of joint 'hip', 'knee' lacks the torque of gravity"),
         (lambda q, v, motor, gravity, net: net, "of joint 'hip', 'knee' lacks the torque of gravity"),
-        (lambda q, v, motor, gravity, net: motor / 12.0, "of joint 'hip', 'knee' is 0.0"),
+        (lambda q, v, motor, gravity, net: 12.0 * motor, "of joint 'hip', 'knee' is 12 times"),
+        (lambda q, v, motor, gravity, net: motor * [1.0, 3.0], "of joint 'knee' is 3 times"),
+        (lambda q, v, motor, gravity, net: motor * [-1.0, 1.0], "of joint 'hip' has the opposite sign"),
     ],
+    ids=["right", "without gravity", "net", "in another unit", "unit of one joint", "sign of one joint"],
 )
-def test_efforts_without_gravity_are_told_from_those_in_another_unit(effort_of, text):
-    found = findings_of(effort_of)
+def test_errors_of_efforts_are_told_from_each_other_and_from_friction(effort_of, text, pace):
+    found = findings_of(effort_of, pace)
     assert (len(found) == 1 and text in found[0]) if text else found == ()
 
 
+def test_efforts_of_a_twelfth_are_told_from_those_without_gravity_where_accelerations_count():
+    (found,) = findings_of(lambda q, v, motor, gravity, net: motor / 12.0)
+    assert "of joint 'hip', 'knee' is 0.083 times" in found
+    assert findings_of(lambda q, v, motor, gravity, net: motor / 12.0, 0.2) == ()
+
+
+@pytest.mark.parametrize("pace", [1.0, 0.2])
 @pytest.mark.parametrize(
     "friction",
     [
-        lambda q, v, gravity: np.abs(gravity) * np.sign(v),
+        lambda q, v, gravity: 6.0 * np.abs(gravity) * np.sign(v),
         lambda q, v, gravity: 4.0 * np.sin(9.0 * q) * np.sign(v),
         lambda q, v, gravity: 3.0 * np.sign(v[::-1]),
+        lambda q, v, gravity: 6.0 * np.sign(v) + 6.0 * v,
+        lambda q, v, gravity: 3.0 * q,
+        lambda q, v, gravity: 3.0 * (0.7 - q) * [0.0, 1.0],
     ],
-    ids=["of the load", "of the position", "of the other joint"],
+    ids=["of the load", "of the position", "of the other joint", "six times gravity", "springs", "spring of one joint"],
 )
-def test_efforts_that_mostly_are_friction_of_an_unknown_kind_are_not_said_to_lack_a_force(friction):
+def test_efforts_that_mostly_are_friction_of_an_unknown_kind_are_not_said_to_lack_a_force(friction, pace):
     """Nor to have another unit or sign: gravity is half of them or less."""
-    assert findings_of(lambda q, v, motor, gravity, net: motor + friction(q, v, gravity)) == ()
+    assert findings_of(lambda q, v, motor, gravity, net: motor + friction(q, v, gravity), pace) == ()

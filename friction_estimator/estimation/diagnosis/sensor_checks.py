@@ -251,7 +251,7 @@ class SensorChecks:
         else:
             sums = self._statistics(4)
             yield from self._balance.checks(sums.balance, sums.rows, self._findings.current)
-            yield self._plausibility.check_torques(sums, np.fmax(self._factor, self._balance.factor))
+            yield self._plausibility.check_torques(sums, self._balance, self._factor)
 
     def _checks_of_base(self) -> Iterator[Iterator[Check]]:
         """Checks of IMU, feet and torques of a floating base, whose joints are right."""
@@ -277,7 +277,7 @@ class SensorChecks:
             yield iter((Check(SensorFault.HEADING, self._imu, ""),))
             self.wrong_for = 0.0
         if not findings.is_wrong(self._imu):
-            yield plausibility.check_torques(last_four_blocks, np.fmax(self._factor, self._balance.factor))
+            yield plausibility.check_torques(last_four_blocks, self._balance, self._factor)
 
     def _statistics(self, blocks: int) -> SensorStatistics:
         """What the newest blocks show."""

@@ -74,7 +74,6 @@ class SensorStatistics:
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
     unloaded : (k, 4) torques of the whole weight at an unloaded foot, motor torques minus gravity; number of
         frames
-    torque : (4, n) torque that gravity and foot forces need in moving joints, and motor torque; number of frames
     speed : (6, n) step of the position by the velocities, and measured step; number of steps; sum of the steps by the
         velocities, and of the products of two in a row, each by the velocity at its end alone
     balance, rows : (size, size) products of the rows of :class:`TorqueBalance`, and their number
@@ -86,7 +85,7 @@ class SensorStatistics:
     def __init__(self, robot: RobotModel, size: int) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (4, n), (6, n), (size, size), ()
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (6, n), (size, size), ()
         )  # fmt: skip
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self.sums = np.zeros(ends[-1])
@@ -94,7 +93,7 @@ class SensorStatistics:
         parts = (self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True))
         (
             self.imu, self.force, self.loaded, self.load, self.gravity, self.base_rate, self.force_balance,
-            self.moments, self.foot_share, self.limb, self.unloaded, self.torque, self.speed, self.balance, self.rows,
+            self.moments, self.foot_share, self.limb, self.unloaded, self.speed, self.balance, self.rows,
         ) = parts  # fmt: skip
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -143,10 +142,6 @@ class StatisticsCollector:
         self._balance.add(frame, dynamics, self.block.balance, self.block.rows)
         if self._robot.base_dofs and frame.imu_fresh:
             self._sum_forces(frame, dynamics, effort)
-        elif not self._robot.base_dofs:
-            forces = np.where(frame.wrench_fresh[:, None], frame.wrenches, 0.0)
-            needed = dynamics.bias - np.einsum("kij,ki->j", dynamics.foot_jacobian, forces)
-            self._add_torques(needed, effort, np.abs(frame.velocity) > MIN_SPEED)
         self.frames += 1
         self._stamp_ns = frame.stamp_ns
 
@@ -200,14 +195,6 @@ class StatisticsCollector:
             block.foot_share += parts @ f
             block.force_balance += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
-            moving = (np.abs(velocity) > MIN_SPEED) & robot.limb.any(axis=0)
-            self._add_torques(gravity + contact.sum(axis=0), effort, moving)
-
-    def _add_torques(self, needed: FloatArray, effort: FloatArray, moving: BoolArray) -> None:
-        """Add the torque (n,) that gravity and foot forces need, and the motor torque (n,), of the moving joints."""
-        products = np.stack((needed * effort, needed**2, effort**2, np.ones_like(needed)))
-        used = moving & ~self._robot.in_unmeasured_contact
-        self.block.torque[:, used] += products[:, used]
 
 
 def _products(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -375,13 +362,14 @@ class PlausibilityChecks:
         )
         yield Check(SensorFault.HEADING, self._imu, text if abs(angle) > _MISALIGNED_ANGLE else "")
 
-    def check_torques(self, sums: SensorStatistics, changed: FloatArray) -> Iterator[Check]:
-        """Check sign and unit of motor torques, against what gravity and foot forces need in moving joints.
+    def check_torques(self, sums: SensorStatistics, balance: TorqueBalance, changed: FloatArray) -> Iterator[Check]:
+        """Check sign and unit of motor torques, against what moving joints need, by what friction leaves of both.
 
         With a floating base these are the joints of legs that stand. Torques that have changed in mid-run by a known
-        factor, ``changed`` (n,), are checked by that factor; NaN: not known.
+        factor, ``changed`` (n,), are checked by that factor, like those whose factor explains the balance; NaN: no.
         """
-        product, needed, measured, count = sums.torque
+        product, needed, measured, count = balance.torques(sums.balance)
+        changed = np.fmax(changed, balance.factor)
         correlation, slope = _correlation_and_ratio(product, needed, measured)
         mean = np.divide(needed, count, out=np.zeros_like(needed), where=count >= _MIN_FRAMES)
         shown = mean > (_MIN_TORQUE_SIGMAS * self._config.kalman.link_com_std * self._robot.weight) ** 2

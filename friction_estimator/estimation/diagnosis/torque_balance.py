@@ -40,15 +40,17 @@ _MIN_LOG_ODDS = 20.0
 with masses wrong by a fifth and centres of mass by a centimetre."""
 _MIN_LEAD = math.log(1e3)
 """Log odds against the next error, from which an error is named: few frames fit several."""
+_ANY_FRICTION = 10.0
+"""Prior size of friction that is dry [N m], viscous [N m s/rad], of the load [1] or of the position [N m/rad]: any."""
 _FOOT_LEVER = 0.1
 """Half the length of a foot [m]."""
 _FREE_SHARE = 0.02
 """Standard deviation of the offset of a right foot sensor, over the weight."""
-_MIN_SHARE, _MIN_GAIN_SHARE = 0.5, 0.7
-"""Shares that an error of all efforts must reach in a regression on its column alone: of its size, and of the balance.
-For a unit, the second is the share of the efforts that the needed torques explain. With all columns of the table, an
-error that the table lacks, such as friction of the position, can raise the likelihood of any error that it has."""
-_OF_ALL_EFFORTS = ("gains", "gravity", "net")
+_MIN_SHARE = 0.7
+"""Share that an error of efforts must reach in a regression on its column alone, of what friction leaves: of its size,
+and of the balance; for a unit, the share of the efforts that the needed torques explain. With all columns of the table,
+an error that the table lacks, such as friction of another joint, can raise the likelihood of any error that it has."""
+_OF_EFFORTS = ("gain", "gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
 _MIN_SIGMAS = 6.0
@@ -84,12 +86,14 @@ def _errors(config: Config, robot: RobotModel) -> dict[str, _Error]:
     weight, lever = robot.weight, np.array((1.0,) * 3 + (_FOOT_LEVER,) * 3)
     offset = config.kalman.link_com_std * weight
     load, bias = tuple((weight * lever).tolist()), tuple((_FREE_SHARE * weight * lever).tolist())
-    nothing, all_axes = (0.0,), (1.0,) * 9
+    nothing, all_axes, any_size = (0.0,), (1.0,) * 9, (_ANY_FRICTION,)
     errors = {
-        "dry": _Error("joint", (10.0,), nothing),
-        "viscous": _Error("joint", (10.0,), nothing),
+        "dry": _Error("joint", any_size, nothing),
+        "viscous": _Error("joint", any_size, nothing),
         "offset": _Error("joint", (offset,), nothing),
-        "inertia": _Error("joint", (10.0,), nothing),
+        "inertia": _Error("joint", any_size, nothing),
+        "load": _Error("joint", any_size, nothing),
+        "spring": _Error("joint", any_size, nothing),
         "slip": _Error("joint", (0.005,), (0.3,), "a slip of the encoder of {!r}"),
         "gain": _Error("joint", (0.05,), (10.0,), "the unit of the effort of {!r}"),
         "gains": _Error("robot", nothing, (10.0,), "the unit of all efforts"),
@@ -103,20 +107,6 @@ def _errors(config: Config, robot: RobotModel) -> dict[str, _Error]:
     if robot.foot_names:
         errors["net"] = _Error("robot", nothing, (0.03,), "efforts without gravity and foot forces", 1.0)
     return errors
-
-
-def _shows_alone(sums: FloatArray, state: int, value: float, is_gain: bool) -> bool:
-    """Whether the balance without any other error shows this one; ``sums`` of the columns and the balance.
-
-    A wrong unit leaves efforts proportional to the torques that gravity, foot forces and accelerations need.
-    """
-    square, product, balance = sums[state, state], sums[state, -1], sums[-1, -1]
-    if product * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * square:
-        return False
-    if is_gain:  # y = effort - needed torque
-        needed = square - 2.0 * product + balance
-        return bool((square - product) ** 2 >= _MIN_GAIN_SHARE * square * needed)
-    return bool(product**2 >= _MIN_SHARE * square * balance)
 
 
 class TorqueBalance:
@@ -140,7 +130,9 @@ class TorqueBalance:
         self._starts = dict(zip(self._errors, np.cumsum([0, *widths]).tolist(), strict=False))
         tiled = [one.right * len(self._names[one.scope]) for one in self._errors.values()]
         self._variance = np.square(np.concatenate(tiled))
-        self.size = self._variance.size + 1
+        self._first = next(start for name, start in self._starts.items() if any(self._errors[name].wrong))
+        self._unit = _NOISE_LEVER * robot.weight  # of the rows [N m]
+        self.size = self._variance.size + len(robot.joint_names)
         self.factor = np.full(len(robot.joint_names), np.nan)
         self._measured = ~robot.in_unmeasured_contact
         if robot.base_dofs:
@@ -165,7 +157,7 @@ class TorqueBalance:
         acceleration = np.concatenate((turn, after.velocity - before.velocity))
         acceleration *= 1e9 / (after.stamp_ns - before.stamp_ns)
         rows = np.column_stack(list(self._columns(frame, dynamics, acceleration)))[is_used]
-        rows /= _NOISE_LEVER * self._robot.weight
+        rows /= self._unit
         sums += rows.T @ rows
         count += len(rows)
 
@@ -177,6 +169,12 @@ class TorqueBalance:
         contact, inertia, gravity = -np.einsum("kin,ki->n", J, F), H[:, base:] @ ddq, dynamics.bias[base:]
         yield from (np.diag(np.sign(frame.velocity)), np.diag(frame.velocity), np.eye(n))
         yield np.diag(H[:, base:].diagonal() * ddq)
+        if base:
+            f = robot.rotation_imu_to_base @ frame.specific_force
+            inertia = inertia + H[:, 3:6] @ acceleration[:3] + H[:, :3] @ (robot.imu_lever @ acceleration[:3])
+        needed = gravity + contact + inertia
+        yield np.diag(np.abs(needed) * np.sign(frame.velocity))
+        yield np.diag(frame.position)
         yield robot.position_error_columns(dynamics, acceleration, F)
         yield from (np.diag(effort), effort)
         forces, moments = J[:, :3], J[:, 3:]
@@ -187,24 +185,22 @@ class TorqueBalance:
             np.array([skew(force).T @ moment for force, moment in zip(F[:, :3], moments, strict=True)]).reshape(-1, n).T
         )
         if base:
-            f = robot.rotation_imu_to_base @ frame.specific_force
-            inertia = inertia + H[:, 3:6] @ acceleration[:3] + H[:, :3] @ (robot.imu_lever @ acceleration[:3])
             yield np.einsum("na,b->nab", H[:, :3], f).reshape(n, -1)
         yield -gravity
         if robot.foot_names:
             yield -(gravity + contact)
-        yield effort - gravity - contact - inertia
+        yield np.diag(effort - needed)
 
     def _hypotheses(self, sums: FloatArray, rows: float) -> Iterator[_Hypothesis]:
         """All errors, each of one place, and those of feet of all feet together, with their log odds, one by one."""
-        first = next(start for name, start in self._starts.items() if any(self._errors[name].wrong))
         scaled = sums / _ROWS_PER_NUMBER
-        L, b, P = scaled[:-1, :-1], scaled[:-1, -1], self._variance
+        n, P, first = self.factor.size, self._variance, self._first
+        L, b, balance = scaled[:-n, :-n], scaled[:-n, -n:].sum(axis=1), scaled[-n:, -n:].diagonal()
         S = np.sqrt(P)  # (1 + L P)^-1 B = B - L S (1 + S L S)^-1 S B, of a symmetric matrix
         both = np.column_stack((L[:, first:], b))
         factor = cho_factor(np.eye(P.size) + S[:, None] * L * S, overwrite_a=True, check_finite=False)
         both -= (L * S) @ cho_solve(factor, S[:, None] * both, overwrite_b=True, check_finite=False)
-        square = max(scaled[-1, -1] - float(b @ (P * both[:, -1])), 0.0) + _DEGREES_OF_FREEDOM
+        square = max(float(balance.sum() - b @ (P * both[:, -1])), 0.0) + _DEGREES_OF_FREEDOM
         numbers = rows / _ROWS_PER_NUMBER + _DEGREES_OF_FREEDOM
         for name, error in self._errors.items():
             names, width = self._names[error.scope], len(error.right)
@@ -223,9 +219,50 @@ class TorqueBalance:
                 sigma = scale * np.sqrt(found[:, 1:].diagonal() * left / numbers)
                 shape, words = (len(places), width), error.words.format(" and ".join(names[one] for one in places))
                 values = (mean + scale * found[:, 0]).reshape(shape)
-                if name in _OF_ALL_EFFORTS and not _shows_alone(scaled, states[0], values[0, 0], name == "gains"):
-                    continue
                 yield _Hypothesis(log_odds, words, name, values, sigma.reshape(shape), places)
+
+    def _shows_alone(self, error: _Hypothesis, sums: FloatArray) -> bool:
+        """Whether what friction leaves of the balance shows an error of efforts without any other one.
+
+        A wrong unit leaves efforts proportional to the torques that gravity, foot forces and accelerations need.
+        """
+        if error.name not in _OF_EFFORTS:
+            return True
+        n, left, value = self.factor.size, self._without_friction(sums), float(error.values[0, 0])
+        joints = np.arange(-n, 0)[error.places.start : error.places.stop if error.name == "gain" else n]
+        column = self._starts[error.name] - self._first + error.places.start
+        square, product, balance = left[column, column], left[column, joints].sum(), left[joints, joints].sum()
+        if product * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * square:
+            return False
+        if error.name in ("gain", "gains"):  # y = effort - needed torque
+            needed = square - 2.0 * product + balance
+            return bool((square - product) ** 2 >= _MIN_SHARE * square * needed)
+        return bool(product**2 >= _MIN_SHARE * square * balance)
+
+    def _without_friction(self, sums: FloatArray) -> FloatArray:
+        """Products of what friction, of whichever kind, leaves of the columns of errors that may be named."""
+        kinds, rest = slice(0, self._first), slice(self._first, None)
+        friction = sums[kinds, kinds] + np.eye(self._first) * _ROWS_PER_NUMBER / _ANY_FRICTION**2
+        left: FloatArray = sums[rest, rest] - sums[rest, kinds] @ np.linalg.solve(friction, sums[kinds, rest])
+        return left
+
+    def torques(self, sums: FloatArray) -> FloatArray:
+        """What friction leaves of the torques that moving joints need, and of their efforts.
+
+        Parameters
+        ----------
+        sums : (size, size) products of the rows
+
+        Returns
+        -------
+        (4, n) sums of the product, and of both squares [(N m)^2]; number of rows
+        """
+        n, left, start = self.factor.size, self._without_friction(sums), self._starts["gain"] - self._first
+        effort, square = left.diagonal()[start : start + n], left.diagonal()[-n:]
+        product = left[start : start + n, -n:].diagonal()  # of effort and balance, which is effort less needed torque
+        place = self._starts["offset"]
+        count = sums.diagonal()[place : place + n]
+        return self._unit**2 * np.stack((effort - product, effort - 2.0 * product + square, effort, count))
 
     def checks(
         self, sums: FloatArray, count: FloatArray, known: Collection[tuple[SensorFault, str]]
@@ -248,13 +285,14 @@ class TorqueBalance:
             found.append(hypothesis)
             if len(found) % _HYPOTHESES_AT_ONCE == 0:
                 yield iter(())
-        yield self._compare(sorted(found, key=lambda one: -one.log_odds))
+        yield self._compare(sorted(found, key=lambda one: -one.log_odds), sums)
 
-    def _compare(self, ranked: Sequence[_Hypothesis]) -> Iterator[Check]:
+    def _compare(self, ranked: Sequence[_Hypothesis], sums: FloatArray) -> Iterator[Check]:
         """Checks by the hypotheses, the most likely one first."""
         best, texts = ranked[0], dict[tuple[SensorFault, str], str]()
         rival = next(one for one in ranked if one.name != best.name)
-        if best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD:
+        is_clear = best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD
+        if is_clear and self._shows_alone(best, sums):
             if best.name in ("gain", "gains"):
                 joints = best.places if best.name == "gain" else range(self.factor.size)
                 self.factor[joints] = 1.0 / (1.0 - best.values[0, 0])
