@@ -25,7 +25,6 @@ ROOT = DOCS.parent
 TUTORIAL = DOCS / "tutorial.md"
 OUTPUTS = {  # place in the page: command whose output it has, and the lines of it that are shown
     "bag": ("simulate -o walk", r"walk: .*"),
-    "warnings": ("replay walk -o estimates", r"friction_estimator: warning.*"),
     "parameters": ("identify smoothed", r" +(value ± 2|parameter|l_hip_yaw/|l_hip_roll/).*"),
     "errors of the laws": ("identify smoothed", r" +(held-out(?! +above)|segments|predict|joint|l_\w+) +[^/]*"),
     "validation": ("validate", r"- .*times the held-out error of the identification.*"),
