@@ -113,7 +113,7 @@ def _faults(rows: Sequence[Row], **common: Any) -> list[Fault]:
 def stream_faults(walk: Walk) -> dict[str, Fault]:
     """All rows by name, for the robot of this walk."""
     knee = walk.joint_names[KNEE]
-    rows = [*_bridged(walk), *_named(), *_learned(knee), *_refused(walk.joint_names, knee)]
+    rows = [*_bridged(walk), *_named(), *_learned(walk), *_refused(walk.joint_names, knee)]
     return {row.name: row for row in rows}
 
 
@@ -241,9 +241,9 @@ def _named() -> list[Fault]:
     ]
 
 
-def _learned(knee: str) -> list[Fault]:
+def _learned(walk: Walk) -> list[Fault]:
     """Readings that are wrong but plausible, so that the filters learn from them: a status names sensor or joint."""
-    imu = "angular_velocity", "specific_force"
+    knee, imu = walk.joint_names[KNEE], ("angular_velocity", "specific_force")
     flipped = "the force sensors report the force of the foot on the ground"
     torque = "the torque of the left knee has the opposite sign"
     sensors: list[Row] = [
@@ -266,6 +266,21 @@ def _learned(knee: str) -> list[Fault]:
             "foot",
         ),
         ("wrench_flipped", flipped, scale(WRENCHES, -1.0, "wrench"), "flip, l_foot"),
+        ("wrench_point_2", "moments of the wrenches are about a point 2 cm ahead", streams.about(0.02), "foot, point"),
+        ("wrench_point_4", "moments of the wrenches are about a point 4 cm ahead", streams.about(0.04), "foot, point"),
+        (
+            "wrench_tared",
+            "the force sensors have been set to zero while the robot stood",
+            scenes.tared(walk),
+            "foot, offset",
+        ),
+        ("effort_gravity", "efforts lack the torque of gravity", scenes.lacking(walk, False), "effort, gravity"),
+        (
+            "effort_net",
+            "efforts lack the torque of gravity and foot forces",
+            scenes.lacking(walk, True),
+            "effort, gravity and foot forces",
+        ),
         ("imu_stuck", "the IMU keeps its values under new stamps", stuck(IMU, *imu), "imu"),
         ("wrench_stuck", "the left force sensor keeps its values", stuck(WRENCHES, "wrench", foot=0), "l_foot"),
         ("joints_stuck", "joint states keep positions and velocities", stuck(JOINTS, "position", "velocity"), "joint"),

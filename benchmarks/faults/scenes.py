@@ -1,4 +1,4 @@
-"""A robot that does not walk: it hangs, lies on its back, or stands, with true friction and torques that fit."""
+"""Faults that need the model of the robot: one that hangs, lies on its back or stands, and efforts that lack forces."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.faults.readings import PERIOD, Reading, Walk
-from benchmarks.faults.streams import Change, Readings, alone
+from benchmarks.faults.streams import WRENCHES, Change, Readings, alone, map_field
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.robot.transmission import Transmission
 from friction_estimator.simulation import TABLE_I, FrictionSetting, Simulator, make_noise, make_scenario
 from friction_estimator.simulation.friction import InjectedFriction
-from friction_estimator.types import GRAVITY, FloatArray, ImuSample, JointSample
+from friction_estimator.types import GRAVITY, FloatArray, ImuSample, JointSample, WrenchSample
 
 _SWING = 0.15
 """Amplitude of the hanging legs [rad]."""
@@ -104,3 +104,34 @@ def standing(walk: Walk) -> Change:
         return [still(one) for one in during]
 
     return alone(change)
+
+
+def lacking(walk: Walk, feet: bool) -> Change:
+    """Efforts lack the torque of gravity; ``feet``: and that of the forces at the feet."""
+    model = RobotModel(walk.robot.config, walk.robot.urdf_xml)
+    rotation = model.rotation_imu_to_base
+
+    def change(during: Readings, rng: np.random.Generator) -> Iterable[Reading]:
+        instants: dict[int, list[object]] = {}
+        for one in during:
+            instants.setdefault(one.index, []).append(one.sample)
+        for one in during:
+            sample = one.sample
+            if isinstance(sample, JointSample):
+                (imu,) = (other for other in instants[one.index] if isinstance(other, ImuSample))
+                turn, force = rotation @ imu.angular_velocity, rotation @ imu.specific_force
+                dynamics = model.dynamics(sample.position, sample.velocity, turn, force)
+                torque = dynamics.bias[6:]
+                for other in instants[one.index] if feet else ():
+                    if isinstance(other, WrenchSample):
+                        torque = torque - other.wrench @ dynamics.foot_jacobian[other.foot, :, 6:]
+                one = one.changed(effort=sample.effort - torque)
+            yield one
+
+    return alone(change)
+
+
+def tared(walk: Walk) -> Change:
+    """Foot sensors have been set to zero while the robot stood: each lacks its part of the weight."""
+    count, weight = len(walk.robot.config.feet), RobotModel(walk.robot.config, walk.robot.urdf_xml).weight
+    return map_field(WRENCHES, "wrench", lambda wrench: wrench - [0.0, 0.0, weight / count, 0.0, 0.0, 0.0])

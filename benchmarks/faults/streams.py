@@ -220,6 +220,16 @@ def scale(kinds: tuple[type, ...], factor: float, *fields: str, joint: int | Non
     return each(kinds, lambda one: one.changed(**{field: scaled(getattr(one.sample, field)) for field in fields}))
 
 
+def about(ahead: float) -> Change:
+    """Moments of the wrenches are about a point this far ahead of the sole frame [m]."""
+    lever = np.array((ahead, 0.0, 0.0))
+
+    def moved(wrench: FloatArray) -> FloatArray:
+        return np.concatenate((wrench[:3], wrench[3:] - np.cross(lever, wrench[:3])))
+
+    return map_field(WRENCHES, "wrench", moved)
+
+
 def turn(kinds: tuple[type, ...], rotation: FloatArray) -> Change:
     """IMU or force sensors are turned: (3, 3) from the true to the turned axes."""
 

@@ -386,7 +386,7 @@ class SensorChecks:
             self._factor[place] = factor = 1.0 / (1.0 - size) if size != 1.0 else math.inf
             if not 1.0 / MIN_UNIT_RATIO <= factor <= MIN_UNIT_RATIO:
                 return None  # a wrong sign or unit, see PlausibilityChecks.check_torques
-        if not abs(size) > _LARGEST_UNNAMED[kind]:
+        if not abs(size) > _LARGEST_UNNAMED[kind] or (kind == "accelerometer_bias" and size > GRAVITY):  # no tilt
             return None
         joints, in_driver = self._joint_topic, "correct the stamps in the driver"
         if kind == "torque_delay":
@@ -398,7 +398,7 @@ class SensorChecks:
             remedy = f"correct the stamps, or set feet.{foot.name}.delay"
             return Check.corrected(SensorFault.DELAY, foot.wrench_topic, what, remedy)
         if kind == "accelerometer_bias":
-            tilt = f"{math.degrees(size / GRAVITY):.1f} degrees against its frame {self._config.imu.frame!r}"
+            tilt = f"{math.degrees(math.asin(size / GRAVITY)):.1f} degrees against its frame {self._config.imu.frame!r}"
             what = f"IMU is tilted by {tilt} in the URDF, or its accelerometer has a bias of {size:.2g} m/s^2"
             return Check.corrected(SensorFault.TILT, self._imu, what, "correct the frame in the URDF")
         only = np.arange(len(self._robot.joint_names)) == place

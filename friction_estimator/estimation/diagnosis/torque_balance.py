@@ -46,7 +46,7 @@ _FOOT_LEVER = 0.1
 """Half the length of a foot [m]."""
 _FREE_SHARE = 0.02
 """Standard deviation of the offset of a right foot sensor, over the weight."""
-_MIN_SHARE = 0.7
+_MIN_SHARE = 0.5
 """Share that an error of efforts must reach in a regression on its column alone, of what friction leaves: of its size,
 and of the balance; for a unit, the share of the efforts that the needed torques explain. With all columns of the table,
 an error that the table lacks, such as friction of another joint, can raise the likelihood of any error that it has."""
