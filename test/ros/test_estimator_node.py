@@ -69,7 +69,8 @@ def test_joints_whose_friction_is_not_valid_are_reported_with_the_reason(talking
         "the sign of the left knee's torque",
     )
     assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.WARN
-    assert "has the opposite sign" in talking.value("friction diagnosis", "valid l_knee")
+    reason = talking.value("friction diagnosis", "valid l_knee")
+    assert "'l_knee'" in reason and reason in talking.diagnostics["sensors"].message
 
 
 def test_every_joint_state_gets_one_estimate_and_its_sigma(talking):
