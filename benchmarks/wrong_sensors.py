@@ -5,11 +5,11 @@
 
 Each fault begins after three seconds, or at the start, and stays. Expected: the joints follow their references as well
 as without compensation (1.1 times the RMS error at most), the torque stays within its limits, and what is named first
-holds the joint that is hit; a brake is friction, and nothing is named. The walk is that with our controller and `compensation.velocity: measured`; torques "after"
-a time are the largest ones of the left knee in the following 50 ms. With ``--random`` faults of random joints come and
-go for this simulated time instead, in walks of one minute; one line of JSON a walk is appended to --records as it is
-done, and a second call with the same file goes on from there. Fills tables of docs/results/compensation.md; all faults
-take three minutes, ten random minutes half an hour.
+holds the joint that is hit; a brake is friction, and nothing is named. The walk is that with our controller and
+`compensation.velocity: measured`; torques "after" a time are the largest ones of the left knee in the following 50 ms.
+With ``--random`` faults of random joints come and go for this simulated time instead, in walks of one minute; one line
+of JSON a walk is appended to --records as it is done, and a second call with the same file goes on from there. Fills
+tables of docs/results/compensation.md; all faults take three minutes, ten random minutes half an hour.
 """
 
 from __future__ import annotations
