@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from friction_estimator.kernels.compiler import kernel
+from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.laws.joint_laws import JointLaws
 from friction_estimator.linear_algebra import solve_positive
-from friction_estimator.types import BoolArray, FloatArray
+from friction_estimator.types import BoolArray, FloatArray, Matrix, Tensor
 
 _MAX_STEPS_PER_BOUND, _BOUND_TOLERANCE = 4, 1e-9
 """Bounds that begin to bind, for each bound, before the search ends; a bound is met to this part of its standard
@@ -137,3 +137,10 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, bounds: FloatArray, firs
                     for i in range(p):
                         shift += b[i] * P[start + i, j]
                     x[j] += violation / bound_variance * shift
+
+
+@entry_point
+def project_laws(x: Matrix, P: Tensor, bounds: Tensor) -> None:
+    """:func:`project_onto_bounds` for the parameters (m, p) of m motors."""
+    for motor in range(len(x)):
+        project_onto_bounds(x[motor], P[motor], bounds[motor])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from friction_estimator.config import SensorNoise
+from friction_estimator.estimation.kalman.law_bounds import project_laws
 from friction_estimator.estimation.two_stage.balance import Learned
 from friction_estimator.estimation.two_stage.solution import LimbSolution
 from friction_estimator.estimation.two_stage.terms import LimbTerms
@@ -20,7 +21,7 @@ WINDOW = 0.02
 """Length of a window [s]."""
 FORGETTING_TIME = 60.0
 """Time after which information counts 1/e [s]."""
-_LAW_KEPT = 0.1
+_LAW_KEPT = 0.05
 """Part of the information about a law that is kept when it no longer holds."""
 _WHITE_STD_TIME, _WHITE_STD_GAIN = 1.0, 0.3
 """Time over which the noise of the balance is adapted [s], and the part of the difference that is used."""
@@ -36,6 +37,10 @@ _FIRST_WHITE_STD = 0.001
 """Noise of the balance before any data, over the strength of the motors."""
 _MIN_BIAS_VARIANCE = 1e-8
 """Lower bound on the variance of an unloaded foot's mean reading, in the square of the unit."""
+_CHANGE_STD, _MIN_LOG_RATIO = 0.5, 3.0
+"""Standard deviation of a change of friction, over the friction, and the log-likelihood ratio that shows one."""
+_MIN_WINDOWS = 150.0
+"""Windows after which a law may have changed: before that it is still being learned."""
 _CHECKPOINT_PERIOD, _CHECKPOINT_COUNT = 1.0, 7
 """Time between two copies of the information, to go back to [s], and their number."""
 
@@ -55,6 +60,7 @@ class LimbObserver:
     ----------
     terms : of the limb
     strength : (m,) of its motors [N m]
+    bounds : (m, b, p) of their laws, see :func:`law_bounds`
 
     Attributes
     ----------
@@ -64,13 +70,15 @@ class LimbObserver:
     windows : number of windows that were used
     """
 
-    def __init__(self, terms: LimbTerms, strength: FloatArray) -> None:
+    def __init__(self, terms: LimbTerms, strength: FloatArray, bounds: FloatArray) -> None:
+        self._bounds = bounds
         self.terms, self.terms_buffer = terms, to_buffer(terms)
         (m, p), s = terms.law_std.shape, terms.width
         self._first_white_std = _FIRST_WHITE_STD * strength
         self.buffer, self.stage = buffered_zeros(
             StageOne, impulse=(m, s + 1), variance=m, white_std=m, momentum_scale=m, nis_sum=m, lag_sum=m, innovation=m,
-            windows=1, nis=m, unexplained=m, unexplained_variance=m, delay_torque=m, columns=(m, s + 1),
+            windows=1, change=m, change_information=m, nis=m, unexplained=m, unexplained_variance=m, delay_torque=m,
+            columns=(m, s + 1),
         )  # fmt: skip
         self.solution = LimbSolution(m, p, s - p)
         self._law_mean_square: FloatArray = np.zeros(m)
@@ -92,6 +100,7 @@ class LimbObserver:
         """Begin the first stage anew with the next window; the information stays."""
         stage = self.stage
         stage.impulse[:], stage.variance[:], stage.innovation[:] = 0.0, 0.0, 0.0
+        stage.change[:], stage.change_information[:] = 0.0, 0.0
         stage.nis[:] = stage.unexplained[:] = np.nan
 
     def solve(self, duration: float) -> None:
@@ -117,6 +126,7 @@ class LimbObserver:
         stage.momentum_scale[:] = np.clip(scale, _MIN_SCALE, 1.0 / _MIN_SCALE)
         solution.information *= math.exp(-duration / FORGETTING_TIME)
         solution.solve()
+        self._forget_changed_laws()
         torque = (stage.columns[:, : self.terms.law_std.shape[1]] * solution.law).sum(axis=1)
         self._law_mean_square += -math.expm1(-duration / _LAW_MEMORY) * (torque**2 - self._law_mean_square)
 
@@ -137,6 +147,24 @@ class LimbObserver:
         N[rows, rows] += weight * std
         N[rows, -1] += weight * wrench
         N[-1, rows] += weight * wrench
+
+    def _forget_changed_laws(self) -> None:
+        """Keep a part of the information about laws whose torque has become larger or smaller.
+
+        The innovations of the newest windows then follow those of the law's torque: ``r = a e_law + noise``, with
+        ``a ~ N(0, 0.5^2)``. The log-likelihood ratio against ``a = 0`` shows the change.
+        """
+        stage = self.stage
+        if self.windows < _MIN_WINDOWS:
+            return
+        precision = stage.change_information + _CHANGE_STD**-2
+        ratio = 0.5 * (stage.change**2 / precision - np.log(precision * _CHANGE_STD**2))
+        changed = np.flatnonzero(ratio > _MIN_LOG_RATIO)
+        if changed.size:
+            for motor in changed.tolist():
+                self.solution.forget_law(motor, _LAW_KEPT)
+                stage.change[motor] = stage.change_information[motor] = 0.0
+            self.solution.solve()
 
     def forget_laws(self) -> None:
         """Keep a part of the information about all laws of the limb: it has changed."""
@@ -180,8 +208,9 @@ class LimbObserver:
         """Write the solution, but for the constant torque, into the record that every frame reads."""
         terms, solution, stage, joints = self.terms, self.solution, self.stage, self.terms.joints
         std, feet = terms.law_std, terms.feet
-        learned.law[joints] = solution.law * std
-        learned.law_covariance[joints] = solution.law_covariance * std[:, :, None] * std[:, None, :]
+        law, covariance = solution.law * std, solution.law_covariance * std[:, :, None] * std[:, None, :]
+        project_laws(law, covariance, self._bounds)
+        learned.law[joints], learned.law_covariance[joints] = law, covariance
         learned.wrench_bias[feet] = self.errors(terms.foot_bias, terms.foot_gain).reshape(-1, 6) * terms.wrench_std[0]
         learned.wrench_gain[feet] = self.errors(terms.foot_gain, terms.gain).reshape(-1, 6) * terms.wrench_std[1]
         learned.effort_gain[joints] = terms.effort_gain @ self.errors(terms.gain, terms.accelerometer)

@@ -17,6 +17,7 @@ import numpy as np
 from friction_estimator.base.contact_phase import CONTACT_FRACTION, UnloadedFeet, add_collisions_of_feet
 from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
+from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, MotionSource
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
@@ -95,7 +96,7 @@ class TwoStageFriction:
         for number, joints in enumerate(find_limbs(robot)):
             limb_of_joint[joints] = number
             terms = make_terms(joints, self._all_laws, config, robot)
-            self.limbs.append(LimbObserver(terms, self._strength[joints]))
+            self.limbs.append(LimbObserver(terms, self._strength[joints], law_bounds(self._all_laws)[joints]))
         self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
         held = config.momentum.inputs_are_held
         maps = RobotMaps(

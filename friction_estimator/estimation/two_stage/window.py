@@ -26,6 +26,8 @@ CORRELATION_TIME = 0.05
 a little. Information of windows is divided by this time over their length."""
 _HUBER = 9.0
 """Squared innovation, over its variance, above which it counts less: impacts."""
+_CHANGE_MEMORY = 1.0
+"""Time over which a change of friction shows [s]."""
 _ROUGHNESS_NOISE, _ROUGHNESS_SHARE = 6.6, 0.25
 """Second differences of white noise, over its standard deviation, four times the median; and the part of what is beyond
 that a mean of readings misses."""
@@ -43,6 +45,9 @@ class StageOne(NamedTuple):
     lag_sum: Vector  # (m,) of the products of a normalised innovation and the one before
     innovation: Vector  # (m,) normalised, of the newest window
     windows: Vector  # (1,) number of windows since then
+    # (m,) of the newest windows: products of the innovation of the law's torque with that of the rest, and its squares
+    change: Vector
+    change_information: Vector
     nis: Vector  # (m,) of the newest window
     # (m,) balance of the newest window that the terms leave unexplained [N m], and its variance
     unexplained: Vector
@@ -158,12 +163,18 @@ def step_window(
         stage.nis_sum[a] += stage.nis[a]
         stage.lag_sum[a] += r / math.sqrt(S) * stage.innovation[a]
         stage.innovation[a] = r / math.sqrt(S)
+        law = 0.0
+        for j in range(terms.law_std.shape[1]):
+            law += e[j] * solution[a, j]
+        weight, keep = 1.0 / (S * max(CORRELATION_TIME / T, 1.0)), math.exp(-T / _CHANGE_MEMORY)
+        stage.change[a] = keep * stage.change[a] + weight * law * r
+        stage.change_information[a] = keep * stage.change_information[a] + weight * law * law
         stage.unexplained[a], stage.unexplained_variance[a] = r / T, S / (T * T)
         stage.delay_torque[a] = 0.0
         for j in range(terms.wrench_delay, terms.offset):
             stage.delay_torque[a] += A[a, j] * solution[a, j]
         if learns:
-            weight, N = 1.0 / (S * max(CORRELATION_TIME / T, 1.0)), information[a]
+            N = information[a]
             for i in range(width + 1):
                 w = weight * e[i]
                 if w != 0.0:

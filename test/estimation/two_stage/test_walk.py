@@ -15,7 +15,7 @@ from test.feeding import feed, stacked
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 
-SECONDS, SETTLED, SEED = 6.0, 3500, 3
+SECONDS, SETTLED, SEED, CHANGED = 6.0, 3500, 3, 3500
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,23 @@ def test_a_bias_of_a_foot_sensor_shows_while_the_foot_is_in_the_air_and_changes_
     estimates = feed(estimator_of(robot), biased)
     change = stacked(estimates, "friction")[SETTLED:] - stacked(run.estimates, "friction")[SETTLED : len(estimates)]
     assert np.sqrt((change**2).mean(axis=0)).max() < 0.05
+
+
+def test_friction_that_doubles_is_found_within_seconds(walk):
+    robot, samples = walk
+    changed = [
+        sample
+        if k < CHANGED
+        else dataclasses.replace(
+            sample, joints=dataclasses.replace(sample.joints, effort=sample.joints.effort + sample.truth.friction)
+        )
+        for k, sample in enumerate(samples)
+    ]
+    estimator = estimator_of(robot)
+    friction = stacked(feed(estimator, changed) + estimator.flush(), "friction")[-1000:]
+    truth = 2.0 * np.array([sample.truth.friction for sample in samples])[-1000:]
+    relative = np.sqrt(((friction - truth) ** 2).mean(axis=0) / (truth**2).mean(axis=0))
+    assert np.median(relative) < 0.2 and relative.max() < 0.45
 
 
 def test_a_frozen_law_stays_as_it_is(walk, run):
