@@ -141,6 +141,18 @@ def limit_bound_violation(x: FloatArray, P: FloatArray, bounds: FloatArray, firs
 
 @entry_point
 def project_laws(x: Matrix, P: Tensor, bounds: Tensor) -> None:
-    """:func:`project_onto_bounds` for the parameters (m, p) of m motors."""
-    for motor in range(len(x)):
+    """:func:`project_onto_bounds` for the parameters (m, p) of m motors, whose covariances (m, p, p) follow.
+
+    A parameter that its bound holds at zero is known: the others have the covariance that they have given this one.
+    """
+    m, p = x.shape
+    for motor in range(m):
         project_onto_bounds(x[motor], P[motor], bounds[motor])
+        for held in range(p):
+            variance = P[motor, held, held]
+            if bounds[motor, held, held] > 0.0 and x[motor, held] == 0.0 and variance > 0.0:
+                column = P[motor, :, held].copy()
+                for i in range(p):
+                    for j in range(p):
+                        P[motor, i, j] -= column[i] * column[j] / variance
+                P[motor, held], P[motor, :, held] = 0.0, 0.0
