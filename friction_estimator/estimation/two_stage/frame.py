@@ -303,4 +303,5 @@ def step_frame(
         if known[i] == 0.0:
             out.external_torque[i] = out.external_torque_sigma[i] = math.nan
     _add_to_window(robot, inputs, balance, known, velocity_variance, sums, out)
-    return expired, is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma)
+    finite = is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma)
+    return expired, finite and is_bounded(out.errors)

@@ -15,6 +15,7 @@ from friction_estimator.estimation.two_stage.solution import LimbSolution
 from friction_estimator.estimation.two_stage.terms import LimbTerms
 from friction_estimator.estimation.two_stage.window import CORRELATION_TIME, StageOne
 from friction_estimator.kernels.records import buffered_zeros, to_buffer
+from friction_estimator.linear_algebra import is_bounded
 from friction_estimator.types import FloatArray
 
 WINDOW = 0.02
@@ -220,8 +221,16 @@ class LimbObserver:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the solution is."""
-        return bool(np.isfinite(self.solution.law).all() and np.isfinite(self.solution.errors).all())
+        """Whether all that was learned is."""
+        solution, stage = self.solution, self.stage
+        learned = solution.information, solution.rows, stage.white_std, stage.momentum_scale, self._law_mean_square
+        return all(map(is_bounded, learned))
+
+    def go_back(self) -> None:
+        """Go back to the newest copy that is finite, or to the prior."""
+        finite = [copy for copy in self._checkpoints if is_bounded(copy.information) and is_bounded(copy.white_std)]
+        self._mark = finite[-1] if finite else None
+        self.rollback_to_mark()
 
     def save_checkpoint(self, time: float) -> None:
         """Keep a copy of the information at this time [s], if the last one is old enough."""

@@ -38,6 +38,7 @@ from friction_estimator.kernels.records import RecordTemplate, buffered_zeros, s
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
+from friction_estimator.linear_algebra import is_bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
@@ -146,7 +147,7 @@ class TwoStageFriction:
         self.reset()
 
     def reset(self) -> None:
-        """Restart the filters; laws and errors of the sensors stay."""
+        """Restart the filters; laws and errors of the sensors stay, or are those of a second ago if not finite."""
         for part in (self._clock, self._noise, self._motion):
             part.reset()
         for one in (*self._memory, *self._sums):
@@ -158,7 +159,12 @@ class TwoStageFriction:
         self._sums.unknown[:] = True
         self._unloaded_feet.reset()
         for limb in self.limbs:
+            if not limb.is_finite:
+                limb.go_back()
             limb.interrupt()
+        if not is_bounded(self.visited.rows):
+            self.visited.reset_to_prior()
+        self._learned.delay_torque[:] = 0.0
         self.time = self._solved_at = self._ripple_tested_at = 0.0
         self._nis: FloatArray = np.full(len(self._motors.names), np.nan)
         self._publish(np.zeros(len(self._motors.names)))
@@ -176,8 +182,7 @@ class TwoStageFriction:
         Raises
         ------
         FloatingPointError
-            When a result is not finite. Limbs whose solution was not finite have their prior again; call :meth:`reset`
-            then.
+            When a result, or what a limb has learned, is not finite; call :meth:`reset` then.
         """
         dt = self._clock.interval(frame.dt, frame.position)
         if dt != frame.dt:
@@ -193,7 +198,6 @@ class TwoStageFriction:
             self.ripples, self._memory_buffer, self._sums_buffer, out.buffer,
         )  # fmt: skip
         if not finite:
-            self._recover()
             raise FloatingPointError("the friction of the identified law was not finite")
         external, external_sigma = out.external_torque, out.external_torque_sigma
         add_collisions_of_feet(
@@ -218,12 +222,6 @@ class TwoStageFriction:
             law=self._law,
         )
 
-    def _recover(self) -> None:
-        """Reset limbs to their prior whose solution is not finite."""
-        for limb in self.limbs:
-            if not limb.is_finite:
-                limb.reset_to_prior()
-
     def _forget_after_push(self, limbs: int) -> None:
         """A torque that was taken for a push, in limbs given as bits, has lasted too long: their laws have changed."""
         for number, limb in enumerate(self.limbs):
@@ -245,6 +243,9 @@ class TwoStageFriction:
             if not self.frozen:
                 for limb in self.limbs:
                     limb.solve(duration)
+                    if not limb.is_finite:
+                        joints = ", ".join(self._motors.names[joint] for joint in limb.terms.joints)
+                        raise FloatingPointError(f"what was learned of {joints} was not finite and is that of before")
                     limb.save_checkpoint(self.time)
             self._publish(frame.effort)
 
