@@ -38,7 +38,7 @@ class Row:
 ROWS: Mapping[str, Row] = {
     "calls": Row("steps.calls", "Python calls and kernel calls of a sample, from four raw samples to the estimate"),
     "kalman": Row("steps.kalman", "step of the observer kalman, 12 joints, against the floor; its p99"),
-    "observers": Row("steps.observers", "steps of the observers two_stage, fbse and momentum against the floor"),
+    "observers": Row("steps.observers", "steps of the observers fbse and momentum against the floor"),
     "joints": Row("steps.joints", "step of kalman with 29 joints (Unitree G1) against 12 joints"),
     "samples": Row("steps.samples", "raw sensor samples through synchronizer, checks and step against the floor"),
     "replay": Row("steps.replay", "replay of a 1 kHz bag: read, step, write"),

@@ -94,8 +94,8 @@ def kalman(run: Run, progress: Progress) -> list[Figure]:
 
 
 def observers(run: Run, progress: Progress) -> list[Figure]:
-    """Steps of the other observers."""
-    names = ("two_stage", "fbse", "momentum")
+    """Steps of the published observers."""
+    names = ("fbse", "momentum")
     times = _against_the_floor(run, names, progress)
     return [_over_floor(name, times[name], times["floor"], must=5.0, aim=3.5) for name in names]
 
