@@ -203,11 +203,13 @@ class VisitedVelocities:
 
         Parameters
         ----------
-        identified : of the earlier run; motors whose range it does not have keep their present one
+        identified : of the earlier run; motors whose range it does not have keep their present one. Laws without any
+            range are not of a run but were given: they are known, as far as they have samples
         here, there : rows of the same motors here and in ``identified``
         """
-        if identified.velocity_range is None:
-            self._directions[here] = np.inf
+        if identified.velocity_range is None or np.isnan(identified.velocity_range).all():
+            given = np.asarray(here)[identified.samples[there] > 0.0]
+            self._directions[given] = np.inf
             return
         saved = np.full_like(self.velocity_range, np.nan)
         saved[here] = identified.velocity_range[there]

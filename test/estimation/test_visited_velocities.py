@@ -133,5 +133,11 @@ def test_a_law_of_an_earlier_run_is_known_where_that_run_has_moved():
     saved.velocity_range[1] = 0.1, 1.0
     identifier.restore(parse_parameters(parameters_document(saved), "saved.yaml"))
     np.testing.assert_array_equal(identifier.law.known, [False, True])
-    identifier.restore(replace(saved, velocity_range=None))
-    assert identifier.law.known.all()
+
+
+@pytest.mark.parametrize("velocity_range", [None, np.full((2, 2), np.nan)])
+def test_a_law_that_was_given_without_a_run_is_known(velocity_range):
+    identifier = FrictionIdentifier(IdentifierConfig(), ("one", "other"))
+    given = replace(identifier.identified, velocity_range=velocity_range, samples=np.array([0.0, 1e6]))
+    identifier.restore(given)
+    np.testing.assert_array_equal(identifier.law.known, [False, True])
