@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from friction_estimator.estimation.compensation import FrictionCompensation
 from friction_estimator.estimation.estimator import Estimator
 from friction_estimator.estimation.health import Health
-from friction_estimator.estimation.validity import NO_PROBLEM, advice
+from friction_estimator.estimation.validity import NO_PROBLEM, Reason, advice
 from friction_estimator.kernels import compiler
 from friction_estimator.ros.input_queue import InputQueue
 from friction_estimator.ros.middleware import diagnostic_status
@@ -293,11 +293,11 @@ class NodeDiagnostics:
         diagnoses = estimator.diagnose()
         values = {f"valid {diagnosis.joint}": diagnosis.text or "yes" for diagnosis in diagnoses}
         values["identification"] = "frozen" if estimator.frozen else "running"
-        if problems := advice(diagnoses):
-            return self._status("friction diagnosis", DiagnosticStatus.WARN, "; ".join(problems), values)
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
-        return self._status("friction diagnosis", DiagnosticStatus.OK, NO_PROBLEM, values)
+        is_new = all(one.reason in (None, Reason.START) for one in diagnoses)  # every run begins so: no fault
+        level = DiagnosticStatus.OK if is_new else DiagnosticStatus.WARN
+        return self._status("friction diagnosis", level, "; ".join(advice(diagnoses)) or NO_PROBLEM, values)
 
     def _compensation(self, compensation: FrictionCompensation) -> DiagnosticStatus:
         joints = self._estimator.joint_names

@@ -53,6 +53,13 @@ BAD_MESSAGES = {
 }
 
 
+def test_a_law_that_is_new_is_reported_and_no_fault(talking):
+    talking.send(50)
+    talking.await_estimate(talking.sent[-1])
+    talking.await_report(lambda d: "the law is new" in d["friction diagnosis"].message, "the new law")
+    assert talking.diagnostics["friction diagnosis"].level == DiagnosticStatus.OK
+
+
 def test_joints_whose_friction_is_not_valid_are_reported_with_the_reason(talking):
     """Torques of the wrong sign."""
 
