@@ -47,9 +47,10 @@ _FOOT_LEVER = 0.1
 _FREE_SHARE = 0.02
 """Standard deviation of the offset of a right foot sensor, over the weight."""
 _MIN_SHARE = 0.5
-"""Share that an error of efforts must reach in a regression on its column alone, of what friction leaves: of its size,
-and of the balance; for a unit, the share of the efforts that the needed torques explain. With all columns of the table,
-an error that the table lacks, such as friction of another joint, can raise the likelihood of any error that it has."""
+"""Share that an error of efforts must reach in a regression on its column alone: of its size, in the balance and in
+what friction leaves of it; and of what friction leaves. For a unit, the last is the share of the efforts that the
+needed torques explain. With all columns of the table, an error that the table lacks, such as friction of another joint,
+can raise the likelihood of any error that it has."""
 _OF_EFFORTS = ("gain", "gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
@@ -222,7 +223,7 @@ class TorqueBalance:
                 yield _Hypothesis(log_odds, words, name, values, sigma.reshape(shape), places)
 
     def _shows_alone(self, error: _Hypothesis, sums: FloatArray) -> bool:
-        """Whether what friction leaves of the balance shows an error of efforts without any other one.
+        """Whether the balance, and what friction leaves of it, show an error of efforts without any other one.
 
         A wrong unit leaves efforts proportional to the torques that gravity, foot forces and accelerations need.
         """
@@ -232,8 +233,10 @@ class TorqueBalance:
         joints = np.arange(-n, 0)[error.places.start : error.places.stop if error.name == "gain" else n]
         column = self._starts[error.name] - self._first + error.places.start
         square, product, balance = left[column, column], left[column, joints].sum(), left[joints, joints].sum()
-        if product * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * square:
-            return False
+        place = column + self._first
+        for part, all_of_it in ((sums[place, joints].sum(), sums[place, place]), (product, square)):
+            if part * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * all_of_it:
+                return False
         if error.name in ("gain", "gains"):  # y = effort - needed torque
             needed = square - 2.0 * product + balance
             return bool((square - product) ** 2 >= _MIN_SHARE * square * needed)
