@@ -62,7 +62,7 @@ def evaluate(walk: Walk, changes: Mapping[str, Any], right: Sequence[str] = ()) 
         "mass": robot.mass,
         "kind": robot.kind,
         **record,
-        "problems": [list(one.kinds) for one in estimator.diagnose()],
+        "problems": [[one.reason.value] if one.reason else [] for one in estimator.diagnose()],
         "findings": list(estimator.health.findings),
     }
 

@@ -1,6 +1,6 @@
 """Which joints' friction may be used now, and why not: a wrong or silent sensor, a law that is new, no finite number.
 
-How large the errors are is no reason: sigma tells that.
+Large errors are no reason: their size is in sigma.
 """
 
 from __future__ import annotations
@@ -43,11 +43,6 @@ class JointDiagnosis(NamedTuple):
     joint: str  # name
     reason: Reason | None  # None: it may be used
     text: str  # the reason in one sentence, that of the finding for a sensor; empty where there is none
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Name of the reason; empty where the friction may be used."""
-        return () if self.reason is None else (self.reason.value,)
 
     def __str__(self) -> str:
         return self.text or NO_PROBLEM

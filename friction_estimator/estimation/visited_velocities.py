@@ -27,8 +27,8 @@ MIN_SPEED = 0.01
 _MIN_SIGMAS = 3.0
 """A velocity counts when it exceeds this many of its standard deviations, so that its sign is certain."""
 _DIRECTION_TIME, _DIRECTION_MEMORY = 0.05, 1.0
-"""A motor has moved in a direction after so much motion within the fading memory [s]. Noise at rest is beyond three
-standard deviations for some thousandths of the time."""
+"""Time in motion one way after which a motor counts as having moved that way, and time constant with which it is
+forgotten [s]. A motor at rest seems to move for some thousandths of the time: its noise exceeds three sigma."""
 _BINS = 24
 """Bins of the histogram of speeds, two per octave from the least speed: up to 41 rad/s."""
 RANGE_TAIL = 0.05

@@ -92,7 +92,7 @@ def drive(estimator: Estimator, samples: Samples) -> list[FrictionEstimate]:
     return estimates + estimator.flush()
 
 
-def told() -> dict[str, Any]:
+def known_noise() -> dict[str, Any]:
     names = ("position_std", "velocity_std", "angular_velocity_std", "force_std", "moment_std")
     return {f"sensors__{name}": getattr(NOISE, name) for name in names}
 
@@ -102,7 +102,7 @@ def test_smoothed_estimates_are_better_than_the_live_ones_and_their_sigma_is_hon
     observer: str, urdf_xml: str, noisy: tuple[Samples, np.ndarray]
 ) -> None:
     samples, friction = noisy
-    config = suralp_config(observer=observer, **told())
+    config = suralp_config(observer=observer, **known_noise())
     live = drive(Estimator(config, urdf_xml), samples)
     smoothed = drive(SmoothedEstimator(config, urdf_xml, 1.0), samples)
     assert [one.stamp_ns for one in smoothed] == [joints.stamp_ns for joints, _, _ in samples]
@@ -121,7 +121,7 @@ def test_a_gap_ends_what_can_be_known_and_loses_nothing(
     observer: str, urdf_xml: str, noisy: tuple[Samples, np.ndarray]
 ) -> None:
     samples, _ = noisy
-    config = suralp_config(observer=observer, **told())
+    config = suralp_config(observer=observer, **known_noise())
     kept = [*samples[:300], *samples[1000:1300]]  # 0.7 s are missing
     smoothed = drive(SmoothedEstimator(config, urdf_xml, np.inf), kept)
     assert [one.stamp_ns for one in smoothed] == [joints.stamp_ns for joints, _, _ in kept]

@@ -16,7 +16,7 @@ from friction_estimator.estimation.two_stage.terms import LimbTerms
 from friction_estimator.estimation.two_stage.window import CORRELATION_TIME, StageOne
 from friction_estimator.kernels.records import buffered_zeros, to_buffer
 from friction_estimator.linear_algebra import is_bounded
-from friction_estimator.types import FloatArray
+from friction_estimator.types import FloatArray, IntArray
 
 WINDOW = 0.02
 """Length of a window [s]."""
@@ -153,7 +153,7 @@ class LimbObserver:
         """Keep a part of the information about laws whose torque has become larger or smaller.
 
         The innovations of the newest windows then follow those of the law's torque: ``r = a e_law + noise``, with
-        ``a ~ N(0, 0.5^2)``. The log-likelihood ratio against ``a = 0`` shows the change.
+        ``a ~ N(0, _CHANGE_STD^2)``. The log-likelihood ratio against ``a = 0`` shows the change.
         """
         stage = self.stage
         if self.windows < _MIN_WINDOWS:
@@ -162,14 +162,13 @@ class LimbObserver:
         ratio = 0.5 * (stage.change**2 / precision - np.log(precision * _CHANGE_STD**2))
         changed = np.flatnonzero(ratio > _MIN_LOG_RATIO)
         if changed.size:
-            for motor in changed.tolist():
-                self.solution.forget_law(motor, _LAW_KEPT)
-                stage.change[motor] = stage.change_information[motor] = 0.0
+            self.forget_laws(changed)
+            stage.change[changed], stage.change_information[changed] = 0.0, 0.0
             self.solution.solve()
 
-    def forget_laws(self) -> None:
-        """Keep a part of the information about all laws of the limb: it has changed."""
-        for motor in range(self.terms.joints.size):
+    def forget_laws(self, motors: IntArray) -> None:
+        """Keep a part of the information about the laws of these motors of the limb, which have changed."""
+        for motor in motors.tolist():
             self.solution.forget_law(motor, _LAW_KEPT)
 
     def begin_ripple(self, columns: slice) -> None:

@@ -94,10 +94,11 @@ class TwoStageFriction:
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors, robot.joint_names)
         self._strength, self._model_std = motor_strength(robot), model_error_std(robot, config)
         self.limbs, limb_of_joint = list[LimbObserver](), np.zeros(n, dtype=np.int64)
+        bounds = law_bounds(self._all_laws)
         for number, joints in enumerate(find_limbs(robot)):
             limb_of_joint[joints] = number
             terms = make_terms(joints, self._all_laws, config, robot)
-            self.limbs.append(LimbObserver(terms, self._strength[joints], law_bounds(self._all_laws)[joints]))
+            self.limbs.append(LimbObserver(terms, self._strength[joints], bounds[joints]))
         self._limbs_in_contact = np.unique(limb_of_joint[robot.in_unmeasured_contact])
         held = config.momentum.inputs_are_held
         maps = RobotMaps(
@@ -226,7 +227,7 @@ class TwoStageFriction:
         """A torque that was taken for a push, in limbs given as bits, has lasted too long: their laws have changed."""
         for number, limb in enumerate(self.limbs):
             if limbs >> number & 1:
-                limb.forget_laws()
+                limb.forget_laws(np.arange(limb.terms.joints.size))
 
     def _end_window(self, frame: SensorFrame, dynamics: Dynamics, out: Any) -> None:
         """Use the window that ends with this frame, solve where that is due, and begin the next window."""
