@@ -209,6 +209,7 @@ def size(estimator: Estimator) -> int:
 @pytest.mark.parametrize("observer", OBSERVERS)
 @given(spoiling=st.lists(faults, min_size=1, max_size=5))
 @example(spoiling=[Fault("set", JointSample, 0, 2, 0, None, 0.0, 0)])  # two wrong samples soon after the start
+@example(spoiling=[Fault("reverse", None, 0, 1, 0, None, 0.0, 0), Fault("stop clock", None, 6, 3, 0, None, 0.0, -1)])
 def test_whatever_arrives_the_estimate_is_as_good_as_before_two_seconds_later(observer, spoiling):
     estimator = new_estimator(observer)
     estimates = feed(estimator, messages(0, WARM))

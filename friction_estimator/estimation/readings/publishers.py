@@ -111,8 +111,13 @@ class Streams(NamedTuple):
 
 @kernel
 def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArray) -> None:
-    """Add a sample (n,) to a stream; a stamp that is not later leaves the velocities as they are."""
+    """Add a sample (n,) to a stream; a stamp that is not later leaves the velocities as they are.
+
+    Stamps that are nearly the same would make any difference of positions a speed, so that no velocity changes by more
+    than the largest acceleration allows.
+    """
     step, count, changed = stamp - streams.stamp[stream], streams.samples[stream], False
+    largest = _MAX_SPEED if count == 1 else _MAX_ACCELERATION * 1e-9 * step
     streams.samples[stream] += 1
     if count and step == 0:
         return
@@ -122,7 +127,8 @@ def _add_to_stream(streams: Streams, stream: int, stamp: int, position: FloatArr
         if not count:
             streams.velocity[stream, joint] = 0.0
         elif step > 0:
-            streams.velocity[stream, joint] = change / (1e-9 * step)
+            before = streams.velocity[stream, joint]
+            streams.velocity[stream, joint] = before + min(max(change / (1e-9 * step) - before, -largest), largest)
         streams.position[stream, joint] = position[joint]
     streams.stamp[stream] = stamp
     if not count:
