@@ -211,6 +211,37 @@ def test_a_flipped_wrench_is_named_and_other_advice_waits_for_it(walk):
     assert any("correct the sensors first" in text for text in estimator.warnings())
 
 
+FEET_OF_WRONG_WRENCHES = [(0,), (1,), (0, 1)]
+
+
+@pytest.mark.parametrize("feet", FEET_OF_WRONG_WRENCHES)
+@pytest.mark.parametrize("share", [0.4, 0.7, 1.0])
+def test_wrenches_that_lack_a_constant_force_are_never_called_turned_or_flipped(walk, feet, share):
+    """Those point down, too, but in the air: where they were set to zero under this share of the weight of 1080 N."""
+    force = share / len(feet) * np.array([0.0, 0.03, 1.0, 0.01, -0.02, 0.0]) * 1080.0
+    estimator, found = Estimator(config(), ROBOT.urdf_xml), set[str]()
+    for sample in between(walk, 0.0, 6.0):
+        for foot in feet:
+            sample = with_wrench(foot, lambda wrench: wrench - force)(sample)
+        feed(estimator, [sample])
+        found |= {text.split(" N: ")[0].split(" (")[0] for text in estimator.health.findings}
+    names = [f"{estimator.foot_names[foot]}" for foot in feet]
+    assert found == {f"{name}/wrench: the foot sensor {name!r} has an offset of" for name in names}
+
+
+@pytest.mark.parametrize("feet", FEET_OF_WRONG_WRENCHES)
+def test_flipped_wrenches_are_all_named_and_have_no_offset(walk, stand, feet):
+    for samples in (between(walk, 0.0, 4.0), stand):
+        estimator = Estimator(config(), ROBOT.urdf_xml)
+        for sample in samples:
+            for foot in feet:
+                sample = with_wrench(foot, np.negative)(sample)
+            feed(estimator, [sample])
+        found = estimator.health.findings
+        assert [text.split(".")[-2] for text in found] == [estimator.foot_names[foot] for foot in feet]
+        assert all(text.endswith(".flip") for text in found)
+
+
 def test_a_wrench_with_the_right_sign_again_is_cleared(walk):
     flip = with_wrench(0, np.negative)
     first = [flip(sample) for sample in between(walk, 0.0, 1.2)]

@@ -71,6 +71,7 @@ class SensorStatistics:
     force_balance, moments : (7,) number of frames with all sensors, foot forces over the mass and specific force, base
         axes [m/s^2]; (6, 6) products of the last six
     foot_share : (k,) force of a foot times specific force, over the mass
+    turned : (1 + k, 4 + k) specific force less the foot shares, what each share gains turned up [m/s^2]; their products
     limb : (k, 3) torques of a foot's force at the joints of its limb, and motor torques minus gravity
     unloaded : (k, 4) torques of the whole weight at an unloaded foot, motor torques minus gravity; number of
         frames
@@ -85,7 +86,8 @@ class SensorStatistics:
     def __init__(self, robot: RobotModel, size: int) -> None:
         n, k = len(robot.joint_names), len(robot.foot_names)
         shapes: tuple[tuple[int, ...], ...] = (
-            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (k, 3), (k, 4), (6, n), (size, size), ()
+            (2,), (3,), (k,), (k, 3), (k, 3), (4,), (7,), (6, 6), (k,), (1 + k, 4 + k), (k, 3), (k, 4), (6, n),
+            (size, size), (),
         )  # fmt: skip
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self.sums = np.zeros(ends[-1])
@@ -93,7 +95,7 @@ class SensorStatistics:
         parts = (self.sums[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=True))
         (
             self.imu, self.force, self.loaded, self.load, self.gravity, self.base_rate, self.force_balance,
-            self.moments, self.foot_share, self.limb, self.unloaded, self.speed, self.balance, self.rows,
+            self.moments, self.foot_share, self.turned, self.limb, self.unloaded, self.speed, self.balance, self.rows,
         ) = parts  # fmt: skip
         self.first, self.unchanged = np.zeros(3 * n + 6 + 6 * k), np.ones(3 * n + 2 + k)
         self.low, self.high = np.full(2 * n, np.inf), np.full(2 * n, -np.inf)
@@ -195,6 +197,9 @@ class StatisticsCollector:
             block.foot_share += parts @ f
             block.force_balance += np.concatenate(([1.0], both))
             block.moments += np.outer(both, both)
+            upward = np.linalg.norm(parts, axis=1)[:, None] * f / max(float(np.linalg.norm(f)), 1e-9)
+            rows = np.vstack((f - both[:3], upward - parts))
+            block.turned += np.concatenate((rows, rows @ rows.T), axis=1)
 
 
 def _products(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -260,13 +265,20 @@ class PlausibilityChecks:
         yield Check(SensorFault.ACCELEROMETER_UNIT, self._imu, text if remedy else "")
 
     def check_directions(self, sums: SensorStatistics, known: Collection[tuple[SensorFault, str]]) -> Iterator[Check]:
-        """Check the directions of foot forces and specific force against the soles that stand on the ground."""
-        tilts = []
+        """Check the directions of foot forces and specific force against the soles that stand on the ground.
+
+        A foot sensor with an offset may point down, too. Its error is the same in the air and on the ground, and that
+        of a turned one is not: once turned, the forces of all feet together must vary no more than as they are.
+        """
+        tilts, loads = [], np.array([_tilt(load) for load in sums.load])
+        loads *= [(SensorFault.WRENCH_OFFSET, foot.wrench_topic) not in known for foot in self._feet]
+        turned = loads > _MISALIGNED_ANGLE
+        scatter = _scatter(sums, turned) - _scatter(sums, np.zeros_like(turned))
+        is_offset = scatter > sums.force_balance[0] * (LOADED * GRAVITY) ** 2
         for foot, config in enumerate(self._feet):
-            if sums.loaded[foot] < _MIN_FRAMES or not all(config.held_axes):
+            if sums.loaded[foot] < _MIN_FRAMES or not all(config.held_axes) or (turned[foot] and is_offset):
                 continue
-            load, gravity = _tilt(sums.load[foot]), _tilt(sums.gravity[foot])
-            load *= (SensorFault.WRENCH_OFFSET, config.wrench_topic) not in known
+            load, gravity = float(loads[foot]), _tilt(sums.gravity[foot])
             what, text = f"{config.wrench_topic}: the force of the foot sensor {config.name!r}", ""
             if load > math.pi - _ALIGNED_ANGLE:
                 text = f"{what} points down: set feet.{config.name}.flip"
@@ -312,9 +324,9 @@ class PlausibilityChecks:
         weight = float(np.trace(sums.moments[_SPECIFIC_FORCE, _SPECIFIC_FORCE]))
         if sums.force_balance[0] < _MIN_FRAMES:
             return
-        share = float(sums.foot_share.sum()) / weight
-        corrected = float((sums.foot_share * np.where(significant, slope, 1.0)).sum()) / weight
-        explains = abs(_logarithm(corrected)) < min(0.5 * abs(_logarithm(share)), math.log(_MAX_EQUAL_RATIO))
+        shares = np.stack((np.ones_like(slope), np.where(significant, slope, 1.0))) @ sums.foot_share / weight
+        error, corrected = np.abs(np.log(np.maximum(shares, np.finfo(float).tiny)))
+        explains = corrected < min(0.5 * error, math.log(_MAX_EQUAL_RATIO))
         for foot, config in enumerate(self._feet):
             others = SensorFault.WRENCH_UNIT, SensorFault.NO_WRENCH
             if any(topic == config.wrench_topic and kind not in HARMLESS_FAULTS.union(others) for kind, topic in known):
@@ -327,11 +339,8 @@ class PlausibilityChecks:
                 factor = f"{1.0 / slope[foot]:.2g} times the force that weight and leg torques show"
                 text = f"{what} {factor}: {remedy}" if scaled else ""
                 yield Check(SensorFault.WRENCH_UNIT, config.wrench_topic, text)
-            empty = (
-                idle_correlation[foot] > _MIN_CORRELATION
-                and carried[foot] > 1.0 / MIN_UNIT_RATIO
-                and not significant[foot]
-            )
+            empty = idle_correlation[foot] > _MIN_CORRELATION and carried[foot] > 1.0 / MIN_UNIT_RATIO
+            empty = empty and not significant[foot]
             if sums.loaded[foot] >= _MIN_FRAMES or (idle_count[foot] >= _MIN_FRAMES and empty):
                 text = f"{what} nothing while the torques of its leg carry the robot: check cable, unit and calibration"
                 yield Check(SensorFault.NO_WRENCH, config.wrench_topic, text if empty else "")
@@ -397,13 +406,16 @@ def _tilt(vector: FloatArray) -> float:
     return math.atan2(math.hypot(vector[0], vector[1]), vector[2])
 
 
+def _scatter(sums: SensorStatistics, turned: BoolArray) -> float:
+    """Squares of what foot forces, some of them turned (k,), leave of the specific force, less those of its mean."""
+    signs = np.concatenate(([1.0], np.where(turned, -1.0, 0.0)))
+    mean, products = signs @ sums.turned[:, :3], sums.turned[:, 3:]
+    return float(signs @ products @ signs - mean @ mean / max(float(sums.force_balance[0]), 1.0))
+
+
 def _level(product: FloatArray, up: FloatArray) -> float:
     """Trace of the horizontal part of a (3, 3) product, not below zero for a covariance."""
     return float(np.trace(product) - up @ product @ up)
-
-
-def _logarithm(ratio: float) -> float:
-    return math.log(ratio) if ratio > 0.0 else -math.inf
 
 
 def _median_text(values: FloatArray) -> str:
