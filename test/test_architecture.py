@@ -76,7 +76,6 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "rich": {"cli"},
     "distributed": {"fleet"},
     "pyarrow": {"fleet"},
-    "fsspec": {"fleet"},
     "jax": {"learning.training"},
     "optax": {"learning.training"},
     "safetensors": {"learning"},
