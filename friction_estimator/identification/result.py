@@ -110,7 +110,7 @@ class Candidate:
 class Provenance:
     """Where a result comes from, so that it can be made again."""
 
-    method: str  # `inverse_dynamics`, `inverse_dynamics, rollout`, `friction_curve` or `motor`
+    method: str  # `inverse_dynamics`, `friction_curve` or `motor`
     data: tuple[tuple[str, str], ...]  # name and SHA-256 of every experiment
     # what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
     choices: tuple[str, ...]
