@@ -38,6 +38,8 @@ WRONG = {
     "drive_gains": ["--seeds", "0"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
+    "fleet_speed": ["--bags", "0"],
+    "fleet_walks": ["bags", "--days", "0"],
     "speed": ["--blocks", "0"],
     "hamon": ["--slowest", "0.3"],
     "random_robots": ["--robots", "0"],

@@ -35,6 +35,9 @@ COULOMB, VISCOUS, OFFSET = np.array([0.4, 0.3]), np.array([0.1, 0.2]), np.array(
 FORCE = {"press": (4.0, 20.0), "nothing": (0.0, 0.0)}
 """Mean and amplitude of the vertical force [N]: a hand pulls the foot for two fifths of the time."""
 LOGS = ("kalman", "momentum")
+SPEED = np.array([3.1, 4.3])
+"""Rates of the phases of hip and knee [rad/s]."""
+ForceOf = Callable[[FloatArray, FloatArray], FloatArray]
 EffortOf = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
 
@@ -146,19 +149,36 @@ def test_unmeasured_contacts_must_name_joints():
         Estimator(config_from_parameters({"robot.fixed_base": True, "robot.unmeasured_contacts": ["ankle"]}), URDF)
 
 
-def findings_of(effort_of: EffortOf, pace: float = 1.0) -> tuple[str, ...]:
-    """Findings of a motion; ``effort_of`` position, velocity, torques of motor, gravity, and net."""
-    model = pin.buildModelFromXML(URDF)
-    data = model.createData()
-    robot = {"robot.fixed_base": True, "robot.joints": ["hip", "knee"], "observer": "momentum"}
-    estimator, speed = Estimator(config_from_parameters(robot), URDF), pace * np.array([3.1, 4.3])
+def findings_of(
+    effort_of: EffortOf,
+    pace: float = 1.0,
+    force_of: ForceOf = lambda q, phase: np.zeros(3),
+    foot: bool = False,
+    swing: tuple[float, float] = (0.8, 0.8),
+    urdf: str = URDF,
+) -> tuple[str, ...]:
+    """Findings of a motion; ``effort_of`` position, velocity, torques of motor, gravity, and net.
+
+    A force (3,), upright axes, of the position and the phases acts on the foot, whose sensor may measure it.
+    """
+    model = pin.buildModelFromXML(urdf)
+    data, sole = model.createData(), model.getFrameId("sole")
+    parameters = {"robot.fixed_base": True, "robot.joints": ["hip", "knee"], "observer": "momentum"}
+    if foot:
+        parameters |= {"feet.names": ["foot"], "feet.foot.frame": "sole", "feet.foot.contact": "point"}
+    estimator, speed, size = Estimator(config_from_parameters(parameters), urdf), pace * SPEED, np.array(swing)
     found = set[str]()
     for stamp in range(0, round(5e9 / pace**0.5), round(4e6 / pace**0.5)):
         phase = 1e-9 * stamp * speed
-        q, v, a = 0.8 * np.sin(phase) + 0.7, 0.8 * speed * np.cos(phase), -0.8 * speed**2 * np.sin(phase)
+        q, v, a = size * np.sin(phase) + 0.7, size * speed * np.cos(phase), -size * speed**2 * np.sin(phase)
         gravity = pin.computeGeneralizedGravity(model, data, q)
         torque = pin.rnea(model, data, q, v, a)
-        motor = torque + COULOMB * np.sign(v) + VISCOUS * v
+        pin.framesForwardKinematics(model, data, q)
+        force = data.oMf[sole].rotation.T @ force_of(q, phase)
+        contact = pin.computeFrameJacobian(model, data, q, sole, pin.LOCAL)[:3].T @ force
+        motor = torque - contact + COULOMB * np.sign(v) + VISCOUS * v
+        if foot:
+            estimator.add(WrenchSample(stamp, 0, np.r_[force, np.zeros(3)]))
         estimator.add_joints(JointSample(stamp, q, v, effort_of(q, v, motor, gravity, torque - gravity)))
         found.update(estimator.health.findings)
     return tuple(found)
@@ -204,3 +224,33 @@ def test_efforts_of_a_twelfth_are_told_from_those_without_gravity_where_accelera
 def test_efforts_that_mostly_are_friction_of_an_unknown_kind_are_not_said_to_lack_a_force(friction, pace):
     """Nor to have another unit or sign: gravity is half of them or less."""
     assert findings_of(lambda q, v, motor, gravity, net: motor + friction(q, v, gravity), pace) == ()
+
+
+def test_units_of_efforts_of_fast_motions_have_the_right_factor():
+    """Accelerations turn within 50 ms."""
+    (found,) = findings_of(lambda q, v, motor, gravity, net: 12.0 * motor, 8.0)
+    assert "of joint 'hip', 'knee' is 12 times" in found
+    (found,) = findings_of(lambda q, v, motor, gravity, net: motor * [1.0, 3.0], 8.0)
+    assert "of joint 'knee' is 3 times" in found
+
+
+def steps_of(size: float, axis: int) -> ForceOf:
+    """Force along an axis during every second half turn of the hip."""
+    return lambda q, phase: size * np.eye(3)[axis] * max(0.0, float(np.sin(phase[0])))
+
+
+def with_noise(size: float, factor: tuple[float, float]) -> EffortOf:
+    rng = np.random.default_rng(1)
+    return lambda q, v, motor, gravity, net: factor * motor + size * rng.normal(size=2)
+
+
+def test_fast_steps_of_right_sensors_are_no_error_of_the_foot_sensor():
+    assert findings_of(with_noise(0.05, (1.02, 0.98)), 6.0, steps_of(20.0, 2), foot=True) == ()
+
+
+def test_a_flipped_effort_is_told_from_a_turned_foot_sensor_because_friction_brakes():
+    """Axes are upright, and the knee hardly moves: both explain the torques of the hip, but one has it driven."""
+    urdf = URDF.replace("0 0 -0.1", "-0.1 0 0").replace("0 0 -0.2", "-0.2 0 0").replace("0 1 0", "0 0 1")
+    for size in (2.0, 4.0):
+        (found,) = findings_of(with_noise(0.1, (-1.0, 1.0)), 1.0, steps_of(size, 1), True, (0.8, 0.05), urdf)
+        assert "of joint 'hip' has the opposite sign" in found

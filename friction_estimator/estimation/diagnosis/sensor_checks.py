@@ -27,7 +27,7 @@ from friction_estimator.estimation.diagnosis.sensor_plausibility import (
     StatisticsCollector,
     is_motion,
 )
-from friction_estimator.estimation.diagnosis.torque_balance import TorqueBalance
+from friction_estimator.estimation.diagnosis.torque_balance import TORQUE_PERIOD_NS, TorqueBalance
 from friction_estimator.estimation.health import HARMLESS_FAULTS, JOINTS, Check, Findings, Health, SensorFault
 from friction_estimator.estimation.readings.synchronizer import RESET_AFTER, Synchronizer
 from friction_estimator.robot.model import RobotModel
@@ -157,20 +157,22 @@ class SensorChecks:
         self._pending: Iterator[Iterator[Check]] | None = None
 
     def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
-        """Take a frame that is due, or whose ``dt`` is zero: its readings every 50 ms; do one of the pending checks.
+        """Take a frame that is due, or whose ``dt`` is zero: its torques every 10 ms, all readings every 50 ms.
 
-        One check in a frame: no frame is much later than the others.
+        One of the pending checks in a frame: no frame is much later than the others.
         """
         self._run_next_check()
         elapsed = frame.stamp_ns - self._stamp_ns
+        if not (0 <= elapsed < 4 * _READING_PERIOD_NS and frame.dt):
+            self._finish_checks()
+            self._collector.reset()
+            self._blocks.clear()
+        self._balance.add(frame, dynamics)
         if not (0 <= elapsed < _READING_PERIOD_NS and frame.dt):
-            if not (0 < elapsed < 4 * _READING_PERIOD_NS and frame.dt):
-                self._finish_checks()
-                self._collector.reset()
-                self._blocks.clear()
             self._stamp_ns = frame.stamp_ns
             self._collect(frame, dynamics)
-        self.due_ns = self._stamp_ns + _READING_PERIOD_NS if self._pending is None else frame.stamp_ns
+        due = min(self._stamp_ns + _READING_PERIOD_NS, frame.stamp_ns + TORQUE_PERIOD_NS)
+        self.due_ns = due if self._pending is None else frame.stamp_ns
 
     def _collect(self, frame: SensorFrame, dynamics: Dynamics) -> None:
         """Add the readings of a frame to the evidence; begin the checks once a second."""
@@ -189,9 +191,8 @@ class SensorChecks:
         if _BLOCK_TIME <= since < _MAX_PAUSE:
             self._finish_checks()
             self._blocks.append(self._collector.block)
-            delays = np.array(self._delays)
-            counts = frames, restarts, contradicting
-            self._pending = self._checks(_CheckInterval(frame, since, *counts, delays, late, mixed))
+            counts = frames, restarts, contradicting, np.array(self._delays)
+            self._pending = self._checks(_CheckInterval(frame, since, *counts, late, mixed))
         self._begin_ns, self._counters, self._delays = frame.stamp_ns, counters, []
         self._collector.begin()
 

@@ -141,7 +141,7 @@ class StatisticsCollector:
         """Add the readings of a frame to the sums of the present block."""
         effort = frame.effort if frame.effort.size else self._no_effort
         self._compare_readings(frame, effort)
-        self._balance.add(frame, dynamics, self.block.balance, self.block.rows)
+        self._balance.sum(self.block.balance, self.block.rows)
         if self._robot.base_dofs and frame.imu_fresh:
             self._sum_forces(frame, dynamics, effort)
         self.frames += 1

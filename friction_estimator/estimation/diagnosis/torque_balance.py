@@ -9,6 +9,7 @@ numbers with the weighted square Q, or Q' once m is taken out, give it
     log odds = (nu + N) / 2 log((nu + Q) / (nu + Q' - d^T (V^-1 + J)^-1 d)) - log det(1 + V J) / 2
 
 with the size of the noise integrated out, as for changes in mid-run (:mod:`~friction_estimator.estimation.kalman`).
+Errors compete by these odds and by the probability that friction, with the error taken out, brakes every joint.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import log_ndtr
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import JOINTS, Check, SensorFault
-from friction_estimator.linear_algebra import skew
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import Dynamics, FloatArray, SensorFrame
 
 MIN_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
+TORQUE_PERIOD_NS = 10_000_000
+"""Time between the frames of the balance [ns]: legs of a trotting robot reach their speed in 50 ms."""
 _NOISE_LEVER = 1e-3
 """Prior size of the balance's noise, over the weight of the robot [m]: its true size is integrated out."""
 _DEGREES_OF_FREEDOM = 10.0
 """Degrees of freedom of the prior of the noise's size, around one."""
 _ROWS_PER_NUMBER = 2.0
-"""Accelerations are central differences: those of neighbouring frames share readings."""
+"""Accelerations are central differences: neighbouring means share readings."""
 _MIN_LOG_ODDS = 20.0
 """Log odds from which an error is named, as for changes in mid-run: right walks have less than 5 for every error, also
 with masses wrong by a fifth and centres of mass by a centimetre."""
@@ -51,6 +54,8 @@ _MIN_SHARE = 0.5
 what friction leaves of it; and of what friction leaves. For a unit, the last is the share of the efforts that the
 needed torques explain. With all columns of the table, an error that the table lacks, such as friction of another joint,
 can raise the likelihood of any error that it has."""
+_NEXT, _AFTER = [1, 2, 0], [2, 0, 1]
+"""Axes of the two factors of a cross product."""
 _OF_EFFORTS = ("gain", "gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
@@ -72,9 +77,10 @@ class _Error(NamedTuple):
 
 
 class _Hypothesis(NamedTuple):
-    """An error that may be there; hypotheses sort by their log odds."""
+    """An error that may be there; hypotheses sort by the sum of their first two numbers."""
 
     log_odds: float  # against right sensors
+    braking: float  # logarithm of the probability that friction brakes all joints, or -_MIN_LOG_ODDS if that is more
     words: str
     name: str  # of the error
     values: FloatArray  # (places, w)
@@ -143,31 +149,49 @@ class TorqueBalance:
     def reset(self) -> None:
         """Note that the next frame does not follow the one before."""
         self._frames: deque[tuple[SensorFrame, Dynamics]] = deque(maxlen=3)
+        self._begin_mean()
 
-    def add(self, frame: SensorFrame, dynamics: Dynamics, sums: FloatArray, count: FloatArray) -> None:
-        """Add the frame before this one, whose accelerations its neighbours give, to the sums of :meth:`check`."""
+    def _begin_mean(self) -> None:
+        self._rows, self._number, self._used = np.zeros((self.factor.size, self.size)), 0, self._measured.copy()
+
+    def add(self, frame: SensorFrame, dynamics: Dynamics) -> None:
+        """Add the frame before this one, whose accelerations its neighbours give, to the mean of :meth:`sum`.
+
+        Over the frames of a mean the noise of the velocities cancels.
+        """
+        if self._frames and 0 <= frame.stamp_ns - self._frames[-1][0].stamp_ns < TORQUE_PERIOD_NS:
+            return
         self._frames.append((frame, dynamics))
         if len(self._frames) < 3:
             return
         (before, _), (frame, dynamics), (after, _) = self._frames
-        is_used = self._measured & (np.abs(frame.velocity) > MIN_SPEED)
+        is_used = self._used & (np.abs(frame.velocity) > MIN_SPEED)
         is_used &= np.isfinite(frame.effort) if frame.effort.size else False
-        if not is_used.any() or not frame.wrench_fresh.all() or (self._robot.base_dofs and not frame.imu_fresh):
+        if not frame.wrench_fresh.all() or (self._robot.base_dofs and not frame.imu_fresh):
+            return
+        self._used = is_used
+        if not is_used.any():
             return
         turn = self._robot.rotation_imu_to_base @ (after.angular_velocity - before.angular_velocity)
         acceleration = np.concatenate((turn, after.velocity - before.velocity))
         acceleration *= 1e9 / (after.stamp_ns - before.stamp_ns)
-        rows = np.column_stack(list(self._columns(frame, dynamics, acceleration)))[is_used]
-        rows /= self._unit
-        sums += rows.T @ rows
-        count += len(rows)
+        self._rows += np.column_stack(list(self._columns(frame, dynamics, acceleration)))
+        self._number += 1
+
+    def sum(self, sums: FloatArray, count: FloatArray) -> None:
+        """Add the mean of the frames since the last call, of joints that have moved all the time, to these sums."""
+        if self._number:
+            rows = self._rows[self._used] / (self._number * self._unit)
+            sums += rows.T @ rows
+            count += len(rows)
+        self._begin_mean()
 
     def _columns(self, frame: SensorFrame, dynamics: Dynamics, acceleration: FloatArray) -> Iterator[FloatArray]:
         """Torques (n, c) that each error adds, in the order of :func:`_errors`, and the balance (n,)."""
         robot, base, F = self._robot, self._robot.base_dofs, frame.wrenches
         n, H, J = frame.position.size, dynamics.mass_matrix[base:], dynamics.foot_jacobian[:, :, base:]
         effort, ddq = np.nan_to_num(frame.effort), acceleration[3:]
-        contact, inertia, gravity = -np.einsum("kin,ki->n", J, F), H[:, base:] @ ddq, dynamics.bias[base:]
+        contact, inertia, gravity = -(F[:, None] @ J).sum(axis=(0, 1)), H[:, base:] @ ddq, dynamics.bias[base:]
         yield from (np.diag(np.sign(frame.velocity)), np.diag(frame.velocity), np.eye(n))
         yield np.diag(H[:, base:].diagonal() * ddq)
         if base:
@@ -178,15 +202,13 @@ class TorqueBalance:
         yield np.diag(frame.position)
         yield robot.position_error_columns(dynamics, acceleration, F)
         yield from (np.diag(effort), effort)
-        forces, moments = J[:, :3], J[:, 3:]
-        axes = np.einsum("kan,kb->nkab", forces, F[:, :3]) + np.einsum("kan,kb->nkab", moments, F[:, 3:])
-        yield axes.reshape(n, -1)
-        yield J.transpose(2, 0, 1).reshape(n, -1)
-        yield (
-            np.array([skew(force).T @ moment for force, moment in zip(F[:, :3], moments, strict=True)]).reshape(-1, n).T
-        )
+        forces, moments, force = J[:, :3], J[:, 3:], F[:, :3, None]
+        axes = forces[:, :, None] * F[:, None, :3, None] + moments[:, :, None] * F[:, None, 3:, None]
+        yield axes.reshape(-1, n).T
+        yield J.reshape(-1, n).T
+        yield (moments[:, _NEXT] * force[:, _AFTER] - moments[:, _AFTER] * force[:, _NEXT]).reshape(-1, n).T
         if base:
-            yield np.einsum("na,b->nab", H[:, :3], f).reshape(n, -1)
+            yield (H[:, :3, None] * f).reshape(n, -1)
         yield -gravity
         if robot.foot_names:
             yield -(gravity + contact)
@@ -198,11 +220,14 @@ class TorqueBalance:
         n, P, first = self.factor.size, self._variance, self._first
         L, b, balance = scaled[:-n, :-n], scaled[:-n, -n:].sum(axis=1), scaled[-n:, -n:].diagonal()
         S = np.sqrt(P)  # (1 + L P)^-1 B = B - L S (1 + S L S)^-1 S B, of a symmetric matrix
-        both = np.column_stack((L[:, first:], b))
+        power = self._friction_power(L)
+        by_state = power * P
+        both = np.column_stack((L[:, first:], L @ by_state.T, b))
         factor = cho_factor(np.eye(P.size) + S[:, None] * L * S, overwrite_a=True, check_finite=False)
         both -= (L * S) @ cho_solve(factor, S[:, None] * both, overwrite_b=True, check_finite=False)
         square = max(float(balance.sum() - b @ (P * both[:, -1])), 0.0) + _DEGREES_OF_FREEDOM
         numbers = rows / _ROWS_PER_NUMBER + _DEGREES_OF_FREEDOM
+        of_right = (by_state * (power - both[:, -n - 1 : -1].T)).sum(axis=1)
         for name, error in self._errors.items():
             names, width = self._names[error.scope], len(error.right)
             single = [range(place, place + 1) for place in range(len(names))]
@@ -220,7 +245,21 @@ class TorqueBalance:
                 sigma = scale * np.sqrt(found[:, 1:].diagonal() * left / numbers)
                 shape, words = (len(places), width), error.words.format(" and ".join(names[one] for one in places))
                 values = (mean + scale * found[:, 0]).reshape(shape)
-                yield _Hypothesis(log_odds, words, name, values, sigma.reshape(shape), places)
+                by_error = by_state @ both[:, states - first]
+                taken = by_state @ both[:, -1] - by_error @ values.ravel()
+                variance = of_right + (by_error * scale @ found[:, 1:] * (by_error * scale)).sum(axis=1)
+                noise = np.sqrt(np.maximum(variance, 0.0) * left / numbers)
+                braking = float(log_ndtr(np.divide(taken, noise, out=np.zeros(n), where=noise > 0.0)).sum())
+                braking = max(braking, -_MIN_LOG_ODDS)
+                yield _Hypothesis(log_odds, braking, words, name, values, sigma.reshape(shape), places)
+
+    def _friction_power(self, L: FloatArray) -> FloatArray:
+        """Power (n, columns) that friction of size one takes from its joint: dry, viscous, and of the load."""
+        joints, power = np.arange(self.factor.size), np.zeros((self.factor.size, len(L)))
+        for name in ("dry", "viscous", "load"):
+            columns = self._starts[name] + joints
+            power[joints, columns] = L[self._starts["viscous"] + joints, columns]
+        return power
 
     def _shows_alone(self, error: _Hypothesis, sums: FloatArray) -> bool:
         """Whether the balance, and what friction leaves of it, show an error of efforts without any other one.
@@ -288,14 +327,14 @@ class TorqueBalance:
             found.append(hypothesis)
             if len(found) % _HYPOTHESES_AT_ONCE == 0:
                 yield iter(())
-        yield self._compare(sorted(found, key=lambda one: -one.log_odds), sums)
+        yield self._compare(sorted(found, key=lambda one: -one.log_odds - one.braking), sums)
 
     def _compare(self, ranked: Sequence[_Hypothesis], sums: FloatArray) -> Iterator[Check]:
         """Checks by the hypotheses, the most likely one first."""
         best, texts = ranked[0], dict[tuple[SensorFault, str], str]()
         rival = next(one for one in ranked if one.name != best.name)
-        is_clear = best.log_odds > _MIN_LOG_ODDS and (lead := best.log_odds - rival.log_odds) > _MIN_LEAD
-        if is_clear and self._shows_alone(best, sums):
+        lead = best.log_odds + best.braking - rival.log_odds - rival.braking
+        if best.log_odds > _MIN_LOG_ODDS and lead > _MIN_LEAD and self._shows_alone(best, sums):
             if best.name in ("gain", "gains"):
                 joints = best.places if best.name == "gain" else range(self.factor.size)
                 self.factor[joints] = 1.0 / (1.0 - best.values[0, 0])
