@@ -34,11 +34,6 @@ _SOURCES = {
     "changed": "the URDF is on robot_description, and another one in mid-run",
     "never": "there is no URDF",
 }
-_EXPECTED = {
-    "changed": "lives, estimates, `robot description` and the log name the other URDF",
-    "never": "lives, says what it waits for",
-}
-"""Of the starts with these URDFs; of the others the same."""
 _SENSORS: dict[str, tuple[tuple[type, ...], str, str]] = {
     "joints": (JOINTS, "input joint_states", "no message"),
     "imu": (IMU, "sensors", "imu"),

@@ -25,17 +25,16 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py"))
 FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__")
 WRONG = {
-    **dict.fromkeys(("export_models", "external_torque", "foot_force", "icub", "pendulum", "tx40"), ["no/such/folder"]),
+    **dict.fromkeys(("external_torque", "foot_force", "icub", "pendulum", "tx40"), ["no/such/folder"]),
     **dict.fromkeys(
         ("accuracy", "compensation", "constrained", "egle", "guedelha", "kalman", "real_robots", "robots", "tutorial"),
         ["-o", "no/such/page.md"],
     ),
-    **dict.fromkeys(("base_walks", "coulomb_viscous", "coupled_ankles", "friction_laws"), ["--duration", "0"]),
+    **dict.fromkeys(("base_walks", "coulomb_viscous", "friction_laws"), ["--duration", "0"]),
     "blame": ["--seeds", "0"],
     "collisions": ["model.safetensors", "--end-to-end", "other.safetensors", "--pushes", "0"],
     "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],
-    "drive_gains": ["--seeds", "0"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
     "fleet_speed": ["--bags", "0"],
@@ -48,10 +47,7 @@ WRONG = {
     "mob_net_walks": ["walks", "--duration", "0"],
     "rollouts": ["no_such_log.npz", "no_such_robot.urdf"],
     "sigma_coverage": ["--seeds", "0"],
-    "sigma_parts": ["--duration", "0"],
-    "stiction_bound": ["model.safetensors", "--walks", "0"],
     "torque_step": ["walks", "model.safetensors", "--walks", "0"],
-    "unknown_motions": ["model.safetensors", "--seconds", "0"],
     "walk_stability": ["--scenario", "dance"],
     "wrong_sensors": ["--random", "0"],
 }
