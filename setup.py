@@ -36,7 +36,6 @@ EXTRAS = {
     "fleet": [
         "distributed>=2025.1",
         "pyarrow>=15.0",
-        "fsspec>=2024.2",
         "importlib-metadata<10; python_version < '3.12'",  # of dask; later ones need a package without an author
     ],
     "training": ["jax>=0.4.30", "optax>=0.2.2", "safetensors>=0.4"],  # only `train` needs jax and optax; 100 MB

@@ -5,11 +5,10 @@
 RECORDING has ``position/<joint>`` and ``command/<joint>`` of legs that hang in the air, such as the chirp of 23 s at
 200 Hz of ``datasets/go2`` of github.com/iit-DLSLab/sim2real-robot-identification (BSD-3) as an ``.npz``. The fit is of
 the kind of PACE (leggedrobotics/pace-sim2real): friction loss, damping, armature and offset of every joint and one
-delay, from the positions alone, by scipy's least squares on MuJoCo rollouts from several starts. It stays apart from
-the fit of `identify --fit rollout`, because it must not start from an identification: it keeps the links of the URDF,
-and drives are MuJoCo's position servos. `--given` has friction loss, damping and armature of the joints of a limb, one
-after another, as somebody published them: then only offsets and delay are fitted. Prints a table as Markdown. A leg
-takes some minutes.
+delay, from the positions alone, by scipy's least squares on MuJoCo rollouts from several starts. It does not start from
+an identification: it keeps the links of the URDF, and drives are MuJoCo's position servos. `--given` has friction loss,
+damping and armature of the joints of a limb, one after another, as somebody published them: then only offsets and delay
+are fitted. Prints a table as Markdown. A leg takes some minutes.
 """
 
 from __future__ import annotations

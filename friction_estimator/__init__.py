@@ -24,7 +24,7 @@ Walk in simulation and estimate the friction of every joint::
 :func:`export`                 identified friction in the files of simulators, controllers and firmware
 :func:`report`                 an HTML page of a bag or of an identification
 :class:`SafeCompensation`      the controller's side of friction compensation: a torque that ends with its source
-:mod:`fleet`                   many bags of many robots on Dask, and friction over months
+:func:`replay_fleet`           the bags of many robots on Dask, and the joints that wear
 =============================  =========================================================================
 
 The estimator takes :class:`JointSample`, :class:`ImuSample` and :class:`WrenchSample`, for friction compensation also
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from friction_estimator.control import SafeCompensation as SafeCompensation
     from friction_estimator.errors import FrictionEstimatorError as FrictionEstimatorError
     from friction_estimator.estimation.estimator import Estimator as Estimator
+    from friction_estimator.fleet.run import replay_fleet as replay_fleet
     from friction_estimator.identification.joint_log import JointLog as JointLog
     from friction_estimator.identification.joint_log import Payload as Payload
     from friction_estimator.io.robot import load_robot as load_robot
@@ -96,6 +97,7 @@ _MODULES = {
     "plan_excitation": "api.plan",
     "register_law": "laws.law",
     "replay": "api.replay",
+    "replay_fleet": "fleet.run",
     "report": "api.outputs",
     "simulate": "api.simulate",
     "validate": "api.validate",
@@ -105,8 +107,6 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "fleet":
-        return import_module(f"{__name__}.fleet")
     if name not in _MODULES:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}; its public names are {', '.join(__all__)}"
@@ -117,4 +117,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "fleet"})
+    return sorted({*globals(), *__all__})

@@ -76,7 +76,6 @@ LIBRARIES = {  # rooms, or parts of rooms, that alone may import a library
     "rich": {"cli"},
     "distributed": {"fleet"},
     "pyarrow": {"fleet"},
-    "fsspec": {"fleet"},
     "jax": {"learning.training"},
     "optax": {"learning.training"},
     "safetensors": {"learning"},
@@ -142,7 +141,7 @@ ESTIMATION = {
     "observers": {"visited_velocities"},
     "readings": {"health"},
     "kalman": {"health", "motion", "observers", "visited_velocities"},
-    "two_stage": {"health", "kalman", "motion", "visited_velocities"},
+    "two_stage": {"health", "kalman", "motion", "observers", "visited_velocities"},
     "diagnosis": {"health", "readings"},
 }
 """Parts of the room ``estimation``, and the other ones that they import."""

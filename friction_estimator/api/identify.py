@@ -21,8 +21,7 @@ from friction_estimator.api.experiments import (
     warn_about_data,
 )
 from friction_estimator.api.replay import ESTIMATE_COLOUR, MAX_CURVE_POINTS, ReplayResult, chosen_joints, replay
-from friction_estimator.api.rollouts import FITS, ROLLOUT, fit_rollouts, refuse_rollout_fit
-from friction_estimator.errors import ConfigError, InputError, choices, extra_packages
+from friction_estimator.errors import ConfigError, InputError, extra_packages
 from friction_estimator.estimation.pipeline import LEARNING_STAGES
 from friction_estimator.estimation.smoothing import SMOOTHING_LAG
 from friction_estimator.identification.joint_log import (
@@ -178,7 +177,6 @@ def identify(
     kd: Gain | None = None,
     wrenches: Sequence[ExternalWrench] = (),
     command: str = "",
-    fit: str = FITS[0],
     stage: Stage | None = None,
     warn: Warn | None = None,
     **options: Unpack[IdentifyOptions],
@@ -201,8 +199,6 @@ def identify(
         ``kp (q_des - q) - kd dq`` with the column ``command/<joint>``; None: the torque was recorded
     wrenches : where measured external forces act, such as those on feet; ``external/<joint>`` is a known torque
     command : command line, for the record
-    fit : ``torque``: errors of the torque are made small, or ``rollout``: after that those of the positions that MuJoCo
-        simulates under the recorded commands; takes minutes a limb
     stage : called with the title of each long piece of work; returns a context manager of its progress
     warn : called with every warning about the data as it is found
     options : of the method, see :class:`~friction_estimator.identification.methods.IdentifyOptions`
@@ -226,8 +222,6 @@ def identify(
     """
     warnings: list[str] = []
     note, working = warning_collector(warnings, warn), stage or silent
-    if fit not in FITS:
-        raise ConfigError(f"unknown fit {fit!r}; it is one of {choices(FITS)}")
     experiments = read_experiments(
         recordings, robot, working, note, joints=joints, coupling=coupling, payloads=payloads, namespace=namespace,
         kp=kp, kd=kd, wrenches=wrenches,
@@ -238,16 +232,10 @@ def identify(
     name, reason = (method, f"method {method}, as given") if method else choose_method(experiments.logs, arm)
     keywords, law_choice = _keywords(find_method(name), experiments, law, tuple(joint_laws), options)
     fitted = options_of(name, keywords)  # wrong options are refused before any long work
-    urdf_xml = None if arm is None else arm.urdf_xml
-    if fit == ROLLOUT:
-        refuse_rollout_fit(fitted, experiments.logs, urdf_xml)
     measures = name == "friction_curve"
     logs, notes = measured_friction(experiments, namespace, working, note) if measures else (experiments.logs, ())
     with working(f"identifying, method {name}") as progress, explained(suspicions):
         found = find_method(name).run(logs, arm, fitted, progress, note)
-    if fit == ROLLOUT:
-        with working("fitting the rollout") as progress:
-            found = fit_rollouts(found, experiments.logs, urdf_xml, progress)
     found = _with_record(found, command, (*experiments.notes, reason, *law_choice, *notes))
     joint_names = experiments.logs[0].joint_names
     motors = tuple(name for name in found.friction.joint_names if name not in joint_names)

@@ -1,39 +1,35 @@
-"""``fleet replay|identify|drift``: many bags and many robots on Dask, and friction over months."""
+"""``fleet [BAGS...] -o FOLDER``: many bags of many robots on Dask, and which joints wear."""
 
 from __future__ import annotations
 
 import argparse
 import logging
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from rich.console import Console
-
-from friction_estimator import fleet
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
+    add_shared_options,
     add_smooth_option,
     given,
     output_console,
     positive,
     progress_bar,
+    warn,
     whole_number,
 )
-from friction_estimator.cli.main import add_command
-from friction_estimator.fleet.page import drift_table
-from friction_estimator.fleet.wear import LOWER, TOO_FEW_DAYS, WORN
-from friction_estimator.identification.methods import METHODS
-from friction_estimator.tables import make_table, percent, terminal_table
+from friction_estimator.errors import ConfigError
+from friction_estimator.fleet.bags import DONE_BEFORE, FAILED, FINISHED
+from friction_estimator.fleet.page import trend_table
+from friction_estimator.fleet.run import PAGE, replay_fleet
+from friction_estimator.fleet.wear import LOWER, WORN
+from friction_estimator.tables import percent, terminal_table
 
 _WORN_CODE = 3
-"""Exit code of ``fleet drift`` when a joint is worn: 1 and 2 mean that there is no result."""
-_LINE_WIDTH = 160  # of tables where the output is no terminal: paths of bags are long
+"""Exit code when a joint is worn."""
 _MAX_ROWS = 40
-"""Joints in the table on the terminal, the worst ones."""
+"""Joints in the table on the terminal, those that change most."""
 
 
 def _since(text: str) -> datetime:
@@ -45,91 +41,48 @@ def _since(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-01-31, nor days such as 60d") from None
 
 
-_RUN: OptionTable = {
-    "-o --output FOLDER": (str, "folder or URL of the results", "friction"),
-    "--robots YAML": (
-        Path,
-        "serial number and robot of each bag; or one robot, by name or YAML, for all bags; when not given, fleet.yaml "
-        "in the folder of the bags, else each bag names its robot",
-    ),
+_OPTIONS: OptionTable = {
+    "--robot": (str, "name or YAML of the robot of all bags; when not given, each bag names its own"),
+    "-o --output FOLDER": (Path, "folder of the table (rows/*.parquet) and of the page (fleet.html)", Path("friction")),
+    "--since DATE": (_since, "the trends leave out earlier bags: 2026-01-31, or 60d for the last 60 days"),
+    "--threshold": (positive, "growth of friction from which on a joint is worn, 0.1: 10 %%", 0.1),
     "--scheduler ADDRESS": (str, "Dask scheduler; when not given, a cluster on this machine is started"),
     "--workers": (whole_number(1, "a number of processes: "), "processes of the cluster here, one a core by default"),
-}
-_REPLAY: OptionTable = {"--reports": (True, "also write an HTML report of every bag, 3 MB each", False)}
-_IDENTIFY: OptionTable = {
-    "--method": (tuple(METHODS), "identification method; when not given, the first that the data allow"),
-    "--law": (str, "friction law of all joints; when not given, that of the robot's live node"),
-}
-_DRIFT: OptionTable = {
-    "-o --output PAGE.html": (Path, "page to write, with figures"),
-    "--since DATE": (_since, "leave out earlier bags: 2026-01-31, or 60d for the last 60 days"),
-    "--threshold": (positive, "growth of friction from which on a joint is worn, 0.1: 10 %%", 0.1),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``fleet``."""
-    actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
-    replay = add_command(actions, "replay", "run the live estimator over many bags; one Parquet row per bag and joint")
-    add_smooth_option(replay)
-    identify = add_command(
-        actions, "identify", "identify friction from each of many bags; one Parquet row per bag and joint"
+    parser.add_argument(
+        "bags", nargs="*", metavar="BAGS", help="bags, or folders below which bags are; none: only the page is made"
     )
-    for run, options in ((replay, _REPLAY), (identify, _IDENTIFY)):
-        run.add_argument(
-            "bags", nargs="+", metavar="BAGS", help="paths, globs or URLs of bags, or of folders below which bags are"
-        )
-        add_options(run, {**_RUN, **options})
-    drift = add_command(actions, "drift", "compare the friction of every joint over time; exit code 3 when one is worn")
-    drift.add_argument("tables", nargs="+", metavar="FOLDER", help="output folders or URLs of fleet replay or identify")
-    add_options(drift, _DRIFT)
+    add_smooth_option(parser)
+    add_shared_options(parser, "namespace")
+    add_options(parser, _OPTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the action ``replay``, ``identify`` or ``drift``; return the exit code."""
-    return _drift(arguments) if arguments.action == "drift" else _run_bags(arguments)
-
-
-def _drift(arguments: argparse.Namespace) -> int:
-    """Print verdicts and table, and write the page."""
-    found = fleet.drift(arguments.tables, since=arguments.since, threshold=arguments.threshold, page=arguments.output)
-    console = output_console(_LINE_WIDTH)
-    console.print(terminal_table(drift_table(found.joints[:_MAX_ROWS])))
-    for joint in found.joints:
-        if joint.state in (WORN, LOWER):
-            console.print(f"{joint.name}: {joint.verdict}", markup=False, soft_wrap=True)
-    worn, joints = len(found.worn), len(found.joints)
-    few = sum(joint.state == TOO_FEW_DAYS for joint in found.joints)
-    print(
-        f"{worn} of {joints} joints are worn: their friction has grown by more than {percent(arguments.threshold)}"
-        + (f"; {few} have too few days" if few else "")
-    )
-    return _WORN_CODE if found.worn else 0
-
-
-def _run_bags(arguments: argparse.Namespace) -> int:
-    """Run, print a summary and the failures; the exit code."""
-    work: Callable[..., fleet.FleetRun] = fleet.replay if arguments.action == "replay" else fleet.identify
-    own = ("smooth", "reports") if arguments.action == "replay" else ("method", "law")
-    options = given(arguments, "output", "scheduler", "workers", *own)
+    """Replay the bags, write the page, and print failures and trends; the exit code."""
     for name in ("core", "client", "nanny", "scheduler", "worker"):  # what concerns the user is in the results
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL)
-    with progress_bar(arguments.action) as bar:
-
-        def announce(address: str) -> None:
-            print(f"Dask's dashboard, where bokeh is installed: {address}", file=sys.stderr)
-
-        done = work(arguments.bags, arguments.robots, progress=partial(_show, bar), announce=announce, **options)
-    if done.failed:
-        table = make_table("Bags that failed", ("bag", "reason"), ((one.bag, one.reason) for one in done.failed))
-        Console(stderr=True, width=None if sys.stderr.isatty() else _LINE_WIDTH).print(terminal_table(table))
+    options = given(arguments, "output", "smooth", "namespace", "since", "threshold", "scheduler", "workers")
+    with progress_bar("replaying") as progress:
+        done = replay_fleet(arguments.bags, arguments.robot, progress=progress, **options)
+    for one in done.bags_that(FAILED):
+        warn(f"{one.bag}: {one.reason}")
+    if arguments.bags:
+        counts = [len(done.bags_that(state)) for state in (FINISHED, DONE_BEFORE, FAILED)]
+        print("{} bags finished, {} were finished before, {} failed".format(*counts))
+    if not done.joints:
+        raise ConfigError(
+            f"no friction in {arguments.output} can be used: its columns 'reason' and 'warnings' have why"
+        )
+    output_console().print(terminal_table(trend_table(done.joints[:_MAX_ROWS])))
+    for joint in done.joints:
+        if joint.state in (WORN, LOWER):
+            print(f"{joint.name}: {joint.verdict}")
     print(
-        f"{done.output}/{arguments.action}: {len(done.finished)} bags finished, {len(done.skipped)} were finished "
-        f"before, {len(done.failed)} failed"
+        f"{arguments.output / PAGE}: {len(done.worn)} of {len(done.joints)} joints are worn: their friction has grown "
+        f"by more than {percent(arguments.threshold)}"
     )
-    return 1 if done.failed else 0
-
-
-def _show(bar: Callable[..., None], result: fleet.BagResult, done: int, total: int) -> None:
-    """Progress by the size of the bags, and the newest of them."""
-    bar(done, total, f"{result.status} {PurePath(result.bag).name}")
+    return _WORN_CODE if done.worn else 1 if done.bags_that(FAILED) else 0

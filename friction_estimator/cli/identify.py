@@ -12,7 +12,6 @@ import numpy as np
 
 from friction_estimator.api.check_motion import check_motion
 from friction_estimator.api.identify import IdentificationResult, identify
-from friction_estimator.api.rollouts import FITS
 from friction_estimator.cli.arguments import (
     OptionTable,
     add_options,
@@ -142,8 +141,6 @@ _RECORDINGS: OptionTable = {
 }
 _MODEL: OptionTable = {
     "--method": (tuple(METHODS), "identification method; when not given, the first that data and robot allow"),
-    "--fit": (FITS, "what is made small: errors of the torque (default), or, from there on, those of the positions "
-        "that MuJoCo simulates under the recorded commands (minutes a limb)"),
     "--law [JOINT=]LAW": ([str], "friction law of all joints, or of those that a pattern such as *_knee matches. "
         "'auto': the law that predicts unseen data best, joint by joint"),
     "--payload-scale": (True, "estimate the mass of the payloads, too"),
@@ -315,7 +312,7 @@ def _laws(entries: Sequence[str] | None) -> dict[str, Any]:
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Options on the command line as keywords of :func:`identify`; those that were not given are left out."""
-    known = {"fit"}.union(*(method.places for method in METHODS.values())) - {"law", "joint_laws", "coupling"}
+    known = {place for method in METHODS.values() for place in method.places} - {"law", "joint_laws", "coupling"}
     options = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     for name in ("inertia", "known_gain"):
         if name in options:

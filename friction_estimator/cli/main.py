@@ -29,7 +29,7 @@ VERBS = {
     "validate": "apply an identification to other recordings: errors compared with zero and the rigid body alone",
     "export": "write identified friction into the files of simulators, controllers and firmware",
     "report": "one HTML page of a bag with estimates, or of an identification",
-    "fleet": "many bags of many robots on Dask, into one table of friction, and which joints wear",
+    "fleet": "replay the bags of many robots on Dask into one table, and show which joints wear",
     "train": "train MOB-Net, the networks that learn the error of the momentum observer",
     "evaluate": "errors of the external torque of MOB-Net and of the momentum observer alone, on other data",
     "collisions": "learn thresholds of normal walking from bags, or detect collisions in bags with them",

@@ -1,29 +1,17 @@
-"""One page of a fleet: verdicts, friction of the worst joints over time and temperature, and a table of all joints."""
+"""One page of a fleet: which joints wear, Coulomb and viscous friction over time, and a table of all joints."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 
 import numpy as np
 
-from friction_estimator.fleet.wear import (
-    LEAST_PROBABILITY,
-    LOWER,
-    STEADY,
-    TOO_FEW_DAYS,
-    WORN,
-    FleetDrift,
-    JointDrift,
-    change_text,
-    date_of,
-)
+from friction_estimator.fleet.wear import LOWER, STEADY, TOO_FEW_DAYS, WORN, JointTrend, Trend, change_text
 from friction_estimator.reports.page import (
     ESTIMATE,
     FAINT,
-    MODELLED,
     Page,
     PanelGrid,
     Section,
@@ -33,172 +21,102 @@ from friction_estimator.reports.page import (
     line,
     padded,
 )
-from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent
-from friction_estimator.types import AnyPath, FloatArray
+from friction_estimator.tables import Cell, Column, Style, Table, html_table, make_table, percent, with_spread
 
-_MAX_PANELS, _PANEL_COLUMNS = 24, 3
-"""Joints in the figures, the worst ones."""
+_MAX_PANELS, _PANEL_COLUMNS, _PANEL_HEIGHT = 24, 3, 280
+"""Joints in the figure, those that change most; panels side by side; their height [pixel]."""
 _MAX_ROWS = 500  # of the table of joints
 _STYLE: dict[str, Style] = {WORN: "bad", LOWER: "fair"}
 
 
-def drift_table(joints: Sequence[JointDrift]) -> Table:
-    """One row per joint: growth and temperature."""
+def trend_table(joints: Sequence[JointTrend]) -> Table:
+    """One row per joint: change of its friction, and what a kelvin does."""
     columns = (
         "joint",
         "serial",
         "state",
-        Column("friction ± 2 sigma", group="since the reference level"),
-        Column("probability", group="since the reference level"),
-        Column("temperature", "1/K"),
+        Column("friction", "%"),
+        Column("F_c", "N m"),
+        Column("F_v", "N m s/rad"),
+        Column("temperature", "%/K"),
         Column("days"),
-        "changes (probability)",
     )
-    return make_table("Friction of the joints, the worst first", columns, map(_row, joints))
+    return make_table("Change of the friction from the first to the last day, ± 2 sigma", columns, map(_row, joints))
 
 
-def _row(joint: JointDrift) -> tuple[str | Cell, ...]:
-    series = joint.days.series
+def _row(joint: JointTrend) -> tuple[str | Cell, ...]:
     return (
-        series.joint,
-        series.serial,
+        joint.joint,
+        joint.serial,
         Cell(joint.state, _STYLE.get(joint.state, "")),
-        _change(joint),
-        percent(joint.probability),
-        change_text(joint.days.factor, joint.days.factor_sigma, 1),
-        str(joint.days.day.size),
-        "; ".join(f"{one.kind} {date_of(one.day):%m-%d} ({one.probability:.2f})" for one in joint.changes),
+        change_text(*joint.friction.growth).removesuffix(" %"),
+        *(with_spread(trend.change, 2.0 * trend.sigma) for trend in (joint.coulomb, joint.viscous)),
+        change_text(*joint.temperature_factor, 1).removesuffix(" %") if any(joint.temperature_factor) else "",
+        str(joint.days.size),
     )
 
 
-def _change(joint: JointDrift) -> str:
-    if joint.state == STEADY and not joint.changes:
-        return "no change"
-    return change_text(*joint.change)
-
-
-def drift_page(drift: FleetDrift, path: AnyPath) -> Page:
-    """Page of a fleet that will be written to ``path``, with links to the reports of the bags that have one."""
-    joints = drift.joints
-    first, last = min(one.days.day[0] for one in joints), max(one.days.day[-1] for one in joints)
-    count = {state: sum(joint.state == state for joint in joints) for state in (WORN, LOWER, STEADY, TOO_FEW_DAYS)}
-    shown = [joint for joint in joints if joint.model is not None][:_MAX_PANELS]
+def fleet_page(joints: Sequence[JointTrend], threshold: float) -> Page:
+    """Page of the trends of a fleet."""
+    first, last = min(one.days[0] for one in joints), max(one.days[-1] for one in joints)
+    changed = [joint for joint in joints if joint.state in (WORN, LOWER)]
+    items = "".join(f"<li><b>{escape(one.name)}</b>: {escape(one.verdict)}</li>" for one in changed[:_MAX_ROWS])
+    shown = joints[:_MAX_PANELS]
     return Page(
-        "drift of a fleet",
-        f"{len({joint.days.series.serial for joint in joints})} robots, {len(joints)} joints",
-        (
-            ("first day", f"{date_of(first):%Y-%m-%d}"),
-            ("last day", f"{date_of(last):%Y-%m-%d}"),
-            ("bags", str(_bag_count(joints))),
-            ("threshold", percent(drift.threshold)),
+        "wear of a fleet",
+        f"{len({joint.serial for joint in joints})} robots, {len(joints)} joints",
+        (("first day", _date(first)), ("last day", _date(last)), ("threshold", percent(threshold))),
+        tuple(
+            (state, str(sum(joint.state == state for joint in joints)), "joints")
+            for state in (WORN, LOWER, STEADY, TOO_FEW_DAYS)
         ),
-        tuple((state, str(number), "joints") for state, number in count.items()),
         (
-            Section("verdicts", "Verdicts", _verdict_text(drift), _verdict_list(joints, path)),
+            Section(
+                "verdicts",
+                "Joints that have changed",
+                f"A joint is worn where the line through its friction has grown by more than {percent(threshold)} and "
+                "by more than three of its standard deviations.",
+                f"<ul>{items}</ul>" if items else "<p>No joint has changed.</p>",
+            ),
             Section(
                 "time",
                 "Friction over time",
-                f"The {len(shown)} worst joints relative to their reference level, at one temperature: mean of each "
-                "day (points), model of steps and ramps with two standard deviations, threshold of the states worn "
-                "and lower (dashed).",
-                figure_html(_over_time(shown, float(first), drift.threshold), "figure-time") if shown else "",
-            ),
-            Section(
-                "temperature",
-                "Friction over temperature",
-                "The same joints, bag by bag, relative to the model of the day at the median temperature; the line is "
-                "the temperature factor that the other figure corrects for.",
-                figure_html(_over_temperature(shown), "figure-temperature") if shown else "",
+                f"Coulomb friction (above) and viscous friction (below) of the {len(shown)} joints that change most, "
+                "at one temperature: median of each day (points) and robust line with two standard deviations.",
+                figure_html(_over_time(shown, first), "figure-time"),
             ),
             Section(
                 "joints",
                 "All joints",
-                f"At most the {_MAX_ROWS} worst. The reference is the lowest level so far; for a joint that is lower, "
-                "it is the highest one. The probability is that of a change above the threshold.",
-                html_table(drift_table(joints[:_MAX_ROWS])),
+                "Change of the robust line from the first to the last day, at one temperature.",
+                html_table(trend_table(joints[:_MAX_ROWS])),
             ),
         ),
     )
 
 
-def _bag_count(joints: Sequence[JointDrift]) -> int:
-    """Bags of all robots; those of one robot may start at the same time."""
-    found: set[tuple[str, float, int]] = set()
-    for joint in joints:
-        time = joint.days.series.time
-        same = np.arange(time.size) - np.searchsorted(time, time)
-        found.update((joint.days.series.serial, *bag) for bag in zip(time.tolist(), same.tolist(), strict=True))
-    return len(found)
+def _date(day: float) -> str:
+    return f"{datetime.fromtimestamp(86_400.0 * day, UTC):%Y-%m-%d}"
 
 
-def _verdict_text(drift: FleetDrift) -> str:
-    return (
-        f"{len(drift.worn)} of {len(drift.joints)} joints are worn: their friction has grown by more than "
-        f"{escape(percent(drift.threshold))}, with a probability of at least {percent(LEAST_PROBABILITY)}. Figures "
-        "behind ± are two standard deviations."
-    )
-
-
-def _verdict_list(joints: Sequence[JointDrift], path: AnyPath) -> str:
-    items = []
-    for joint in joints[:_MAX_ROWS]:
-        if joint.state in (WORN, LOWER):
-            link = _link(joint.days.series.report, path)
-            items.append(f"<li><b>{escape(joint.name)}</b>: {escape(joint.verdict)}{link}</li>")
-    return f"<ul>{''.join(items)}</ul>" if items else "<p>No joint has changed.</p>"
-
-
-def _link(report: str, path: AnyPath) -> str:
-    """Link to the report of the newest bag."""
-    if not report:
-        return ""
-    if "://" not in report:
-        if not Path(report).is_file():  # of a table that was copied without its reports
-            return ""
-        report = os.path.relpath(report, Path(path).expanduser().resolve().parent)
-    return f' (<a href="{escape(report)}">newest bag</a>)'
-
-
-def _over_time(joints: Sequence[JointDrift], first: float, threshold: float) -> object:
+def _over_time(joints: Sequence[JointTrend], first: float) -> object:
+    names, x_title = [joint.name for joint in joints], f"days since {_date(first)}"
     grid = PanelGrid(
-        [joint.name for joint in joints], _PANEL_COLUMNS, f"days since {date_of(first):%Y-%m-%d}", "friction [%]"
+        names, _PANEL_COLUMNS, x_title, "F_c [N m]", panel_height=_PANEL_HEIGHT, lower_title="F_v [N m s/rad]"
     )
     for panel, joint in enumerate(joints):
-        model, days = joint.model, joint.days
-        if model is None:
-            continue
-        reference = float(model.level.min() if joint.state != LOWER else model.level.max())
-        x, level = days.day - first, _relative(model.level, reference)
-        values = _relative(days.value, reference)
-        spread = 2.0 * np.exp(model.level - reference) * model.level_sigma * 100.0
-        grid.add(panel, band(x, level, spread))
-        grid.add(panel, dots(x, values, "day", FAINT, 5.5))
-        grid.add(panel, line(x, level, "model", ESTIMATE, width=1.8))
-        ends = np.array([x[0], x[-1]])
-        limit = 100.0 * (1.0 / (1.0 + threshold) if joint.state == LOWER else 1.0 + threshold)
-        grid.add(panel, line(ends, np.full(2, limit), "threshold", MODELLED, "dash"))
-        low, high = padded(np.concatenate((values, level + spread, level - spread)))
-        both = (95.0, 105.0, limit - 1.0, limit + 1.0)
-        grid.limit_y(panel, min(low, *both), max(high, *both))
+        for trend, lower in ((joint.coulomb, False), (joint.viscous, True)):
+            _draw(grid, panel, joint.days - first, trend, lower)
     return grid.figure
 
 
-def _over_temperature(joints: Sequence[JointDrift]) -> object:
-    grid = PanelGrid(
-        [joint.name for joint in joints], _PANEL_COLUMNS, "temperature [°C]", "friction [%]", shared_x=False
-    )
-    for panel, joint in enumerate(joints):
-        model, days, series = joint.model, joint.days, joint.days.series
-        if model is None:
-            continue
-        place = np.searchsorted(days.day, np.floor(series.time))
-        grid.add(panel, dots(series.temperature, _relative(series.value, model.level[place]), "bag", FAINT, 4.5))
-        known = series.temperature[np.isfinite(series.temperature)]
-        if known.size:
-            x = np.array([known.min(), known.max()])
-            grid.add(panel, line(x, _relative(days.factor * (x - days.reference), 0.0), "temperature factor", ESTIMATE))
-    return grid.figure
-
-
-def _relative(value: FloatArray, reference: FloatArray | float) -> FloatArray:
-    return 100.0 * np.exp(value - reference)
+def _draw(grid: PanelGrid, panel: int, days: np.ndarray, trend: Trend, lower: bool) -> None:
+    """Points, line and band of one value; the middle of the line is its surest place."""
+    share = (days - days[0]) / max(days[-1] - days[0], 1.0)
+    level = trend.first + np.nan_to_num(trend.change) * share
+    spread = 2.0 * np.nan_to_num(trend.sigma) * np.abs(share - 0.5)
+    grid.add(panel, band(days, level, spread), lower)
+    grid.add(panel, dots(days, trend.values, "day", FAINT, 5.5), lower)
+    grid.add(panel, line(days, level, "line", ESTIMATE, width=1.8), lower)
+    low, high = padded(np.concatenate((trend.values, level + spread, level - spread)), 100.0)
+    grid.limit_y(panel, min(low, 0.0), high, lower)

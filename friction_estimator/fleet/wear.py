@@ -1,243 +1,222 @@
-"""Drift of a fleet: for every joint how its friction has changed, since when, and in words what to do."""
+"""Which joints wear: one robust line (Theil-Sen) through the friction of every joint over the days.
+
+The friction of a bag is that of the line ``F_c + F_v v`` at the usual speed v of the joint. Each day counts with its
+median, at one temperature: the factor of the temperature is the slope of a robust line through the changes from bag to
+bag, so that neither wear nor a season counts. Errors of the line follow from the scatter of the days and their memory,
+not from the sigma of the bags.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
+from scipy.stats import theilslopes
 
 from friction_estimator.errors import ConfigError
-from friction_estimator.fleet.changes import Change, ChangeModel, Difference, find_changes
-from friction_estimator.fleet.series import DAY, WEEK, DaySeries, JointSeries, day_series, joint_series
-from friction_estimator.tables import UNKNOWN as NO_NUMBER
+from friction_estimator.fleet.bags import ROWS, SCHEMA
+from friction_estimator.tables import UNKNOWN
 from friction_estimator.types import FloatArray
 
 WORN, LOWER, STEADY, TOO_FEW_DAYS = "worn", "lower", "steady", "too few days"
 """States of a joint."""
-LEAST_PROBABILITY = 0.8
-"""Probability that the friction has grown by more than the threshold, from which on a joint is worn."""
 FEWEST_DAYS = 10
-"""Days with bags that a verdict needs."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOT_KNOWN = (np.nan, np.nan)
-_SMALLEST_SIGMA = 1e-6  # standard deviation of a parameter [N m, N m s/rad]
-_SAME_LEVEL_SHARE = 0.1  # part of a change by which days before it may differ
-_MAIN_STEP_SHARE = 0.5  # part of the whole change that makes a step the reason for it
+"""Days with bags that a trend needs."""
+_DAY = 86_400.0  # [s]
+_TOO_UNCERTAIN = 0.5  # bags whose sigma exceeds this part of their friction are left out
+_NORMAL_95 = 1.96  # half of an interval of 95 % in standard deviations
+_WEEK = 7.0  # longest time between two bags whose difference shows the effect of temperature [d]
+_MOST_CHANGES = 1000  # from bag to bag, the newest ones: the line goes through all pairs of them
+_FACTOR_PRIOR = 0.015  # friction of lubricated joints falls by up to this part a kelvin
+_SURE = 3.0  # standard deviations by which a joint that is worn has changed, so that few of a large fleet are by chance
+_LONGEST_MEMORY = 0.95  # correlation of neighbouring days
 
 
 @dataclass(frozen=True, slots=True)
-class JointDrift:
-    """How the friction of one joint has changed. Ratios are relative, 0.3 is 30 %.
+class Trend:
+    """One value of a joint on ``n`` days at one temperature, and the robust line through it."""
 
-    Attributes
-    ----------
-    days : the friction of the joint, day by day, at one temperature
-    model : constant, steps and ramps; None with fewer than :data:`FEWEST_DAYS` days
-    state : ``worn``, ``lower``, ``steady`` or ``too few days``
-    growth, growth_sigma : from the lowest level so far to the newest day
-    probability : that the growth is above the threshold; that the drop is, where the state is ``lower``
-    since : last day of the lowest level, where the state is ``lower`` of the highest one
-    drop, drop_sigma : from the highest level so far to the newest day, negative
-    temperature_effect : part by which the friction differs since then because of the temperature
-    coulomb, viscous : change of F_c and F_v since then with its standard deviation; NaN where steady or unknown
-    """
+    values: FloatArray  # (n,) median of each day
+    first: float  # the line on the first day
+    change: float  # of the line from the first to the last day; NaN with too few days
+    sigma: float  # standard deviation of the change
 
-    days: DaySeries
-    model: ChangeModel | None
-    state: str
-    growth: float = np.nan
-    growth_sigma: float = np.nan
-    probability: float = np.nan
-    since: datetime | None = None
-    drop: float = np.nan
-    drop_sigma: float = np.nan
-    temperature_effect: float = np.nan
-    coulomb: tuple[float, float] = _NOT_KNOWN
-    viscous: tuple[float, float] = _NOT_KNOWN
+    @property
+    def growth(self) -> tuple[float, float]:
+        """Change over the value on the first day, and its standard deviation; NaN where that is not positive."""
+        return (self.change / self.first, self.sigma / self.first) if self.first > 0.0 else (np.nan, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class JointTrend:
+    """How the friction of one joint has changed over ``n`` days."""
+
+    serial: str  # number of the robot
+    joint: str  # its name
+    state: str  # `worn`, `lower`, `steady` or `too few days`
+    days: FloatArray  # (n,) with bags, since 1970 [d]
+    friction: Trend  # at the usual speed of the joint [N m]
+    coulomb: Trend  # F_c [N m]
+    viscous: Trend  # F_v [N m s/rad]
+    temperature_factor: tuple[float, float]  # change of the friction a kelvin, and its standard deviation [1/K]
 
     @property
     def name(self) -> str:
-        """``JOINT of SERIAL``, with the serial number of the robot."""
-        return f"{self.days.series.joint} of {self.days.series.serial}"
-
-    @property
-    def change(self) -> tuple[float, float]:
-        """Growth, or the drop where the state is ``lower``, and its standard deviation."""
-        return (self.drop, self.drop_sigma) if self.state == LOWER else (self.growth, self.growth_sigma)
+        """``JOINT of SERIAL``."""
+        return f"{self.joint} of {self.serial}"
 
     @property
     def verdict(self) -> str:
-        """One sentence: how much, since when, what part, what temperature explains, what to do."""
-        if self.since is None:
-            return f"{self.days.day.size} days with bags, at least {FEWEST_DAYS} are needed"
-        if self.state == STEADY:
-            return f"friction steady, {change_text(*self.change)} since its lowest level"
+        """One sentence: how much, in what time, what to do."""
+        if self.state == TOO_FEW_DAYS:
+            return f"{self.days.size} days with bags, a trend needs {FEWEST_DAYS}"
         parts = [
-            f"{name} {change_text(*value)}"
-            for name, value in (("Coulomb", self.coulomb), ("viscous", self.viscous))
-            if np.isfinite(value[0])
+            f"{name} {change_text(*trend.growth)}"
+            for name, trend in (("Coulomb", self.coulomb), ("viscous", self.viscous))
         ]
-        step = _main_step(self)
-        text = f"friction {change_text(*self.change)} {_how_long(self, self.since, step)}"
-        text += f" ({', '.join(parts)})" if parts else ""
-        if np.isfinite(self.days.reference):
-            text += f", temperature explains {round(100.0 * self.temperature_effect):+d} %"
-        return f"{text}: {_advice(self.state, step is not None)}"
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Steps and ramps that were found."""
-        return () if self.model is None else self.model.changes
+        advice = {
+            WORN: "check lubrication and bearing",
+            LOWER: "maintenance or new lubricant, else check preload of belt, gear and bearing",
+            STEADY: "nothing to do",
+        }[self.state]
+        return (
+            f"friction {change_text(*self.friction.growth)} in {self.days[-1] - self.days[0]:.0f} days "
+            f"({', '.join(parts)}): {advice}"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class FleetDrift:
-    """Drift of all joints of a fleet.
-
-    Attributes
-    ----------
-    joints : the worst first
-    threshold : growth from which on a joint is worn
-    """
-
-    joints: tuple[JointDrift, ...]
-    threshold: float
-
-    @property
-    def worn(self) -> tuple[JointDrift, ...]:
-        """Joints whose friction has grown by more than the threshold."""
-        return tuple(joint for joint in self.joints if joint.state == WORN)
+def change_text(ratio: float, sigma: float, decimals: int = 0) -> str:
+    """A relative change and two of its standard deviations, in percent."""
+    if not np.isfinite(ratio):
+        return UNKNOWN
+    return f"{round(100.0 * ratio, decimals) + 0.0:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %"
 
 
-def find_drift(table: pa.Table, threshold: float) -> FleetDrift:
-    """Drift of all joints of a friction table.
+def read_rows(output: Path, since: datetime | None) -> pa.Table:
+    """Usable rows of the table of a fleet, by serial number, joint and start.
 
     Raises
     ------
     ConfigError
-        When the threshold is not positive, or no row of the table is usable.
+        When a file is not such a table.
+    """
+    place, wanted = output / ROWS, ds.field("usable")
+    if since is not None:
+        utc = since if since.tzinfo is None else since.astimezone(UTC).replace(tzinfo=None)
+        wanted &= ds.field("start") >= pa.scalar(utc, SCHEMA.field("start").type)
+    files = sorted(map(str, place.glob("[!.]*.parquet")))
+    try:
+        rows = ds.dataset(files, SCHEMA, format="parquet").to_table(filter=wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise ConfigError(f"{place} has a file that is no friction table: {error}; move it elsewhere") from None
+    return rows.sort_by([("serial", "ascending"), ("joint", "ascending"), ("start", "ascending")])
+
+
+def joint_trends(rows: pa.Table, threshold: float) -> tuple[JointTrend, ...]:
+    """Trend of every joint of a table by :func:`read_rows`: worn joints first, then those that change most.
+
+    Parameters
+    ----------
+    threshold : relative growth from which on a joint is worn
+
+    Raises
+    ------
+    ConfigError
+        When the threshold is not positive.
     """
     if not 0.0 < threshold < np.inf:
         raise ConfigError(f"the threshold must be a positive ratio such as 0.1 for 10 %, got {threshold}")
-    fleet = joint_series(table)
-    if not fleet:
-        raise ConfigError("no row of the table is usable: its column 'diagnosis' has the reasons")
-    return drift_of_series(fleet, threshold)
-
-
-def drift_of_series(fleet: Sequence[JointSeries], threshold: float) -> FleetDrift:
-    """Drift of all joints whose friction over time is given."""
-    joints = [_joint_drift(days, threshold) for days in day_series(fleet)]
+    names = ("coulomb", "coulomb_sigma", "viscous", "viscous_sigma", "coulomb_viscous_covariance", "slow", "fast")
+    columns = {name: np.asarray(rows[name].to_numpy(), dtype=float) for name in (*names, "temperature")}
+    columns["day"] = rows["start"].to_numpy().astype("datetime64[us]").astype(np.int64) / (1e6 * _DAY)
+    serials, joints = rows["serial"].to_pylist(), rows["joint"].to_pylist()
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, key in enumerate(zip(serials, joints, strict=True)):
+        places.setdefault(key, []).append(place)
+    found = [
+        _joint_trend(*key, {name: column[where] for name, column in columns.items()}) for key, where in places.items()
+    ]
+    trends = [one for one in found if one is not None]
+    # of the whole fleet: the days of a joint that has changed by a step look alike, too
+    alike = [_memory(one) for one in trends if one.days.size >= FEWEST_DAYS]
+    memory = min(max(float(np.median(alike)), 0.0), _LONGEST_MEMORY) if alike else 0.0
+    trends = [_with_state(one, np.sqrt((1.0 + memory) / (1.0 - memory)), threshold) for one in trends]
     rank = (WORN, LOWER, STEADY, TOO_FEW_DAYS)
-
-    def place(joint: JointDrift) -> tuple[int, float, str]:
-        badness = abs(float(np.nan_to_num(joint.change[0])))
-        return rank.index(joint.state), -badness, joint.name
-
-    return FleetDrift(tuple(sorted(joints, key=place)), threshold)
+    return tuple(sorted(trends, key=lambda one: (rank.index(one.state), -abs(one.friction.growth[0]), one.name)))
 
 
-def date_of(day: float) -> datetime:
-    """Date and time, in UTC, of a day that is counted from 1970-01-01 [d], such as those of `DaySeries.day`."""
-    return _EPOCH + timedelta(days=float(day))
+def _with_state(joint: JointTrend, widening: float, threshold: float) -> JointTrend:
+    """The trend with sigmas that are larger by a factor, and its state."""
+    parts = {name: getattr(joint, name) for name in ("friction", "coulomb", "viscous")}
+    wide = {name: replace(trend, sigma=widening * trend.sigma) for name, trend in parts.items()}
+    ratio, sigma = wide["friction"].growth
+    state = TOO_FEW_DAYS if joint.days.size < FEWEST_DAYS else STEADY
+    if abs(ratio) > _SURE * sigma:
+        state = WORN if ratio > threshold else LOWER if ratio < -threshold / (1.0 + threshold) else STEADY
+    return replace(joint, state=state, **wide)
 
 
-def _joint_drift(days: DaySeries, threshold: float) -> JointDrift:
-    if days.day.size < FEWEST_DAYS:
-        return JointDrift(days, None, TOO_FEW_DAYS)
-    model = find_changes(days)
-    grown, fallen = model.growth.above(np.log1p(threshold)), model.drop.above(np.log1p(threshold))
-    state = WORN if grown >= LEAST_PROBABILITY else LOWER if fallen >= LEAST_PROBABILITY else STEADY
-    change = model.drop if state == LOWER else model.growth
-    then, now = (days.warmth[np.abs(days.day - day) <= 0.5 * WEEK].mean() for day in days.day[[change.since, -1]])
-    growth, growth_sigma = _relative(model.growth)
-    drop, drop_sigma = _relative(model.drop)
-    parts = [_NOT_KNOWN, _NOT_KNOWN]
-    if state != STEADY:
-        parts = [_change_of(one, days, model.level, change) for one in (days.series.coulomb, days.series.viscous)]
-    return JointDrift(
-        days,
-        model,
-        state,
-        growth,
-        growth_sigma,
-        probability=fallen if state == LOWER else grown,
-        since=date_of(days.day[change.since]),
-        drop=drop,
-        drop_sigma=drop_sigma,
-        temperature_effect=float(np.expm1(days.factor * (now - then))),
-        coulomb=parts[0],
-        viscous=parts[1],
-    )
+def _memory(joint: JointTrend) -> float:
+    """Correlation of what the line leaves of one day and of the next."""
+    trend, share = joint.friction, (joint.days - joint.days[0]) / (joint.days[-1] - joint.days[0])
+    rest = trend.values - trend.first - trend.change * share
+    spread = float((rest[1:] ** 2).sum() * (rest[:-1] ** 2).sum())
+    return float(rest[1:] @ rest[:-1]) / np.sqrt(spread) if spread > 0.0 else 0.0
 
 
-def _relative(change: Difference) -> tuple[float, float]:
-    """Relative change and its standard deviation, of those of the logarithm."""
-    return float(np.expm1(change.mean)), float(np.exp(change.mean) * change.sigma)
+def _joint_trend(serial: str, joint: str, bags: dict[str, FloatArray]) -> JointTrend | None:
+    """Trend of one joint, as if no day were like its neighbours; None where no bag is certain enough."""
+    middle = 0.5 * (bags["slow"] + bags["fast"])
+    speed = float(np.median(middle[np.isfinite(middle)])) if np.isfinite(middle).any() else 0.0
+    friction = bags["coulomb"] + speed * bags["viscous"]
+    covariance = np.nan_to_num(bags["coulomb_viscous_covariance"])
+    variance = bags["coulomb_sigma"] ** 2 + 2.0 * covariance * speed + bags["viscous_sigma"] ** 2 * speed**2
+    kept = (friction > 0.0) & (variance < (_TOO_UNCERTAIN * friction) ** 2)  # False where one is not known
+    if not kept.any():
+        return None
+    day, temperature, friction = bags["day"][kept], bags["temperature"][kept], friction[kept]
+    warmth = np.zeros(day.size)
+    if np.isfinite(temperature).any():
+        warmth = np.nan_to_num(temperature - np.nanmedian(temperature))
+    factor, factor_sigma = _temperature_factor(day, np.log(friction), temperature)
+    days, number = np.unique(np.floor(day), return_inverse=True)
+
+    def of_days(values: FloatArray) -> FloatArray:
+        return np.array([np.median(values[number == k]) for k in range(days.size)])
+
+    warmer = _line(days, of_days(warmth))[1] * factor_sigma
+
+    def trend(values: FloatArray) -> Trend:
+        medians = of_days(values * np.exp(-factor * warmth))
+        first, change, sigma = _line(days, medians)
+        return Trend(medians, first, change, float(np.hypot(sigma, first * warmer)))
+
+    coulomb, viscous = (trend(bags[name][kept]) for name in ("coulomb", "viscous"))
+    return JointTrend(serial, joint, STEADY, days, trend(friction), coulomb, viscous, (factor, factor_sigma))
 
 
-def _change_of(parameter: FloatArray, days: DaySeries, level: FloatArray, change: Difference) -> tuple[float, float]:
-    """Relative change of one parameter, (m, 2) with its sigma in every bag, and its standard deviation.
-
-    The parameter is a line over the level of the model, which ends at the newest day. Days between them count, too. The
-    fit takes the level as known, so the relative standard deviation is at least that of the whole change. It is NaN
-    where the parameter is not certainly positive at the beginning.
-    """
-    day, warmth = np.searchsorted(days.day, np.floor(days.series.time)), days.series.temperature - days.reference
-    value, sigma = (parameter * np.exp(-days.factor * np.nan_to_num(warmth))[:, None]).T
-    weight = 1.0 / np.maximum(sigma, _SMALLEST_SIGMA) ** 2
-    total = np.bincount(day, weights=weight)
-    value = np.bincount(day, weights=weight * value) / total
-    height = np.expm1(level - level[change.since])
-    shape = height / height[-1]
-    elsewhere = np.flatnonzero(np.abs(shape[: change.since]) > _SAME_LEVEL_SHARE)
-    used = np.arange(elsewhere[-1] + 1 if elsewhere.size else 0, total.size)
-    value, line = value[used], np.column_stack((shape[used], np.ones(used.size)))
-    errors = np.diag(1.0 / total) + np.median(value) ** 2 * days.error_covariance()
-    weighted = np.linalg.solve(errors[np.ix_(used, used)], np.column_stack((line, value)))
-    covariance = np.linalg.inv(line.T @ weighted[:, :2])
-    size, before = fit = covariance @ line.T @ weighted[:, 2]
-    scatter = float((value - line @ fit) @ (weighted[:, 2] - weighted[:, :2] @ fit)) / max(used.size - 2, 1)
-    covariance *= max(scatter, 1.0)
-    if not before > 2.0 * np.sqrt(covariance[1, 1]):
-        return _NOT_KNOWN
-    ratio = size / before
-    slope = np.array([1.0, -ratio]) / before
-    least = abs(ratio) * change.sigma / abs(1.0 - np.exp(-change.mean))
-    return float(ratio), max(float(np.sqrt(slope @ covariance @ slope)), float(least))
+def _line(days: FloatArray, values: FloatArray) -> tuple[float, float, float]:
+    """Line through values (n,): its value on the first day, its change to the last one, and the sigma of that."""
+    if days.size < FEWEST_DAYS:
+        return float(np.median(values)), np.nan, np.nan
+    slope, intercept, low, high = theilslopes(values, days)
+    sigma = 0.5 * (high - low) / _NORMAL_95
+    span = days[-1] - days[0]
+    return float(intercept + slope * days[0]), float(slope * span), float(sigma * span)
 
 
-def _main_step(joint: JointDrift) -> Change | None:
-    """A step that makes up most of the change and whose day is known; None when there is none."""
-    total = np.log1p(joint.change[0])
-    for change in joint.changes:
-        dated = change.kind == "step" and change.latest - change.earliest <= WEEK
-        if dated and change.size / total > _MAIN_STEP_SHARE:
-            return change
-    return None
-
-
-def change_text(value: float, sigma: float, decimals: int = 0) -> str:
-    """Text of a relative change (0.1 is 10 %) and two of its standard deviations ``sigma``, in percent."""
-    shown = round(100.0 * value, decimals) + 0.0  # no negative zero
-    return f"{shown:+.{decimals}f} ± {200.0 * sigma:.{decimals}f} %" if np.isfinite(value) else NO_NUMBER
-
-
-def _how_long(joint: JointDrift, since: datetime, step: Change | None) -> str:
-    if step is not None:
-        earliest, latest = date_of(step.earliest), date_of(step.latest)
-        when = f"on {earliest:%Y-%m-%d}" if earliest == latest else f"from {earliest:%Y-%m-%d} to {latest:%Y-%m-%d}"
-        return f"by a step {when} (probability {step.probability:.2f})"
-    days = float(joint.days.day[-1]) - (since - _EPOCH).total_seconds() / DAY
-    return f"in {days / WEEK:.0f} weeks" if days >= 2.0 * WEEK else f"in {days:.0f} days"
-
-
-def _advice(state: str, stepped: bool) -> str:
-    if state == LOWER:
-        return "maintenance or new lubricant, else check preload of belt, gear and bearing"
-    if stepped:
-        return "check what happened to the joint then: mounting, brake, seal, bearing"
-    return "check lubrication and bearing"
+def _temperature_factor(day: FloatArray, value: FloatArray, temperature: FloatArray) -> tuple[float, float]:
+    """Change of the logarithm of the friction a kelvin, drawn to that of no change, and its standard deviation."""
+    known = np.isfinite(temperature)
+    warmer, larger, elapsed = (np.diff(one[known])[-_MOST_CHANGES:] for one in (temperature, value, day))
+    near = elapsed < _WEEK
+    if near.sum() < FEWEST_DAYS or not np.ptp(warmer[near]) > 0.0:
+        return 0.0, 0.0
+    factor, _, low, high = theilslopes(larger[near], warmer[near])
+    variance = (0.5 * (high - low) / _NORMAL_95) ** 2
+    share = _FACTOR_PRIOR**2 / (_FACTOR_PRIOR**2 + variance)
+    return float(factor * share), float(np.sqrt(variance * share))

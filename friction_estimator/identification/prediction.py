@@ -31,7 +31,7 @@ from friction_estimator.identification.result import (
     Finding,
     Identification,
     JointScore,
-    Weight,
+    Severity,
     sentences,
 )
 from friction_estimator.identification.rigid_body import drive_inertia_columns
@@ -332,17 +332,18 @@ def _about_new_score(score: JointScore, before: JointScore | None) -> Finding:
             f"{{}} samples are too few to validate the friction, {FEWEST_JUDGED} are needed that are in the band of "
             "the identification and faster than its slowest ones: record longer, or faster, motion"
         )
-        return Finding(Weight.NO_DATA, text, score.joint, f"{score.samples}")
+        return Finding(Severity.FAULT, text, score.joint, f"{score.samples}")
     relative = score.relative_error
+    severity = Severity.NOTE if relative < 1.0 else Severity.FAULT  # than predicting zero
     if before is None or not before.held_out_error > 0.0:
         text, detail = "new recordings are predicted with an error of {}", f"{100.0 * relative:.1f} %"
-        return Finding(Weight.GOOD_SCORE + relative, text, score.joint, detail)
+        return Finding(severity, text, score.joint, detail, relative)
     ratio = score.held_out_error / before.held_out_error
     text = "the error on new recordings is {} times the held-out error of the identification"
     if ratio > _WORSE_THAN_BEFORE:
         text = f"{text}: check whether friction, payload or speed range differ from the identification"
-        return Finding(Weight.WORSE_ON_NEW + relative, text, score.joint, f"{ratio:.1f}")
-    return Finding(Weight.GOOD_SCORE + relative, text, score.joint, f"{ratio:.1f}")
+        severity = max(severity, Severity.DOUBT)
+    return Finding(severity, text, score.joint, f"{ratio:.1f}", relative)
 
 
 def _about_gains(rows: Sequence[Rows]) -> list[Finding]:
@@ -359,5 +360,5 @@ def _about_gains(rows: Sequence[Rows]) -> list[Finding]:
             explains = rest < (1.0 - GAIN_EXPLAINS) * float(left @ left)
             if torque.size >= FEWEST_JUDGED and abs(gain - 1.0) > OTHER_GAIN and explains:
                 text = "the torque is {} times the prediction: check gain, unit and supply voltage"
-                found.append(Finding(Weight.OTHER_GAINS + 1.0, text, name, f"{gain:.2f}"))
+                found.append(Finding(Severity.FAULT, text, name, f"{gain:.2f}"))
     return found

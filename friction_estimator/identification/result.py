@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Candidate:
 class Provenance:
     """Where a result comes from, so that it can be made again."""
 
-    method: str  # `inverse_dynamics`, `inverse_dynamics, rollout`, `friction_curve` or `motor`
+    method: str  # `inverse_dynamics`, `friction_curve` or `motor`
     data: tuple[tuple[str, str], ...]  # name and SHA-256 of every experiment
     # what was chosen from the data and why, one sentence each (filters, dead zone, eliminated parameters)
     choices: tuple[str, ...]
@@ -176,59 +177,29 @@ GAIN_EXPLAINS = 0.5
 """Share of a squared error that a factor must explain to be named."""
 
 
-class Weight:
-    """Weights of all findings: the largest comes first in the result, equal ones in the order in which they are found.
+class Severity(IntEnum):
+    """How far a finding goes."""
 
-    From about 1.5 a result, or its joint, should not be used; from 1 it is used with care; below that it is good to
-    know. Nothing but the order depends on them. A finding that has a size adds it to its weight.
-    """
-
-    NO_DATA = 2.0  # friction of a joint is unknown: it does not move, or has no torque or too few samples
-    USELESS = 1.95  # predicting zero is as good
-    OTHER_UNIT = 1.91  # inertia that no wrong URDF explains
-    NO_BODIES = 1.9  # bodies that exist leave much of the torque
-    NO_FRICTION = 1.8  # the rigid body alone predicts better
-    NO_DRIVE_GAIN = 1.6  # not above zero
-    NOT_SEEN = 1.5  # a parameter that the motion does not show
-    OTHER_GAINS = 1.3  # efforts are no torques of the bodies
-    WORSE_ON_NEW = 1.2  # recordings; plus the relative error
-    OVERFIT = 1.2  # unseen segments are predicted much worse than those of the fit
-    DRIVE_ERROR = 1.2  # the drive does not explain all of the torque
-    NOT_SEPARATE = 1.16  # friction that may be a delay, or that of another place
-    BETTER_LAW = 1.155  # predicts unseen data with a smaller error
-    OTHER_SHAPE = 1.15  # of the friction than that of the law
-    OTHER_BODIES = 1.12  # single inertial parameters that no body has
-    DELAY = 1.12  # torques were late, and were moved back
-    OUTLIERS = 1.1  # plus their share
-    HELD_AT_ZERO = 1.1  # a parameter of friction would be negative
-    LIVE_LAW_ERROR = 1.06  # of laws at joints, for friction of motors
-    UNCERTAIN = 1.05  # a large standard deviation of a friction
-    POOR_SCORE = 1.0  # plus half the relative error
-    NOT_IDENTIFIABLE = 1.0  # why a parameter of a curve is not separate
-    ILL_CONDITION = 0.9  # of the whole problem
-    CURVE_OFFSET = 0.9  # a constant torque that no live node uses
-    DRIVE_GAINS = 0.8  # what they are
-    OFFSETS_DIFFER = 0.8  # constant torque of a free and of a driven motor
-    URDF_FACTOR = 0.7  # torques of the bodies are those of the URDF times a factor
-    CONSTANT_TORQUE = 0.5  # that is no part of the law
-    DRIVE_GAIN = 0.2  # what it is, and how well it explains the torque
-    GOOD_SCORE = 0.1  # plus the relative error
+    NOTE = 0  # good to know
+    DOUBT = 1  # the result, or that of a joint, is used with care
+    FAULT = 2  # it should not be used
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is to be known about a result, and how severe it is: findings with the same text make one sentence."""
+    """What is to be known about a result: findings with the same text make one sentence."""
 
-    weight: float  # of :class:`Weight`
+    severity: Severity
     text: str  # `{}` stands for the details of all joints
     joint: str = ""  # joint, motor or limb that it is about; empty: all
     detail: str = ""  # numbers of that joint
+    size: float = 1.0  # share of the torque, or of the samples, that it is about
 
 
 def sentences(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """One sentence for each kind of finding, with its joints, the most severe first."""
+    """One sentence for each kind of finding, with its joints: the most severe first, and of these the largest."""
     kinds = dict[str, list[Finding]]()
-    for finding in sorted(findings, key=lambda finding: -finding.weight):
+    for finding in sorted(findings, key=lambda one: (one.severity, one.size), reverse=True):
         kinds.setdefault(finding.text, []).append(finding)
     return tuple(_sentence(text, same) for text, same in kinds.items())
 
@@ -249,7 +220,7 @@ def about_condition(condition: float, joint: str = "") -> list[Finding]:
         f"the motion excites some parameters badly, with a condition number of {{}} where {_ILL_CONDITION:.0f} is "
         "fair: single inertial parameters are uncertain, friction usually is not"
     )
-    return [Finding(Weight.ILL_CONDITION, text, joint, f"{condition:.0f}")] if condition > _ILL_CONDITION else []
+    return [Finding(Severity.NOTE, text, joint, f"{condition:.0f}")] if condition > _ILL_CONDITION else []
 
 
 def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
@@ -257,32 +228,32 @@ def about_score(score: JointScore, quantity: str = "torque") -> list[Finding]:
     joint, relative = score.joint, score.relative_error
     if not score.samples:
         text = "never fast enough, so its friction is unknown: record faster motion"
-        return [Finding(Weight.NO_DATA, text, joint)]
+        return [Finding(Severity.FAULT, text, joint)]
     if not score.torque_rms > 0.0:
         text = f"the {quantity} is zero in all samples; use the friction only if there is no motor"
-        return [Finding(Weight.NO_DATA, text, joint)]
+        return [Finding(Severity.FAULT, text, joint)]
     found, percent = list[Finding](), f"{100 * relative:.1f} %"
     quality = f"the {quantity} is predicted with an error of {{}} on segments that the fit has not seen"
     if score.samples < FEWEST_JUDGED:
         text = f"{{}} samples are too few to judge the friction, {FEWEST_JUDGED} are needed: record longer motion"
-        found.append(Finding(Weight.NO_DATA, text, joint, f"{score.samples}"))
+        found.append(Finding(Severity.FAULT, text, joint, f"{score.samples}"))
     if not relative < 1.0:
         text = f"no better than predicting zero: {quality}; do not use it"
-        found.append(Finding(Weight.USELESS, text, joint, percent))
+        found.append(Finding(Severity.FAULT, text, joint, percent))
     elif relative > _GOOD_ERROR:
         text = f"{quality}; below {100 * _GOOD_ERROR:.0f} % is good"
-        found.append(Finding(Weight.POOR_SCORE + 0.5 * relative, text, joint, percent))
+        found.append(Finding(Severity.DOUBT, text, joint, percent, relative))
     else:
-        found.append(Finding(Weight.GOOD_SCORE + relative, quality, joint, percent))
+        found.append(Finding(Severity.NOTE, quality, joint, percent, relative))
     if score.held_out_error > _OVERFIT_RATIO * score.fit_error > 0.0:
         text = (
             "the error on unseen segments is {} times that of the fit: too many parameters for this motion, or the "
             "robot changed; record more, or other, motion"
         )
-        found.append(Finding(Weight.OVERFIT, text, joint, f"{score.held_out_error / score.fit_error:.1f}"))
+        found.append(Finding(Severity.DOUBT, text, joint, f"{score.held_out_error / score.fit_error:.1f}"))
     if score.held_out_error > score.rigid_body_error:
         text = "friction does not improve the prediction, the rigid body alone is better: check the torque"
-        found.append(Finding(Weight.NO_FRICTION, text, joint))
+        found.append(Finding(Severity.FAULT, text, joint))
     return found
 
 
@@ -327,7 +298,7 @@ def about_law(seen: FrictionSamples, law: str, better: tuple[Candidate, Candidat
                 ", and no other law predicts unseen data better: the torque is late or contains something else, or "
                 "friction builds up after slow reversals (regressor presliding); look at the residuals"
             )
-        found.append(Finding(Weight.OTHER_SHAPE, text, seen.joint, f"{left:.2g} N m RMS or {share:.0%}"))
+        found.append(Finding(Severity.DOUBT, text, seen.joint, f"{left:.2g} N m RMS or {share:.0%}"))
     if better is not None:
         best, own = better
         why = ", in which friction grows with the load," if make_law(best.settings).depends_on_load else ""
@@ -336,7 +307,7 @@ def about_law(seen: FrictionSamples, law: str, better: tuple[Candidate, Candidat
             "with it, or let the data choose (law auto)"
         )
         detail = f"{100 * best.error:.1f} instead of {100 * own.error:.1f} %"
-        found.append(Finding(Weight.BETTER_LAW, text, seen.joint, detail))
+        found.append(Finding(Severity.DOUBT, text, seen.joint, detail))
     return found
 
 
@@ -357,7 +328,7 @@ def about_direction(joint: str, velocity: FloatArray) -> list[Finding]:
         "moves in one direction only, where Coulomb friction and a constant torque, such as an error of the zero of "
         f"the torque, look alike: {more_motion(velocity)}"
     )
-    return [Finding(Weight.NOT_SEPARATE, text, joint)] if moves_one_way(velocity) else []
+    return [Finding(Severity.DOUBT, text, joint)] if moves_one_way(velocity) else []
 
 
 def more_motion(velocity: FloatArray) -> str:

@@ -297,7 +297,7 @@ class OutputFile:
         self._locks: list[int] = []
         self._hold()
 
-    def replace(self, content: str | bytes, original: Path | None = None, scratch: Path | None = None) -> None:
+    def replace(self, content: str | bytes, original: Path | None = None) -> None:
         """Replace the file: at every moment it is the complete old or the complete new one.
 
         The new file has owner and permissions of the old one.
@@ -306,7 +306,6 @@ class OutputFile:
         ----------
         content : a text is written in UTF-8; its line ends stay
         original : file of which the content is a copy; a new file gets its owner and permissions
-        scratch : folder of the temporary file, in the same file system; None: that of the file
 
         Raises
         ------
@@ -320,7 +319,7 @@ class OutputFile:
             target.write_bytes(data)
             return
         # of a random name, and never an existing file or link: others may write to the folder
-        temporary = (scratch or target.parent) / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
+        temporary = target.parent / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
         self._locks.append(descriptor)
         try:
@@ -383,12 +382,10 @@ class OutputFile:
         return target.with_name(f".{target.name[:100]}.lock")
 
 
-def write_atomically(
-    target: Path, content: str | bytes, original: Path | None = None, scratch: Path | None = None
-) -> None:
+def write_atomically(target: Path, content: str | bytes, original: Path | None = None) -> None:
     """Replace a file once; see :meth:`OutputFile.replace`."""
     with closing(OutputFile(target)) as file:
-        file.replace(content, original, scratch)
+        file.replace(content, original)
 
 
 def _keep_owner(old: os.stat_result, descriptor: int) -> None:

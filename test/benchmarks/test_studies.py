@@ -37,8 +37,6 @@ WRONG = {
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
     "fleet_drift": ["--seeds", "0"],
-    "fleet_speed": ["--bags", "0"],
-    "fleet_walks": ["bags", "--days", "0"],
     "speed": ["--blocks", "0"],
     "hamon": ["--slowest", "0.3"],
     "random_robots": ["--robots", "0"],

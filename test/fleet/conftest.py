@@ -1,29 +1,24 @@
-"""A small simulated fleet, made once, and two workers in processes of their own."""
+"""Three robots with one bag each, of which one is cut off, and a bag without any message."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+import friction_estimator as fe
+
 
 @pytest.fixture(scope="session")
 def fleet_bags(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two robots, two days, one walk a day of 1 to 2 s, two broken bags."""
     pytest.importorskip("mujoco", reason="MuJoCo is not installed")
     folder = tmp_path_factory.mktemp("fleet") / "bags"
-    from benchmarks.fleet_walks import main
-
-    assert main([str(folder), "--robots", "2", "--days", "2", "--duration", "2"]) == 0
+    walk = folder / "unit_1" / "walk"
+    fe.simulate("suralp", duration=0.8).save(walk)
+    for copy in ("unit_2/walk", "unit_3/cut_off", "unit_3/lost"):
+        shutil.copytree(walk, folder / copy)
+    (recorded,) = (folder / "unit_3" / "cut_off").glob("*.mcap")
+    recorded.write_bytes(recorded.read_bytes()[: 9 * recorded.stat().st_size // 10])
+    next((folder / "unit_3" / "lost").glob("*.mcap")).unlink()
     return folder
-
-
-@pytest.fixture(scope="module")
-def scheduler():
-    """Address of a scheduler with two workers."""
-    from friction_estimator.fleet import run
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_local_security", lambda: None)  # the tests connect to it by its address
-        with run.local_or_given_cluster(None, 2) as client:
-            yield client.cluster.scheduler_address

@@ -1,7 +1,5 @@
 """Identification from commands and gains of drives: no torque was recorded."""
 
-import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -10,14 +8,12 @@ import pytest
 
 from benchmarks.commands import ARMATURE, COULOMB, URDF, VISCOUS, recording
 from friction_estimator.api.identify import identify
-from friction_estimator.api.rollouts import fit_rollouts, rollout_scores
 from friction_estimator.api.validate import validate
 from friction_estimator.errors import ConfigError, InputError
 from friction_estimator.identification.inverse_dynamics.method import run
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
 from friction_estimator.identification.joint_log import RobotDescription
 from friction_estimator.identification.recording.torque_checks import with_drive_torque
-from friction_estimator.identification.rigid_body import RigidBodyOptions
 
 
 @pytest.mark.parametrize(("kp", "kd", "feedback"), [(20.0, 0.5, True), (40.0, 2.0, False)])
@@ -103,51 +99,8 @@ def test_the_identified_robot_follows_the_commands_in_mujoco_as_the_recorded_one
         validate(found, replace(log, effort=log.position), tmp_path / "leg.urdf", rollout=True)
 
 
-def test_the_fit_of_the_rollout_finds_the_truth_from_a_wrong_start():
-    pytest.importorskip("mujoco")
-    log = with_drive_torque(recording(20.0, 0.5, 0.01, 1, duration=1.5), 20.0, 0.5)
-    options = InverseDynamicsOptions(late="torque", hold=False, harmonics=(), body=RigidBodyOptions(known_inertia=True))
-    linear = run([log], RobotDescription(URDF, fixed_base=True), options)
-    wrong = replace(linear, parameters=replace(linear.parameters, values=1.3 * linear.parameters.values))
-    found = fit_rollouts(wrong, [log], URDF)
-    pairs = zip(found.parameters.values, found.parameters.sigma, strict=True)
-    table = dict(zip(found.parameters.names, pairs, strict=True))
-    for k, joint in enumerate(("hip", "knee")):
-        truth = {f"{joint}/coulomb": COULOMB, f"{joint}/viscous": VISCOUS, f"Ia {joint}": ARMATURE}
-        for name, values in {**truth, f"{joint}/delay": [0.01, 0.01]}.items():
-            assert abs(table[name][0] - values[k]) < 3.0 * table[name][1]
-        assert abs(table[f"{joint}/coulomb"][0] - COULOMB[k]) < 0.05 * COULOMB[k]
-    np.testing.assert_array_equal(
-        found.friction.values[:, 0], [table[f"{joint}/coulomb"][0] for joint in log.joint_names]
-    )
-    assert found.provenance.method == "inverse_dynamics, rollout"
-    errors = [[one.identified for one in rollout_scores(result, [log], URDF)] for result in (wrong, found)]
-    assert (np.array(errors[1]) < 0.2 * np.array(errors[0])).all()
-    with pytest.raises(ConfigError, match="for all joints, each with one motor"):
-        fit_rollouts(replace(linear, friction=replace(linear.friction, law_names=("asymmetric",) * 2)), [log], URDF)
-
-
 def short():
     return recording(20.0, 0.5, 0.0, 0, duration=1.0)
-
-
-def test_a_fit_of_the_rollout_that_cannot_be_made_is_refused_before_the_work(monkeypatch):
-    pytest.importorskip("mujoco")
-    stages = []
-
-    def stage(title):
-        stages.append(title)
-        return nullcontext()
-
-    gains = {"kp": 20.0, "kd": 0.5}
-    with pytest.raises(ConfigError, match="for all joints, each with one motor"):
-        identify(short(), "leg", law="asymmetric", fit="rollout", stage=stage, **gains)
-    with pytest.raises(InputError, match="command/<joint>"):
-        identify(replace(short(), effort=short().position), "leg", fit="rollout", stage=stage)
-    monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ModuleNotFoundError, match="mujoco"):
-        identify(short(), "leg", fit="rollout", stage=stage, **gains)
-    assert set(stages) == {"reading"}
 
 
 def test_gains_come_from_patterns_or_from_columns_of_the_recording():

@@ -9,7 +9,7 @@ import pytest
 from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.inverse_dynamics.method import identify_inverse_dynamics
 from friction_estimator.identification.inverse_dynamics.options import InverseDynamicsOptions
-from friction_estimator.identification.result import Finding, sentences
+from friction_estimator.identification.result import Finding, Severity, sentences
 from friction_estimator.laws import make_law
 
 from .arm import JOINTS, URDF, as_motion, coulomb_viscous, move, rigid_torque
@@ -111,12 +111,12 @@ def test_in_both_directions_the_zero_of_the_torque_costs_no_certainty():
 def test_each_thing_is_said_once_with_its_joints_and_faults_before_praise():
     said = sentences(
         [
-            Finding(0.1, "the torque is predicted with an error of {}", "hip", "2 %"),
-            Finding(1.2, "check the torque", "knee"),
-            Finding(0.2, "the torque is predicted with an error of {}", "knee", "5 %"),
-            Finding(1.3, "check the torque", "hip"),
-            Finding(1.1, "viscous friction has a sigma of {}: move faster", "hip", "40 %"),
-            Finding(0.9, "the condition number is high"),
+            Finding(Severity.NOTE, "the torque is predicted with an error of {}", "hip", "2 %", 0.02),
+            Finding(Severity.FAULT, "check the torque", "hip"),
+            Finding(Severity.NOTE, "the torque is predicted with an error of {}", "knee", "5 %", 0.05),
+            Finding(Severity.DOUBT, "viscous friction has a sigma of {}: move faster", "hip", "40 %"),
+            Finding(Severity.NOTE, "the condition number is high"),
+            Finding(Severity.FAULT, "check the torque", "knee"),
         ]
     )
     assert said == (

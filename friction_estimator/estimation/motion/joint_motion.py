@@ -10,6 +10,7 @@ The models are those of :mod:`stationary_filters`: white jerk for a moving joint
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -32,6 +33,12 @@ _SOJOURN_TIME, _COARSE_SOJOURN_TIME = 1.0, 2.0
 see fewer of the changes."""
 _MAX_REPEAT_TIME = 0.1
 """A joint that has kept its reading for longer may move like one that has kept it for so long: it may start now [s]."""
+
+_AXES = "the gyroscope's x axis", "the gyroscope's y axis", "the gyroscope's z axis"
+_UNKNOWN_ANGLE = 1.0
+"""Standard deviation of an angle that says nothing about a velocity [rad]."""
+_FINEST_RATE = 1e-6
+"""Lower bound on the noise of a gyroscope [rad/s]."""
 
 
 @record
@@ -362,3 +369,45 @@ class JointMotionFilter:
             bound_velocity_by_repeats(position, self._fine, dt, self._last, self._held, out)
         result: JointMotion = motion
         return result
+
+
+class RotationFilter:
+    """Angular velocity of the base by its gyroscope, filtered like joints of which only the velocity is measured.
+
+    All joints of a limb share the noise of the gyroscope, by the momentum that they have with the base, so that raw
+    readings would pass for friction of them all at once.
+
+    Parameters
+    ----------
+    config : ``jerk_densities``, ``acceleration_densities``
+    noise : of the gyroscope
+    """
+
+    def __init__(self, config: KalmanConfig, noise: SensorNoise) -> None:
+        self._filter = JointMotionFilter(config, noise, _AXES)
+        self.retune(noise)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew with the next reading."""
+        self._angle: FloatArray = np.zeros(3)
+        self._filter.reset()
+
+    def retune(self, noise: SensorNoise) -> None:
+        """Use this noise from now on."""
+        rate_std = max(noise.angular_velocity_std, _FINEST_RATE)
+        like_joints = dataclasses.replace(
+            noise, position_std=_UNKNOWN_ANGLE, velocity_std=rate_std, velocity_cutoff=0.0
+        )
+        self._filter.retune(like_joints, np.zeros(3))
+
+    def step(self, angular_velocity: FloatArray, dt: float) -> JointMotion:
+        """Rotation about the axes of the base (3,) after a reading [rad/s], ``dt`` [s] after the one before.
+
+        Raises
+        ------
+        FloatingPointError
+            When it is no longer finite; call :meth:`reset` then.
+        """
+        self._angle = self._angle + dt * angular_velocity
+        return self._filter.step(self._angle, angular_velocity, dt)

@@ -35,8 +35,7 @@ class Learned(NamedTuple):
     """What the second stage has found, as every frame uses it; motor by motor where nothing else is written."""
 
     window: float  # length of a window [s]
-    # noise of the gyroscope [rad/s] and of the foot sensors [N], [N m]
-    gyro_std: float
+    # noise of the foot sensors [N], [N m]
     force_std: float
     moment_std: float
     law: Matrix  # (n, p)
@@ -117,6 +116,7 @@ class FrameResult(NamedTuple):
     external_torque: Vector
     external_torque_sigma: Vector
     errors: Vector  # (n,) torque that errors of sensors explain [N m]
+    sign_variance: Vector  # (n,) of the friction, as far as it comes from a velocity of unknown sign [(N m)^2]
     momentum_variance: Vector  # (n,) motor by motor
     velocity: Vector  # (n,) of the motors
     velocity_std: Vector
@@ -189,6 +189,7 @@ def balance_of_frame(
     dynamics: Dynamics,
     motion: JointMotion,
     inputs: FrameReadings,
+    rotation: JointMotion,
     memory: FastMemory,
     known: FloatArray,
     balance: FloatArray,
@@ -196,7 +197,8 @@ def balance_of_frame(
 ) -> None:
     """Write the torque balance (n,) of the motors since the frame before; ``known`` is zero where it has none.
 
-    Errors of the sensors are part of it, and written to ``out.errors``.
+    Errors of the sensors are part of it, and written to ``out.errors``. The momentum is that of the filtered velocities
+    of joints and base: noise of the gyroscope, which all joints of a limb share, would pass for friction of them all.
     """
     H, beta, f, J = dynamics.mass_matrix, dynamics.momentum_bias, dynamics.specific_force, dynamics.foot_jacobian
     n, base, k, dt = inputs.effort.size, robot.base, len(dynamics.foot_jacobian), inputs.dt
@@ -223,7 +225,8 @@ def balance_of_frame(
                 lever = H[row, 3 + axis]
                 for other in range(3):
                     lever += H[row, other] * robot.imu_lever[other, axis]
-                variance += (lever * learned.gyro_std) ** 2
+                momentum += lever * (rotation.velocity[axis] - dynamics.velocity[3 + axis])
+                variance += (lever * rotation.velocity_std[axis]) ** 2
         for foot in range(k):
             if robot.limb[foot, i]:
                 if not inputs.wrench_fresh[foot]:

@@ -32,7 +32,7 @@ from friction_estimator.estimation.two_stage.terms import stick_probability
 from friction_estimator.kernels.compiler import entry_point, kernel
 from friction_estimator.laws.joint_laws import LawTable, MeanFriction, advance_strain, expected_friction
 from friction_estimator.linear_algebra import is_bounded
-from friction_estimator.types import Dynamics, FloatArray, Vector
+from friction_estimator.types import Dynamics, Flags, FloatArray, MeasuredFriction, Vector
 
 LAW_ERROR_TIME, REST_TIME = 0.2, 0.02
 """Correlation times of the error of the law, and of the friction at rest or of uncertain sign [s]."""
@@ -46,6 +46,9 @@ EXTERNAL_BANDWIDTH = 40.0
 """Bandwidth of the momentum observer of the external torque [rad/s]: a push shows within 25 ms."""
 _GATE_SIGMAS, _GATE_FRICTION, _GATE_TORQUE = 5.0, 3.0, 1.0
 """A push is beyond this many standard deviations, and beyond this many times the friction plus this torque [N m]."""
+_MAX_MEASURED, _MEASURED_SIGMAS = 1.5, 3.0
+"""A friction of the instant above this multiple of the largest friction by the law, and this many of its standard
+deviations more, is an error of a foot that slips or tilts: the method assumes that it does not accelerate."""
 MAX_PUSH_DURATION, _SETTLING_TIME = 0.5, 0.03
 """External torques that last longer are errors of the law; for so long after a push nothing is learned [s]."""
 
@@ -219,7 +222,7 @@ def _estimate_motor(
     out: FrameResult,
     result: FloatArray,
 ) -> None:
-    """Write the results (7,) of one motor, see the rows in :func:`step_frame`; ``result[1]`` is its law's friction."""
+    """Write the results (8,) of one motor, see the rows in :func:`step_frame`; ``result[1]`` is its law's friction."""
     torque, by_law = result[1], _law_variance(motor, learned, out)
     rest = stick_probability(out.velocity[motor], out.velocity_std[motor]) * max(learned.dry[motor], abs(torque))
     rest_std, law_std = _REST_STD * math.sqrt(rest * rest / 3.0 + velocity_variance), learned.law_error_std[motor]
@@ -240,7 +243,7 @@ def _estimate_motor(
         variance + rest_std**2 + 2.0 / (1.0 + decay) * EXTERNAL_BANDWIDTH**2 * momentum_variance
         + 0.5 * EXTERNAL_BANDWIDTH * learned.window * learned.white_std[motor] ** 2
     )  # fmt: skip
-    result[6] = max(abs(result[1]), rest)
+    result[6], result[7] = max(abs(result[1]), rest), rest_std**2 * C[2, 2]
 
 
 @entry_point
@@ -250,6 +253,7 @@ def step_frame(
     learned: Learned,
     dynamics: Dynamics,
     motion: JointMotion,
+    rotation: JointMotion,
     inputs: FrameReadings,
     ripples: Vector,
     memory: FastMemory,
@@ -262,6 +266,7 @@ def step_frame(
     ----------
     robot, laws, learned : constants, and what the second stage has found
     dynamics, motion, inputs : of the frame
+    rotation : (3,) angles and angular velocity of the base about its own axes
     ripples : (n,) periods of the motors' friction in a turn; (0,) without
     memory, sums : in place
     out : output
@@ -272,11 +277,11 @@ def step_frame(
     """
     n, dt = inputs.effort.size, inputs.dt
     # friction, law with its one-sided part, external torque; variances of these three in the order friction, law,
-    # external torque; largest friction of the motor
-    results, work = np.zeros((n, 7)), np.zeros((6, n))
+    # external torque; largest friction of the motor; variance of the friction by the sign of the velocity
+    results, work = np.zeros((n, 8)), np.zeros((6, n))
     known, balance, torque, velocity_variance, large, disturbed = work[0], work[1], work[2], work[3], work[4], work[5]
     motion_of_motors(robot, motion, out)
-    balance_of_frame(robot, learned, dynamics, motion, inputs, memory, known, balance, out)
+    balance_of_frame(robot, learned, dynamics, motion, inputs, rotation, memory, known, balance, out)
     wave = _ripple_wave(robot, dynamics.position, ripples)
     _law_at_motion(robot, laws, learned, inputs, wave, memory, out, torque, velocity_variance)
     for i in range(n):
@@ -291,6 +296,7 @@ def step_frame(
     torques_of_joints(robot, motors[3], True, out.sigma)
     torques_of_joints(robot, motors[4], True, out.model_sigma)
     torques_of_joints(robot, motors[5], True, out.external_torque_sigma)
+    torques_of_joints(robot, motors[7], True, out.sign_variance)
     for i in range(n):
         out.sigma[i], out.model_sigma[i] = math.sqrt(out.sigma[i]), math.sqrt(out.model_sigma[i])
         out.external_torque_sigma[i] = math.sqrt(out.external_torque_sigma[i])
@@ -305,3 +311,38 @@ def step_frame(
     _add_to_window(robot, inputs, balance, known, velocity_variance, sums, out)
     finite = is_bounded(out.friction) and is_bounded(out.sigma) and is_bounded(out.model_sigma)
     return expired, finite and is_bounded(out.errors)
+
+
+@entry_point
+def correct_by_fbse(
+    robot: RobotMaps, learned: Learned, effort: Vector, standing: Flags, measured: MeasuredFriction, out: FrameResult
+) -> None:
+    """Correct the friction of joints whose foot stands by a measurement, as far as its sign is not known.
+
+    ``friction += K (tau_FBSE - friction)``, ``K = P / (P + R)``: P is the variance by the sign of the velocity, R that
+    of the measurement. A joint that crosses zero, or sticks and chatters, turns its friction around within
+    milliseconds, while differentiated encoders leave its momentum too noisy to follow. A standing foot gives the joint
+    accelerations without encoders (Hashlamon & Erbatur 2014, section 5): noisy, and better than an unknown sign.
+
+    Parameters
+    ----------
+    effort : (n,) readings of the joints [N m]
+    standing : (n,) joints whose foot stands firmly
+    measured : by foot-base sensor estimation, with wrenches without the errors of their sensors
+    out : results of the frame, in place
+    """
+    n = effort.size
+    motors, offset, dry = np.empty(n), np.empty(n), np.empty(n)
+    motors[:] = learned.effort_offset - learned.one_sided
+    torques_of_joints(robot, motors, False, offset)
+    motors[:] = learned.dry**2
+    torques_of_joints(robot, motors, True, dry)
+    for joint in range(n):
+        sigma, friction, P = measured.sigma[joint], out.friction[joint], out.sign_variance[joint]
+        error = measured.friction[joint] - learned.effort_gain[joint] * effort[joint] - offset[joint] - friction
+        largest = _MAX_MEASURED * max(abs(friction), math.sqrt(dry[joint]))
+        usable = standing[joint] and measured.available[joint] and math.isfinite(error * sigma)
+        if usable and abs(friction + error) < largest + _MEASURED_SIGMAS * sigma:
+            gain = P / (P + sigma * sigma)
+            out.friction[joint] += gain * error
+            out.sigma[joint] = math.sqrt(max(out.sigma[joint] ** 2 - gain * P, 0.0))

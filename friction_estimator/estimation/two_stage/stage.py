@@ -19,10 +19,11 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
-from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, MotionSource
+from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, MotionSource, RotationFilter
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
+from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
 from friction_estimator.estimation.two_stage.balance import FastMemory, FrameResult, Learned, RobotMaps, WindowSums
-from friction_estimator.estimation.two_stage.frame import EXTERNAL_BANDWIDTH, step_frame
+from friction_estimator.estimation.two_stage.frame import EXTERNAL_BANDWIDTH, correct_by_fbse, step_frame
 from friction_estimator.estimation.two_stage.limb import WINDOW, LimbObserver
 from friction_estimator.estimation.two_stage.solution import one_sided_friction
 from friction_estimator.estimation.two_stage.terms import (
@@ -42,6 +43,7 @@ from friction_estimator.linear_algebra import is_bounded
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import (
     Attitude,
+    BoolArray,
     ContactPhase,
     Dynamics,
     FloatArray,
@@ -57,6 +59,9 @@ _MAX_WINDOWS = 3.0
 """A window that lasts for more of its lengths has lost samples."""
 _MAX_RESTING_SPEED = 0.02
 """A limb whose motors are all slower learns nothing: every window would repeat the same equation [rad/s]."""
+_MIN_SIGN_STD = 0.1
+"""Standard deviation of the friction by an unknown sign of the velocity, over the dry friction, from which on foot-base
+sensor estimation may correct it; below it, that method is noisier."""
 _RIPPLE_FOUND = (
     "Ripple: the friction has {} periods per turn. Identification goes on with the ripple, which saved parameters "
     "contain from now on, and sigma is larger for some seconds."
@@ -90,8 +95,10 @@ class TwoStageFriction:
         self.frozen = self._sensors_wrong = False
         n, k = len(robot.joint_names), len(robot.foot_names)
         self._clock = StampClock(n)
+        self._fbse = FootBaseSensorEstimation(config, robot)
         self._noise = SensorNoiseMonitor(config.sensors, n, k)
         self._motion: MotionSource = motion or JointMotionFilter(config.kalman, config.sensors, robot.joint_names)
+        self._rotation = RotationFilter(config.kalman, config.sensors)
         self._strength, self._model_std = motor_strength(robot), model_error_std(robot, config)
         self.limbs, limb_of_joint = list[LimbObserver](), np.zeros(n, dtype=np.int64)
         bounds = law_bounds(self._all_laws)
@@ -118,8 +125,8 @@ class TwoStageFriction:
         self._template = RecordTemplate(
             zeros(
                 FrameResult, friction=n, sigma=n, model=n, model_sigma=n, external_torque=n, external_torque_sigma=n,
-                errors=n, momentum_variance=n, velocity=n, velocity_std=n, measured=n, disturbed=n, regressor=(n, p),
-                wrenches=(k, 6),
+                errors=n, sign_variance=n, momentum_variance=n, velocity=n, velocity_std=n, measured=n, disturbed=n,
+                regressor=(n, p), wrenches=(k, 6),
             )
         )  # fmt: skip
         self._learned_buffer, self._learned = buffered_zeros(
@@ -149,16 +156,16 @@ class TwoStageFriction:
 
     def reset(self) -> None:
         """Restart the filters; laws and errors of the sensors stay, or are those of a second ago if not finite."""
-        for part in (self._clock, self._noise, self._motion):
+        for part in (self._clock, self._noise, self._motion, self._fbse, self._rotation):
             part.reset()
         for one in (*self._memory, *self._sums):
             one[...] = 0.0
-        memory = self._memory
-        memory.momentum[:] = memory.collisions[:] = np.nan
-        memory.initial_strain[:], memory.covariance[:] = 1.0, np.diag([0.0, 1.0, 1.0])
+        self._memory.momentum[:] = self._memory.collisions[:] = np.nan
+        self._memory.initial_strain[:], self._memory.covariance[:] = 1.0, np.diag([0.0, 1.0, 1.0])
         self._reset_pushes()
         self._sums.unknown[:] = True
         self._unloaded_feet.reset()
+        self._standing: BoolArray = np.zeros(len(self._motors.names), dtype=bool)
         for limb in self.limbs:
             if not limb.is_finite:
                 limb.go_back()
@@ -192,11 +199,11 @@ class TwoStageFriction:
         if self._noise.add(self.time, frame):
             self._retune(self._noise.noise)
         motion = self._motion.step(frame.position, frame.velocity, dt)
-        out = self._template.new()
+        rotation, out = self._rotation.step(attitude.angular_velocity, dt), self._template.new()
         expired, finite = step_frame(
             self._maps_buffer, self._all_laws.table_buffer, self._learned_buffer, dynamics.buffer, motion.buffer,
-            frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh, frame.readings_per_sample, dt,
-            self.ripples, self._memory_buffer, self._sums_buffer, out.buffer,
+            rotation.buffer, frame.effort, frame.wrenches, frame.imu_fresh, frame.wrench_fresh,
+            frame.readings_per_sample, dt, self.ripples, self._memory_buffer, self._sums_buffer, out.buffer,
         )  # fmt: skip
         if not finite:
             raise FloatingPointError("the friction of the identified law was not finite")
@@ -205,8 +212,14 @@ class TwoStageFriction:
             dynamics.foot_jacobian, out.wrenches, phase.contact, math.exp(-EXTERNAL_BANDWIDTH * dt),
             self._memory.collisions, external, external_sigma,
         )  # fmt: skip
-        if expired and not self.frozen:
-            self._forget_after_push(expired)
+        if self._standing.any() and (out.sign_variance > self._least_sign_variance).any():
+            measured = self._fbse.measure(frame, out.wrenches, attitude, phase, dynamics)
+            correct_by_fbse(
+                self._maps_buffer, self._learned_buffer, frame.effort, self._standing, *measured, out.buffer
+            )
+        for number, limb in enumerate(self.limbs if expired and not self.frozen else ()):
+            if expired >> number & 1:  # a torque that was taken for a push has lasted too long: laws have changed
+                limb.forget_laws(np.arange(limb.terms.joints.size))
         if self._sums.duration[0] > WINDOW - 0.5 * dt or dt == 0.0:
             self._end_window(frame, dynamics, out)
         return JointFriction(
@@ -222,12 +235,6 @@ class TwoStageFriction:
             disturbed=out.disturbed,
             law=self._law,
         )
-
-    def _forget_after_push(self, limbs: int) -> None:
-        """A torque that was taken for a push, in limbs given as bits, has lasted too long: their laws have changed."""
-        for number, limb in enumerate(self.limbs):
-            if limbs >> number & 1:
-                limb.forget_laws(np.arange(limb.terms.joints.size))
 
     def _end_window(self, frame: SensorFrame, dynamics: Dynamics, out: Any) -> None:
         """Use the window that ends with this frame, solve where that is due, and begin the next window."""
@@ -256,6 +263,8 @@ class TwoStageFriction:
         speed = np.abs(sums.velocity) / sums.duration[0]
         self._nis = self._nis.copy()
         wrenches = self._unloaded_feet.classify(sums._replace(wrenches=sums.wrenches / sums.duration[0]))
+        firm = ~np.logical_or(self._unloaded_feet.contact_transition, self._unloaded_feet.unloaded)
+        self._standing = np.asarray((self._robot.limb & firm[:, None]).any(axis=0))
         for number, limb in enumerate(self.limbs):
             joints = limb.terms.joints
             if sums.unknown[number] or not complete:
@@ -288,6 +297,7 @@ class TwoStageFriction:
         phi = self._all_laws.regressor(np.full(n, DRY_FRICTION_SPEED), self._motors.torque(effort))
         mean = np.maximum((phi * learned.law).sum(axis=1), 0.0)
         learned.dry[:] = np.sqrt(mean**2 + np.einsum("ni,nij,nj->n", phi, learned.law_covariance, phi))
+        self._least_sign_variance = self._motors.variance_at_joints((_MIN_SIGN_STD * learned.dry) ** 2)
         self._publish_law()
 
     def _publish_law(self) -> None:
@@ -338,8 +348,9 @@ class TwoStageFriction:
         """Use this noise in every part that weighs readings."""
         self._motion.retune(noise, self._noise.encoder_step)
         self._unloaded_feet.retune(noise.force_std)
-        scalars = WINDOW, noise.angular_velocity_std, noise.force_std, noise.moment_std
-        set_scalars(Learned, self._learned_buffer, *scalars)
+        self._fbse.retune(noise)
+        self._rotation.retune(noise)
+        set_scalars(Learned, self._learned_buffer, WINDOW, noise.force_std, noise.moment_std)
 
     @property
     def identified(self) -> IdentifiedParameters:

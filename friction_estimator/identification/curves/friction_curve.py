@@ -41,7 +41,7 @@ from friction_estimator.identification.result import (
     ParameterTable,
     Part,
     Provenance,
-    Weight,
+    Severity,
     about_direction,
     about_law,
     about_score,
@@ -221,7 +221,7 @@ def _fitted_curve(
     provenance = Provenance(CURVE_METHOD if source.drive is None else MOTOR_METHOD, data, decisions)
     result, findings = _reported(prediction, samples, fit, source)
     if delay and options.delay is None:
-        findings.append(Finding(Weight.DELAY, _LATE, joint, f"{1e3 * delay:.3g} ms"))
+        findings.append(Finding(Severity.DOUBT, _LATE, joint, f"{1e3 * delay:.3g} ms"))
     result = replace(result, provenance=provenance, candidates=(*table, *delays, *found))
     return JointCurve(joint, samples, fit, (result, findings))
 
@@ -253,14 +253,14 @@ def _reported(
         predictions=(prediction,),
     )
     findings = about_score(score, "friction" if prediction.drive is None else "torque")
-    findings += [Finding(Weight.NOT_IDENTIFIABLE, *one) for one in reasons if score.relative_error < 1.0]
+    findings += [Finding(Severity.DOUBT, *one) for one in reasons if score.relative_error < 1.0]
     findings += [] if reasons else about_direction(joint, used.velocity)
     wrong = not source.automatic and shape_error(seen)[0] > WRONG_SHAPE
     better = better_law(choose_law(used, source)[1], law.name) if wrong else None
     findings += about_law(seen, law.name, better)
     if OFFSET_COLUMN.name in prediction.extra_parameters:
         detail = f"{prediction.extra_parameters[OFFSET_COLUMN.name]:+.3g} N m"
-        findings.append(Finding(Weight.CURVE_OFFSET, _CONSTANT_TORQUE, joint, detail))
+        findings.append(Finding(Severity.NOTE, _CONSTANT_TORQUE, joint, detail))
     return result, findings
 
 
@@ -287,6 +287,6 @@ def collected(curves: Sequence[JointCurve | str]) -> Identification:
     left_out = [one for one in curves if isinstance(one, str)]
     if not parts:
         raise InputError(f"no joint has enough measured friction to fit a law: {'; '.join(left_out)}")
-    found = merged(parts, [Finding(Weight.NO_DATA, text) for text in left_out])
+    found = merged(parts, [Finding(Severity.FAULT, text) for text in left_out])
     choices = (*found.provenance.choices, *left_out)
     return replace(found, provenance=replace(found.provenance, choices=choices))

@@ -30,7 +30,7 @@ from friction_estimator.identification.curves.friction_curve import JointCurve, 
 from friction_estimator.identification.curves.problem import torque_of
 from friction_estimator.identification.joint_log import JointLog, RobotDescription
 from friction_estimator.identification.linear_problem import FOLDS, rms
-from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification, Weight
+from friction_estimator.identification.result import SURE_SIGMAS, DriveGain, Finding, Identification, Severity
 from friction_estimator.laws import FrictionLaw, make_linear_law
 from friction_estimator.laws.joint_laws import AUTOMATIC, START_LAW
 from friction_estimator.laws.law import torque_gradient
@@ -281,7 +281,7 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
     ):
         found.append(
             Finding(
-                Weight.OFFSETS_DIFFER,
+                Severity.NOTE,
                 "the constant torque is {}: an offset of the torque sensor that moves, or an offset current of the "
                 "driver",
                 motor,
@@ -293,14 +293,14 @@ def _drive(curve: JointCurve, recording: DriveRecording, free: bool) -> tuple[Dr
             f"the drive gain {{}} is not above zero: check sign and column of the {kind}, or record a log in which it "
             "is larger"
         )
-        found.append(Finding(Weight.NO_DRIVE_GAIN, text, motor, f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"))
+        found.append(Finding(Severity.FAULT, text, motor, f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}"))
     else:
         driven = used.select(rows)
         left = rms(driven.friction - torque_of(curve.fit.law, curve.fit.values, driven)) / driven.torque_rms
         met = f"the torque of driven motion is met to {100 * left:.1f} %"
-        weight = Weight.DRIVE_ERROR if left > _REPORTED_SHARE else Weight.DRIVE_GAIN
+        severity = Severity.DOUBT if left > _REPORTED_SHARE else Severity.NOTE
         detail = f"{gain:.3g} +- {sigma[DRIVE_GAIN]:.2g} {unit}, {met}"
-        found.append(Finding(weight, f"{kind} gives {{}}", motor, detail))
+        found.append(Finding(severity, f"{kind} gives {{}}", motor, detail))
     return DriveGain(offsets[1], gain, unit), found
 
 

@@ -24,7 +24,7 @@ from friction_estimator.identification.linear_problem import (
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, considered_covariance, solve
 from friction_estimator.types import BoolArray, FloatArray
 
-USUAL_DELAY = 5e-3
+_USUAL_DELAY = 5e-3
 """Standard deviation of the delay that any recording may have: a bus cycle, a filter of 30 Hz in the drive [s]."""
 _STEP_ERROR = 0.05
 """Of the working period: where a step of friction lies between two samples is not known better."""
@@ -32,7 +32,7 @@ _STEP_ERROR = 0.05
 
 def delay_prior(moved: float = 0.0) -> Prior:
     """Prior of the delay of torques [s] that have already been shifted by ``moved`` [s]."""
-    return Prior(np.array([-moved]), np.array([[USUAL_DELAY**-2]]))
+    return Prior(np.array([-moved]), np.array([[_USUAL_DELAY**-2]]))
 
 
 def with_delay(problem: LinearProblem, slope: FloatArray) -> LinearProblem:

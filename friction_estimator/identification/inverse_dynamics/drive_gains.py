@@ -33,7 +33,7 @@ from friction_estimator.identification.linear_problem import (
     with_columns,
 )
 from friction_estimator.identification.recording.motion import Motion
-from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Weight
+from friction_estimator.identification.result import GAIN_EXPLAINS, OTHER_GAIN, SURE_SIGMAS, VAGUE, Finding, Severity
 from friction_estimator.identification.rigid_body import RigidBody, base_parameters
 from friction_estimator.identification.uncertainty import allowing_for_wrong_model, considered_covariance, solve
 from friction_estimator.laws.joint_laws import START_LAW
@@ -225,8 +225,8 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
         text = "friction is in N m: multiply efforts by the drive gains, in the live node too: {}"
         vague = "the known bodies do not show the drive gain: hold a payload so that this joint carries it"
         each = list(zip(names, solution.gains, sigma, strict=True))
-        found = [Finding(Weight.DRIVE_GAINS, text, name, f"{gain:.4g} +- {gain * one:.2g}") for name, gain, one in each]
-        return [*found, *(Finding(Weight.NOT_SEEN, vague, name) for name, _, one in each if one > VAGUE)]
+        found = [Finding(Severity.NOTE, text, name, f"{gain:.4g} +- {gain * one:.2g}") for name, gain, one in each]
+        return [*found, *(Finding(Severity.FAULT, vague, name) for name, _, one in each if one > VAGUE)]
     if solution.of_drive or options.body.payload_scale:
         return []
     carries = any(one.motion.payload is not None and one.motion.payload.mass > 0.0 for one in solution.observations)
@@ -244,7 +244,7 @@ def about_drive_gains(solution: Estimate, options: InverseDynamicsOptions) -> li
         "drive_gains (--drive-gains) estimates them"
     )
     pairs = zip(names, gains, strict=True)
-    return [Finding(Weight.OTHER_GAINS, text, name, f"{1.0 / gain:.3g}") for name, gain in pairs]
+    return [Finding(Severity.DOUBT, text, name, f"{1.0 / gain:.3g}") for name, gain in pairs]
 
 
 def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Finding]:
@@ -266,4 +266,4 @@ def _about_relative_gains(solution: Estimate, solver: SolverOptions) -> list[Fin
         "the efforts are torques of one robot only when some are multiplied, relative to the others, by {}: are they "
         "in another unit, or currents?"
     )
-    return [Finding(Weight.OTHER_GAINS, text, names[k], f"{factors[k]:.2g}") for k in other]
+    return [Finding(Severity.DOUBT, text, names[k], f"{factors[k]:.2g}") for k in other]

@@ -28,7 +28,7 @@ from friction_estimator.identification.result import (
     FrictionSamples,
     JointScore,
     ParameterTable,
-    Weight,
+    Severity,
     about_direction,
     about_law,
     more_motion,
@@ -122,7 +122,7 @@ def findings_of(
             "unit of the torque, the joints of the URDF, and that nobody else moved the robot"
         )
         detail = f"{100.0 * left:.0f} in place of {100.0 * solution.fit.relative_error:.0f} %"
-        found.append(Finding(Weight.NO_BODIES, text, limb, detail))
+        found.append(Finding(Severity.FAULT, text, limb, detail))
     elif impossible:
         wrong = [f"{name} {value:.2g} (nearest {near:.2g})" for name, (value, near) in impossible.items()]
         more = f" and {len(wrong) - _NAMED} more" * (len(wrong) > _NAMED)
@@ -130,21 +130,21 @@ def findings_of(
             "no real bodies have {}: the motion hardly shows it, or something is not in the model; record faster "
             "motion of these joints before you use their inertia"
         )
-        found.append(Finding(Weight.OTHER_BODIES, text, detail=f"{'; '.join(wrong[:_NAMED])}{more}"))
+        found.append(Finding(Severity.DOUBT, text, detail=f"{'; '.join(wrong[:_NAMED])}{more}"))
     scale = parameters.urdf_scale
     if not 1.0 / _IMPOSSIBLE_SCALE < scale < _IMPOSSIBLE_SCALE:
         text = (
             "the inertial parameters are {} times those of the URDF: check unit and sign of the torque, whether it is "
             "that of the motor before its gear, and the masses of the URDF"
         )
-        found.append(Finding(Weight.OTHER_UNIT, text, limb, f"{scale:.3g}"))
+        found.append(Finding(Severity.FAULT, text, limb, f"{scale:.3g}"))
     else:
         text = (
             "the torques of the rigid bodies are those of the URDF times {}: check the masses of the URDF, a payload, "
             "and the gain of the torque"
         )
         factors = _urdf_factors(solution).items()
-        found += [Finding(Weight.URDF_FACTOR, text, name, f"{factor:.2f}") for name, factor in factors]
+        found += [Finding(Severity.NOTE, text, name, f"{factor:.2f}") for name, factor in factors]
     shapes = [
         one for seen, law in zip(samples, laws, strict=True) for one in about_law(seen, law, better.get(seen.joint))
     ]
@@ -154,11 +154,11 @@ def findings_of(
         if share > _MANY_OUTLIERS:
             scored = "not used" if share > RARE else "neither used nor scored"
             text = f"{{}} of the samples are outliers and {scored} (pushes?)"
-            found.append(Finding(Weight.OUTLIERS + share, text, name, f"{100.0 * share:.1f} %"))
+            found.append(Finding(Severity.DOUBT, text, name, f"{100.0 * share:.1f} %", share))
     lacking = {name for name, law in zip(names, laws, strict=True) if not make_law(law).has_offset}
     text = "a constant torque that is no part of the law was found: {}; check the zero of the torque and gravity"
     constants = [
-        Finding(Weight.CONSTANT_TORQUE, text, column.site, f"{value:+.3g} N m")
+        Finding(Severity.NOTE, text, column.site, f"{value:+.3g} N m")
         for column, value in zip(solution.model.columns, solution.values, strict=False)
         if column.parameter.role is Role.OFFSET and column.site in lacking and value
     ]
@@ -217,7 +217,7 @@ def _about_delay(solution: Estimate) -> list[Finding]:
                 "the torque was {} late compared with the positions (early where negative) and was moved back, because "
                 "the delay would count as viscous friction"
             )
-        found.append(Finding(Weight.DELAY, text, limb, late))
+        found.append(Finding(Severity.DOUBT, text, limb, late))
     error, sigma = (np.sqrt(np.diagonal(covariance)) for covariance in (delay_error(solution), solution.fit.covariance))
     joints = []
     for k, value, shift, spread in zip(solution.kept, solution.fit.values, error, sigma, strict=True):
@@ -230,7 +230,7 @@ def _about_delay(solution: Estimate) -> list[Finding]:
             "this motion cannot separate viscous friction from a torque that is {} late: record motion with several "
             "frequencies or constant speeds (friction_estimator plan)"
         )
-        found.append(Finding(Weight.NOT_SEPARATE, text, joint, f"{1e3 * solution.delay_sigma:.1f} ms"))
+        found.append(Finding(Severity.DOUBT, text, joint, f"{1e3 * solution.delay_sigma:.1f} ms"))
     return found
 
 
@@ -262,7 +262,7 @@ def _about_joints_of_motors(
                 "wrong"
             )
             detail = f"{rms:.2g} N m RMS, {rms / size:.0%}"
-            found.append(Finding(Weight.NOT_SEPARATE, text, joint_names[joint], detail))
+            found.append(Finding(Severity.DOUBT, text, joint_names[joint], detail))
     return found
 
 
@@ -283,7 +283,7 @@ def _about_projection(
         f"for a robot without robot.coupling, with an error of {' and '.join(lost)}: the whole friction is in the "
         "table of parameters only"
     )
-    return [Finding(Weight.LIVE_LAW_ERROR, text)]
+    return [Finding(Severity.DOUBT, text)]
 
 
 def _about_friction(solution: Estimate) -> list[Finding]:
@@ -315,7 +315,7 @@ def _about_friction(solution: Estimate) -> list[Finding]:
             "it by kp times their age, in all joints of such drives: compare recordings with other gains, or state "
             "commands and gains (--kp, --kd)"
         )
-        found += [Finding(Weight.HELD_AT_ZERO, text, name) for name in friction.joint_names]
+        found += [Finding(Severity.DOUBT, text, name) for name in friction.joint_names]
     return found
 
 
@@ -339,10 +339,10 @@ def _about_parameters(
         parameter = law.parameter_names[k]
         if sigma[k] > _UNSEEN_SHARE * max(law.prior_std[k], abs(values[k])):
             text = f"{parameter} cannot be seen in this motion, with a sigma of {{}}: {remedy}"
-            found.append(Finding(Weight.NOT_SEEN, text, name, f"{sigma[k]:.2g} {law.units[k]}"))
+            found.append(Finding(Severity.FAULT, text, name, f"{sigma[k]:.2g} {law.units[k]}"))
         elif values[k] <= 0.0 and not optional:
             text = f"{parameter} would be negative and was held at zero: check the torque and the model"
-            found.append(Finding(Weight.HELD_AT_ZERO, text, name))
+            found.append(Finding(Severity.DOUBT, text, name))
     basis = np.eye(values.size)
     sides = ("Coulomb", "N m", law.coulomb(basis)), ("viscous", "N m s/rad", law.viscous(basis))
     for what, unit, weights in sides:
@@ -351,5 +351,5 @@ def _about_parameters(
             how, detail = "does not differ from zero, {}", f"{number(value, spread)} +- {spread:.2g} {unit}"
             if spread < value:
                 how, detail = "has a standard deviation of {}", f"{100 * spread / value:.0f} %"
-            found.append(Finding(Weight.UNCERTAIN, f"{what} friction {how}: {remedy}", name, detail))
+            found.append(Finding(Severity.DOUBT, f"{what} friction {how}: {remedy}", name, detail))
     return found

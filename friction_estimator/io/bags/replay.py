@@ -182,7 +182,7 @@ def replay_bag(
 def _collector_spares_what_exists() -> Iterator[None]:
     """Keep the garbage collector from walking all loaded libraries again and again: three percent of a replay.
 
-    What the caller has frozen stays frozen: a worker of a fleet keeps its libraries so for all bags.
+    What the caller has frozen stays frozen.
     """
     mine = gc.get_freeze_count() == 0
     if mine:
