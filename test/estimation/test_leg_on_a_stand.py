@@ -37,6 +37,8 @@ FORCE = {"press": (4.0, 20.0), "nothing": (0.0, 0.0)}
 LOGS = ("kalman", "momentum")
 SPEED = np.array([3.1, 4.3])
 """Rates of the phases of hip and knee [rad/s]."""
+PULL = np.array([1.0, 0.0, 0.2])
+"""Direction in which a foot is pulled: mostly to the side, as upwards it is the same as efforts without gravity."""
 ForceOf = Callable[[FloatArray, FloatArray], FloatArray]
 EffortOf = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 
@@ -254,3 +256,11 @@ def test_a_flipped_effort_is_told_from_a_turned_foot_sensor_because_friction_bra
     for size in (2.0, 4.0):
         (found,) = findings_of(with_noise(0.1, (-1.0, 1.0)), 1.0, steps_of(size, 1), True, (0.8, 0.05), urdf)
         assert "of joint 'hip' has the opposite sign" in found
+
+
+@pytest.mark.parametrize("size", [4.0, 10.0, 20.0])
+@pytest.mark.parametrize("rate", [0.2, 0.4, 0.8])
+def test_efforts_of_a_leg_whose_foot_is_pulled_to_the_side_do_not_lack_gravity(size, rate):
+    """No sensor measures the force. What friction leaves of the torques may look like gravity, but not the torques."""
+    found = findings_of(with_noise(0.02, (1.0, 1.0)), 0.5, lambda q, phase: size * np.sin(rate * phase[0]) * PULL)
+    assert found == ()
