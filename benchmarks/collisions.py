@@ -1,7 +1,6 @@
 """How soon does the external torque of MOB-Net, or of another source, show that a walking biped is hit?
 
-    python -m benchmarks.collisions MODEL... [--end-to-end MODEL...] [--pushes 60] [--minutes 10] [--walks FOLDER]
-        [-o docs/results/collisions.md]
+    python -m benchmarks.collisions MODEL... [--pushes 60] [--minutes 10] [--walks FOLDER] [-o PAGE]
 
 After section 5.3 and Table 9 of Lim et al. 2024: pushes on foot, ankle and knee of the swinging leg, from the front and
 from the outer side, with the force of half a sine of 100 to 200 N and 60 to 100 ms, at random moments of the swing. The
@@ -10,9 +9,8 @@ Thresholds come from other walks than false alarms and pushes, and no walk is am
 Markdown: detected pushes of each kind with their mean delay from several moments on, false alarms, how they become
 fewer with the length of the walk that shows the thresholds, and the error of the identified wrench; with networks of
 several trainings one figure for each. The other sources are the momentum observer alone, with a friction model, and
-behind a band-pass, the Kalman observer, which identifies the friction in a walk before, MOB-Net fused with the latter,
-and FTS-e2e without the torque of the ground. Takes an hour; walks that are in the folder already are not simulated
-again.
+behind a band-pass, the Kalman observer, which identifies the friction in a walk before, and MOB-Net fused with the
+latter. Takes an hour; walks that are in the folder already are not simulated again.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import dataclasses
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +45,6 @@ METHODS = {
     "MOB-Net, OR": ("MOB-Net", (0, 1)),
     "MOB-Net, torque": ("MOB-Net", (0,)),
     "MOB-Net, sigma": ("MOB-Net", (1,)),
-    "FTS-e2e, torque": ("FTS-e2e", (0,)),
-    "FTS-e2e, sigma": ("FTS-e2e", (1,)),
     "MOB": ("MOB", (0,)),
     "MOB-fric": ("MOB-fric", (0,)),
     "MOB-fric-BPF": ("MOB-fric-BPF", (0,)),
@@ -63,8 +58,7 @@ LEVELS = {"first touch": 0.0, "20 N": 20.0, "50 N": 50.0, "half the largest forc
 """Forces from which delays count [N]; NaN: half of the largest."""
 PAPER = {
     "MOB-Net, OR": (60, 11.9), "MOB-Net, torque": (53, 12.5), "MOB-Net, sigma": (58, 13.7),
-    "FTS-e2e, torque": (53, 28.3), "FTS-e2e, sigma": (1, 261.0), "MOB": (39, 20.2),
-    "MOB-fric": (50, 17.6), "MOB-fric-BPF": (13, 16.3),
+    "MOB": (39, 20.2), "MOB-fric": (50, 17.6), "MOB-fric-BPF": (13, 16.3),
 }  # fmt: skip
 """Table 9: detected of 60, mean delay [ms]."""
 PUSHED_JOINTS = {"knee": "knee", "ankle": "ankle_pitch"}
@@ -78,13 +72,6 @@ Method = tuple[str, int]
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser("collisions", __doc__)
     parser.add_argument("models", type=Path, nargs="+", help="models of the built-in biped")
-    parser.add_argument(
-        "--end-to-end",
-        type=Path,
-        nargs="+",
-        default=[],
-        help="as many of FTS-e2e, which benchmarks.torque_step trains",
-    )
     parser.add_argument("--pushes", type=count, default=60, help="number of pushes")
     parser.add_argument(
         "--minutes", type=longer_than(0.0), default=10.0, help="walking for the thresholds, and for false alarms"
@@ -93,9 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_page(parser, DOCS / "results" / "collisions.md", *PLACES, optional=True)
     options = parser.parse_args(arguments)
     robot = load_robot("suralp")
-    models = [[load_model(path, robot) for path in paths] for paths in (options.models, options.end_to_end)]
-    pairs = [tuple(one for one in pair if one is not None) for pair in zip_longest(*models)]
-    study = Study(robot, Walks(robot, options.walks), Sources(robot, pairs))
+    models = [load_model(path, robot) for path in options.models]
+    study = Study(robot, Walks(robot, options.walks), Sources(robot, models))
     walks = math.ceil(60.0 * options.minutes / LENGTH - 1e-9)
     study.learn(walks)
     study.count_false_alarms(walks)

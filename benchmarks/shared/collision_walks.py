@@ -75,7 +75,6 @@ class WalkSignals:
     stamp_ns : (m,) of the samples [ns]
     inputs : (m, x) of the networks, see :class:`~friction_estimator.learning.signals.Signals`
     residual : (m, nv) of the momentum observer without the wrenches of the ground
-    ground : (m, nv) torque of the wrenches of the ground, low-passed like the residual
     observed, observed_sigma : (m, n) external torque of the Kalman observer
     contact, since : (m, k) of the estimated contact phase
     rotation : (m, 3, 3) true rotation of the base
@@ -84,7 +83,6 @@ class WalkSignals:
     stamp_ns: np.ndarray
     inputs: np.ndarray
     residual: np.ndarray
-    ground: np.ndarray
     observed: np.ndarray
     observed_sigma: np.ndarray
     contact: np.ndarray
@@ -131,7 +129,7 @@ class StudyEstimator(Estimator):
         residual = signals.residual - signals.external
         one = estimates[-1]
         if np.isfinite(residual).all():
-            values = signals.inputs, residual, signals.external, one.external_torque, one.external_torque_sigma
+            values = signals.inputs, residual, one.external_torque, one.external_torque_sigma
             self.rows.append((frame.stamp_ns, *values, sensed.phase.contact.copy(), sensed.phase.since.copy()))
         return estimates
 
@@ -187,7 +185,7 @@ class Walks:
         except SimulationError as error:
             print(f"walk {number} of seed {walks.seed} ends: {error}", file=sys.stderr)
         names = [item.name for item in dataclasses.fields(WalkSignals)]
-        kinds = (np.int64, *(np.float32,) * 5, bool, float)
+        kinds = (np.int64, *(np.float32,) * 4, bool, float)
         columns = [
             np.array(column, dtype=kind) for column, kind in zip(zip(*estimator.rows, strict=True), kinds, strict=True)
         ]
@@ -201,11 +199,11 @@ class Sources:
     Parameters
     ----------
     robot : the built-in biped
-    models : a MOB-Net of each training, and an FTS-e2e where there is one
+    models : a MOB-Net of each training
     """
 
     robot: Robot
-    models: Sequence[tuple[Model, ...]]
+    models: Sequence[Model]
 
     def torques(self, signals: WalkSignals) -> tuple[dict[Source, tuple[FloatArray, FloatArray]], list[FloatArray]]:
         """External torque and sigma (m, n) of each source in a walk, and the wrenches (m, 6) on the base by MOB-Net.
@@ -215,22 +213,20 @@ class Sources:
         m, n = signals.observed.shape
         found, wrenches = dict[Source, tuple[FloatArray, FloatArray]](), list[FloatArray]()
         observed = signals.observed.astype(float), signals.observed_sigma.astype(float)
-        for seed, models in enumerate(self.models):
-            networks = [one.estimator() for one in models]
-            outputs = np.array([[one.step(x) for one in networks] for x in signals.inputs.astype(float)])
-            external, sigmas = signals.residual - outputs[:, 0, 0], outputs[:, :, 1, -n:]
-            mob_net, fusion, fused = (external[:, -n:].copy(), sigmas[:, 0].copy()), Fusion(n), np.empty((2, m, n))
-            guard = Guard(models[0], True, Health())
+        for seed, model in enumerate(self.models):
+            network = model.estimator()
+            outputs = np.array([network.step(x) for x in signals.inputs.astype(float)])
+            external = signals.residual - outputs[:, 0]
+            mob_net, fusion = (external[:, -n:].copy(), outputs[:, 1, -n:].copy()), Fusion(n)
+            fused, guard = np.empty((2, m, n)), Guard(model, True, Health())
             for k in range(m):
                 fused[:, k] = fusion.step((observed[0][k], observed[1][k]), (mob_net[0][k], mob_net[1][k]), PERIOD)
-            held = np.array([guard.sigma(external[k], outputs[k, 0, 1], PERIOD) for k in range(m)])[:, -n:]
+            held = np.array([guard.sigma(external[k], outputs[k, 1], PERIOD) for k in range(m)])[:, -n:]
             found[("MOB-Net", seed)], found[("fused", seed)] = (mob_net[0], held), (fused[0], fused[1])
-            if len(models) > 1:
-                found[("FTS-e2e", seed)] = outputs[:, 1, 0, -n:] - signals.ground[:, -n:], sigmas[:, 1].copy()
             wrenches.append(external[:, :6])
         velocity, effort = (signals.inputs[:, k * n : (k + 1) * n].astype(float) for k in (1, 2))
         mob, sigma = signals.residual[:, -n:].astype(float), np.ones((m, n))
-        corrected = mob + np.einsum("mnp,np->mn", friction_columns(velocity, effort), self.models[0][0].friction)
+        corrected = mob + np.einsum("mnp,np->mn", friction_columns(velocity, effort), self.models[0].friction)
         band = butter(1, BAND, "bandpass", fs=1.0 / PERIOD)
         found |= {("MOB", 0): (mob, sigma), ("MOB-fric", 0): (corrected, sigma), ("Kalman observer", 0): observed}
         found[("MOB-fric-BPF", 0)] = np.ascontiguousarray(lfilter(*band, corrected, axis=0)), sigma

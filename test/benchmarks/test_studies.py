@@ -32,7 +32,7 @@ WRONG = {
     ),
     **dict.fromkeys(("base_walks", "coulomb_viscous", "friction_laws"), ["--duration", "0"]),
     "blame": ["--seeds", "0"],
-    "collisions": ["model.safetensors", "--end-to-end", "other.safetensors", "--pushes", "0"],
+    "collisions": ["model.safetensors", "--pushes", "0"],
     "commands": ["--seeds", "0"],
     "damaged_recordings": ["no_such_log.csv"],
     "faults": ["--random", "0"],
@@ -45,7 +45,6 @@ WRONG = {
     "mob_net_walks": ["walks", "--duration", "0"],
     "rollouts": ["no_such_log.npz", "no_such_robot.urdf"],
     "sigma_coverage": ["--seeds", "0"],
-    "torque_step": ["walks", "model.safetensors", "--walks", "0"],
     "walk_stability": ["--scenario", "dance"],
     "wrong_sensors": ["--random", "0"],
 }
