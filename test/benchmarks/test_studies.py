@@ -110,18 +110,18 @@ def test_numbers_have_no_negative_zero_and_dashes_for_what_is_not_there():
     assert header(("a", "b")) == "| a | b |\n|---|---|" and row((1, "b")) == "| 1 | b |"
 
 
-def test_a_figure_has_its_lines_dots_labels_and_ticks_inside_the_panel(tmp_path):
+def test_a_figure_has_its_labels_and_ticks_and_is_the_same_file_each_time(tmp_path):
     panel = figures.Panel("Title", "time [s]", "torque <N m>", legend=True)
     panel.line([0.0, 1.0, np.nan, 2.0, 3.0], [0.0, 1.0, np.nan, 1.0, 0.0], figures.BLUE, "estimate")
     panel.dots([1.0, 1.0, 2.0], [0.5, 0.5, 0.5], figures.RED)
     panel.band(0.5, 1.0)
     other = figures.Panel(x_limits=(0.0, 10.0), y_limits=(0.0, 1.0))
     figures.share_limits([panel, other], "x")
-    figures.draw(tmp_path / "figure.svg", [[panel, other]])
-    text = (tmp_path / "figure.svg").read_text()
     assert panel.x_limits == other.x_limits == (-0.12, 10.0)
-    for part in ("Title", "time [s]", "torque &lt;N m&gt;", "estimate", "<rect", ">0.4<", ">10<"):
-        assert part in text, part
-    line, dots = re.findall(r'<path d="([^"]+)" fill="none"', text)
-    assert line.count("M") == 2 and line.count("L") == 2  # NaN interrupts the line
-    assert dots.count("h0") == 2  # dots of the same pixel are one
+    texts = []
+    for name in ("figure.svg", "again.svg"):
+        figures.draw(tmp_path / name, [[panel, other]])
+        texts.append((tmp_path / name).read_text())
+    assert texts[0] == texts[1]
+    for part in ("Title", "time [s]", "torque &lt;N m&gt;", "estimate", ">0.4<", ">10<"):
+        assert part in texts[0], part

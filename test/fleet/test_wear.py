@@ -98,7 +98,6 @@ def test_the_command_ends_with_three_for_wear_and_writes_the_page(
         name = f"joint_{k % JOINTS:02d} of unit_{k // JOINTS:02d}"
         assert f"{name}: friction +" in printed and name in page
     assert "figure-time" in page
-    assert main(["fleet", "-o", str(folder), "--threshold", "0.8"]) == 0
     assert main(["fleet", "-o", str(folder), "--since", "2026-02-28"]) == 0
     assert f"0 of {ROBOTS * JOINTS} joints are worn" in capsys.readouterr().out
     assert main(["fleet", "-o", str(folder), "--since", "0d"]) == 1
