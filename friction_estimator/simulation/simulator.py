@@ -283,7 +283,7 @@ class Simulator:
             )
 
 
-ROLLOUT_STEP = 1e-3
+_ROLLOUT_STEP = 1e-3
 """Longest step of the integration [s]: drives compute their torque at about that rate."""
 
 
@@ -324,11 +324,11 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
     data.qpos[places] = start
     mujoco.mj_forward(model, data)
     since = time - time[0]
-    grid = np.arange(int(np.ceil(since[-1] / ROLLOUT_STEP)) + 1) * ROLLOUT_STEP
+    grid = np.arange(int(np.ceil(since[-1] / _ROLLOUT_STEP)) + 1) * _ROLLOUT_STEP
     sample = np.clip(np.searchsorted(since, grid, side="right") - 1, 0, None)
     kp, kd, offset, number = drives.kp[sample], drives.kd[sample], drives.offset, len(drives.joints)
-    late = np.floor(drives.delay / ROLLOUT_STEP).astype(np.intp)
-    older_share = drives.delay / ROLLOUT_STEP - late
+    late = np.floor(drives.delay / _ROLLOUT_STEP).astype(np.intp)
+    older_share = drives.delay / _ROLLOUT_STEP - late
     instant = np.arange(grid.size)[:, np.newaxis]
     newer, older = (np.maximum(instant - one, 0) * number + np.arange(number) for one in (late, late + 1))
 
@@ -356,32 +356,24 @@ def rollout(urdf_xml: str, drives: Drives, time: FloatArray, command: FloatArray
 
 
 def _rollout_model(urdf_xml: str, drives: Drives) -> tuple[mujoco.MjModel, IntArray]:
-    """The model with the parameters of the drives, and where their joints are among positions and velocities."""
+    """The robot without contacts and limits, base and all other joints fixed, and places of the joints of the drives.
+
+    The places are those among positions and velocities. Dry friction hardly creeps.
+    """
     try:
-        model, places = compile_joints(fixed_base_spec(urdf_xml, drives.joints), drives.joints)
+        spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
+        drop_meshes(spec)
+        for joint in list(spec.joints):
+            if joint.name not in drives.joints:
+                spec.delete(joint)
+        spec.option.timestep, spec.option.integrator = _ROLLOUT_STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+        model = spec.compile()
+        places = np.array([model.joint(name).dofadr[0] for name in drives.joints])
     except (ValueError, KeyError, mujoco.FatalError) as error:
         raise SimulationError(f"MuJoCo cannot simulate the URDF: {error}") from None
-    model.dof_damping[places] = drives.damping
-    model.dof_armature[places] = drives.armature
-    return model, places
-
-
-def fixed_base_spec(urdf_xml: str, joints: Sequence[str]) -> mujoco.MjSpec:
-    """MuJoCo specification of the robot without contacts and limits, base and all joints but ``joints`` fixed."""
-    spec = mujoco.MjSpec.from_string(checked_urdf(urdf_xml))
-    drop_meshes(spec)
-    for joint in list(spec.joints):
-        if joint.name not in joints:
-            spec.delete(joint)
-    spec.option.timestep, spec.option.integrator = ROLLOUT_STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
-    return spec
-
-
-def compile_joints(spec: mujoco.MjSpec, joints: Sequence[str]) -> tuple[mujoco.MjModel, IntArray]:
-    """Compiled model whose dry friction hardly creeps, and the indices (n,) of these joints in its velocities."""
-    model = spec.compile()
-    places = np.array([model.joint(name).dofadr[0] for name in joints])
     model.dof_solref[places] = [float(value) for value in STICTION_REFERENCE.split()]
     model.dof_solimp[places] = [float(value) for value in STICTION_IMPEDANCE.split()]
+    model.dof_damping[places] = drives.damping
+    model.dof_armature[places] = drives.armature
     return model, places
