@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 import friction_estimator
 from friction_estimator.api.replay import robot_of_bag
-from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError
+from friction_estimator.errors import BagError, ConfigError, FrictionEstimatorError, file_errors
 from friction_estimator.io.bags.reader import METADATA, BagMessage, BagReader
 from friction_estimator.io.bags.replay import replay_bag
 from friction_estimator.io.bags.writer import LOCK
@@ -117,7 +117,8 @@ class BagTask:
         table = pa.Table.from_pylist(known, SCHEMA)
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata({_MADE_WITH: made_with}), sink, compression="zstd")
-        write_atomically(rows, sink.getvalue().to_pybytes())
+        with file_errors(f"write {rows}"):
+            write_atomically(rows, sink.getvalue().to_pybytes())
         return BagResult(bag, FINISHED, rows=rows)
 
     def _joints(self, reader: BagReader, robot: Robot) -> list[dict[str, Any]]:
