@@ -28,7 +28,7 @@ from friction_estimator.estimation.kalman.limb_estimates import (
 )
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import MotorPriors, find_limbs, make_layout, sensor_errors
-from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison
+from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison, LimbFilterChanges
 from friction_estimator.estimation.kalman.window_dynamics import CORRELATION_TIME, WindowDynamics
 from friction_estimator.estimation.kalman.windows import Window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
@@ -121,7 +121,8 @@ class LimbBank:
         for limb in find_limbs(robot):
             layout = make_layout(limb, laws, config.kalman, config.sensors, self._floating, self.priors)
             self.filters.append(LimbFilter(layout, config.kalman, bounds[limb.joints], laws.presliding[limb.joints]))
-        self._changes = ChangeComparison(self.filters, self._names, robot.foot_names)
+        limbs = [LimbFilterChanges(limb_filter) for limb_filter in self.filters]
+        self._changes = ChangeComparison(limbs, self._names, robot.foot_names)
         self._checkpoints: list[tuple[FloatArray, int] | None] = [None] * len(self.filters)
         self.dynamics = WindowDynamics(config, robot, laws)
         self._groups = first_fit_decreasing([limb_filter.layout.size**2 for limb_filter in self.filters])

@@ -6,9 +6,8 @@ the newest seconds, with the weighted square Q, are more likely with the change 
 
     log odds = (nu + N) / 2 log((nu + Q) / (nu + Q - d^T (V^-1 + J)^-1 d)) - log det(1 + V J) / 2
 
-with the information J and the product d of the changed states (:meth:`LimbNormalEquations.change_information`). It is
-the generalised likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely
-before data.
+with the information J and the product d of the changed states (:func:`change_information`). It is the generalised
+likelihood ratio of Willsky & Jones (1976) with the likelihood of Student. All changes are as likely before data.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from friction_estimator.types import FloatArray, IntArray, Matrix, StateChange, 
 if TYPE_CHECKING:
     from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 
-_SECONDS = 4
+MEMORY_SECONDS = 4
 """Number of newest seconds that are kept [s]."""
 _DEGREES_OF_FREEDOM = 10.0
 """Degrees of freedom of the prior of the noise's size, around one."""
@@ -39,7 +38,7 @@ _MIN_LOG_ODDS = 20.0
 """Log odds from which a change is likely: walks without any have less than 2, random robots less for every sensor."""
 _MIN_NEWEST_LOG_ODDS = -1.0
 """Log odds in the newest second below which a change is over."""
-_SPANS_IN_SECONDS = 1, _SECONDS
+_SPANS_IN_SECONDS = 1, MEMORY_SECONDS
 """Numbers of newest seconds that are compared: few soon hold no window from before the change, many show small ones."""
 _MAX_COMPARISONS = 5
 """Comparisons with the same prior, while something else than a sensor has changed: the filters learn that."""
@@ -82,15 +81,6 @@ class _Hypothesis(NamedTuple):
     size: float  # of the change, in the unit of the block
 
 
-class _ChangedStates(NamedTuple):
-    """States of a limb that change together, for c joints or feet with w states each."""
-
-    places: IntArray  # (c,) joints or feet
-    information: FloatArray  # (c, w, w)
-    product: FloatArray  # (c, w)
-    scale: FloatArray  # (c, w) standard deviations of the change, in which information and product are
-
-
 class ChangeInformation(NamedTuple):
     """Information in the newest seconds about a change of the n states of law and calibration."""
 
@@ -98,6 +88,173 @@ class ChangeInformation(NamedTuple):
     product: FloatArray  # (n,) vector d
     square: float  # sum Q of the squared residuals, each over its variance
     numbers: int  # how many residuals N are in that sum
+
+
+class ChangedStates(NamedTuple):
+    """States of a limb that change together, for c joints or feet with w states each."""
+
+    states: IntArray  # (c, w) their numbers
+    std: FloatArray  # (c, w) of the prior of the states
+    unit: FloatArray  # (c, w) of the states, in SI units
+
+
+class LimbChanges(Protocol):
+    """What the comparison needs of a limb."""
+
+    @property
+    def places(self) -> dict[str, IntArray]:
+        """Joints and feet of the limb, and -1 for the robot, by the scope of a change."""
+        ...
+
+    def begin_second(self) -> None:
+        """Begin the sums of another second."""
+        ...
+
+    def learned_before(self) -> tuple[FloatArray, FloatArray] | None:
+        """State (n,) and covariance (n, n) as they were before the newest seconds; None while they are not known."""
+        ...
+
+    def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:
+        """Information of the newest seconds about changes, with this prior."""
+        ...
+
+    def changed_states(self, kind: str, count: int) -> ChangedStates:
+        """States of a kind of change, of this number of places."""
+        ...
+
+
+def change_information(
+    L: FloatArray, b: FloatArray, square: float, numbers: int, state: FloatArray, covariance: FloatArray
+) -> ChangeInformation:
+    """Information about changes of states (n,) with a prior.
+
+    With L and b, the sums of ``G^T R^-1 G`` and ``G^T R^-1 y``, and x ~ N(x0, P0), changes of the states have the
+    information ``J = (1 + L P0)^-1 L`` and the product ``d = (1 + L P0)^-1 (b - L x0)``.
+
+    Parameters
+    ----------
+    L, b, square, numbers : sums over the newest seconds, that of ``y^T R^-1 y``, and how many numbers y has
+    """
+    residual = b - L @ state
+    marginal = np.linalg.solve(np.eye(state.size) + L @ covariance, np.column_stack((L, residual)))
+    left = float(square - state @ (b + residual) - residual @ covariance @ marginal[:, -1])
+    J, d = np.asarray(marginal[:, :-1]), np.asarray(marginal[:, -1])
+    return ChangeInformation(J, d, left, numbers)
+
+
+def subtract_wrench_delay(found: ChangeInformation, torque_delay: slice, wrench_delay: slice, ratio: float) -> None:
+    """Make the delay of all torques, in place, that of the motor torques alone, without the wrenches.
+
+    Parameters
+    ----------
+    torque_delay, wrench_delay : states
+    ratio : unit of the first over that of the second
+    """
+    J, d = found.information, found.product
+    J[:, torque_delay] -= ratio * J[:, wrench_delay].sum(axis=1, keepdims=True)
+    J[torque_delay] -= ratio * J[wrench_delay].sum(axis=0)
+    d[torque_delay] -= ratio * d[wrench_delay].sum()
+
+
+class ChangeComparison:
+    """Compares all changes once a second with what the filters had learned before, a part of the work in each window.
+
+    Parameters
+    ----------
+    limbs : of the robot
+    joint_names, foot_names : of the robot
+
+    Attributes
+    ----------
+    found : most likely change; None where none is likely
+    """
+
+    def __init__(self, limbs: Sequence[LimbChanges], joint_names: Sequence[str], foot_names: Sequence[str]) -> None:
+        self._limbs = limbs
+        self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
+        self._second = 0.0
+        self._work: Iterator[None] = iter(())
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._before: list[tuple[FloatArray, FloatArray]] = []
+        self._compared, self._likely = 0, ""
+        self.found: StateChange | None = None
+
+    def advance(self, time: float) -> None:
+        """Do a part of the work, after all limbs have used the window with this end [s]."""
+        next(self._work, None)
+        if not 0.0 <= time - self._second < 1.0:
+            self._second, self._work = time, self._compare()
+            for limb in self._limbs:
+                limb.begin_second()
+
+    def _compare(self) -> Iterator[None]:
+        """Compute the information limb by limb, then the odds; the prior stays the same while a change is likely."""
+        learned_before = self._before
+        for limb in self._limbs if not self._before else ():
+            if (learned := limb.learned_before()) is None:
+                self._start_anew()
+                return
+            learned_before = [*learned_before, learned]
+            yield
+        found = list[_Hypothesis]()
+        for seconds in _SPANS_IN_SECONDS:
+            informations = []
+            for limb, learned in zip(self._limbs, learned_before, strict=True):
+                informations.append(limb.change_information(*learned, seconds))
+                yield
+            found += self._odds(informations)
+        ranked = sorted(found, reverse=True)
+        best = ranked[0]
+        newest = next(one.log_odds for one in found if one.cause == best.cause)  # of the shortest span
+        is_sensor_change = best.block in _SENSOR_CAUSES
+        too_long = not is_sensor_change and self._compared >= _MAX_COMPARISONS
+        if not best.log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
+            self._start_anew()
+            return
+        runner_up = ""
+        if is_sensor_change and best.cause == self._likely:
+            rival = next(one for one in ranked if one.cause != best.cause)
+            runner_up = f"by a factor of {math.exp(rival.log_odds - best.log_odds):.1g}: {rival.cause}"
+        self.found = StateChange(best.block, best.place, best.size, runner_up)
+        self._before, self._likely, self._compared = learned_before, best.cause, self._compared + 1
+
+    def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:
+        """All changes with their log odds against none."""
+        numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in informations)
+        square = _DEGREES_OF_FREEDOM + sum(one.square for one in informations)
+        for kind, (scope, std, multiple, words) in _CAUSES.items():
+            shares = [
+                _in_units_of_the_change(
+                    limb.changed_states(kind, limb.places[scope].size), limb.places[scope], one, std, multiple
+                )
+                for limb, one in zip(self._limbs, informations, strict=True)
+                if limb.places[scope].size
+            ]
+            if not shares:
+                continue
+            places, J, d, scale = (np.concatenate(part) for part in zip(*shares, strict=True))
+            if scope == "robot":
+                places, J, d = places[:1], J.sum(axis=0, keepdims=True), d.sum(axis=0, keepdims=True)
+            A = np.eye(d.shape[1]) + J
+            mean = np.linalg.solve(A, d[:, :, None])[:, :, 0]
+            left = np.maximum(square - (d * mean).sum(axis=1), _DEGREES_OF_FREEDOM)
+            log_odds = 0.5 * (numbers * np.log(square / left) - np.linalg.slogdet(A)[1])
+            size = mean * scale[: len(mean)]
+            sizes = size[:, 0] if size.shape[1] == 1 else np.linalg.norm(size, axis=1)
+            for place, odds, value in zip(places.tolist(), log_odds.tolist(), sizes.tolist(), strict=True):
+                yield _Hypothesis(odds, words.format(self._names[scope][place]), kind, place, value)
+
+
+def _in_units_of_the_change(
+    states: ChangedStates, places: IntArray, found: ChangeInformation, std: float, multiple: float
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Places (c,), information (c, w, w) and product (c, w) of a change with unit variance; its size (c, w) in SI."""
+    scale = std / states.unit + multiple * states.std
+    rows = states.states
+    J = found.information[rows[:, :, None], rows[:, None, :]] * scale[:, :, None] * scale[:, None, :]
+    return places, J, found.product[rows] * scale, scale * states.unit
 
 
 @record
@@ -176,8 +333,8 @@ class LimbNormalEquations:
 
     def __init__(self, layout: LimbStateLayout) -> None:
         self._layout, self._states = layout, slice(layout.first_state.law, layout.size)
-        self._sums: deque[FloatArray] = deque(maxlen=_SECONDS + 1)  # the last second is not complete
-        self._counts: deque[int] = deque(maxlen=_SECONDS + 1)
+        self._sums: deque[FloatArray] = deque(maxlen=MEMORY_SECONDS + 1)  # the last second is not complete
+        self._counts: deque[int] = deque(maxlen=MEMORY_SECONDS + 1)
         m = layout.limb.joints.size
         self._buffer, self._block = buffered_zeros(
             BlockBalance, duration=1, columns=(m, layout.size), impulse=m, noise=(m, m)
@@ -209,122 +366,35 @@ class LimbNormalEquations:
     def change_information(self, state: FloatArray, covariance: FloatArray, seconds: int) -> ChangeInformation:
         """Information of the newest seconds about changes, with prior mean (size,) and covariance (size, size).
 
-        With L and b, the sums of ``G^T R^-1 G`` and ``G^T R^-1 y``, and x ~ N(x0, P0), changes of the states have the
-        information ``J = (1 + L P0)^-1 L`` and the product ``d = (1 + L P0)^-1 (b - L x0)``. The torque delay is here
-        one of the motor torques alone, without the wrenches.
+        The torque delay is here one of the motor torques alone, without the wrenches.
         """
-        x, P = state[self._states], covariance[self._states, self._states]
-        sums = np.sum(list(self._sums)[-seconds - 1 :], axis=0)
-        L, b = sums[:-1, :-1], sums[:-1, -1]
-        residual = b - L @ x
-        marginal = np.linalg.solve(np.eye(x.size) + L @ P, np.column_stack((L, residual)))
-        square = float(sums[-1, -1] - x @ (b + residual) - residual @ P @ marginal[:, -1])
-        J, d, places = marginal[:, :-1], marginal[:, -1], np.arange(-self._states.start, x.size)
-        late, wrenches = places[self._layout["torque_delay"]], places[self._layout["wrench_delay"]]
-        J[:, late] -= J[:, wrenches].sum(axis=1, keepdims=True)
-        J[late] -= J[wrenches].sum(axis=0)
-        d[late] -= d[wrenches].sum()
-        return ChangeInformation(J, d, square, sum(list(self._counts)[-seconds - 1 :]))
+        sums, states = np.sum(list(self._sums)[-seconds - 1 :], axis=0), self._states
+        L, b, square, numbers = sums[:-1, :-1], sums[:-1, -1], sums[-1, -1], sum(list(self._counts)[-seconds - 1 :])
+        found = change_information(L, b, square, numbers, state[states], covariance[states, states])
+        late, wrenches = (
+            slice(self._layout[kind].start - states.start, self._layout[kind].stop - states.start)
+            for kind in ("torque_delay", "wrench_delay")
+        )
+        subtract_wrench_delay(found, late, wrenches, 1.0)
+        return found
 
 
-class ChangeComparison:
-    """Compares all changes once a second with what the filters had learned before, a part of the work in each window.
+class LimbFilterChanges:
+    """:class:`LimbChanges` of a limb's filter."""
 
-    Parameters
-    ----------
-    filters : of all limbs
-    joint_names, foot_names : of the robot
+    def __init__(self, limb_filter: LimbFilter) -> None:
+        self._filter, limb = limb_filter, limb_filter.limb
+        self.places: dict[str, IntArray] = {"joint": limb.joints, "foot": limb.feet, "robot": np.full(1, -1)}
+        self.begin_second = limb_filter.normal_equations.begin_second
+        self.change_information = limb_filter.normal_equations.change_information
 
-    Attributes
-    ----------
-    found : most likely change; None where none is likely
-    """
+    def learned_before(self) -> tuple[FloatArray, FloatArray] | None:
+        """State and covariance before the newest seconds."""
+        memory = self._filter.memory_before(MEMORY_SECONDS)
+        return None if memory is None else (memory.state, memory.covariance)
 
-    def __init__(self, filters: Sequence[LimbFilter], joint_names: Sequence[str], foot_names: Sequence[str]) -> None:
-        self._filters = filters
-        self._names = {"joint": joint_names, "foot": foot_names, "robot": ("",)}
-        self._second = 0.0
-        self._work: Iterator[None] = iter(())
-        self._start_anew()
-
-    def _start_anew(self) -> None:
-        self._before: list[tuple[FloatArray, FloatArray]] = []
-        self._compared, self._likely = 0, ""
-        self.found: StateChange | None = None
-
-    def advance(self, time: float) -> None:
-        """Do a part of the work, after all limbs have used the window with this end [s]."""
-        next(self._work, None)
-        if not 0.0 <= time - self._second < 1.0:
-            self._second, self._work = time, self._compare()
-            for limb_filter in self._filters:
-                limb_filter.normal_equations.begin_second()
-
-    def _compare(self) -> Iterator[None]:
-        """Compute the information limb by limb, then the odds; the prior stays the same while a change is likely."""
-        settled = [
-            memory for limb_filter in self._filters if (memory := limb_filter.memory_before(_SECONDS)) is not None
-        ]
-        if len(settled) < len(self._filters):
-            self._start_anew()
-            return
-        learned_before = self._before or [(memory.state, memory.covariance) for memory in settled]
-        found = list[_Hypothesis]()
-        for seconds in _SPANS_IN_SECONDS:
-            informations = []
-            for limb_filter, learned in zip(self._filters, learned_before, strict=True):
-                informations.append(limb_filter.normal_equations.change_information(*learned, seconds))
-                yield
-            found += self._odds(informations)
-        ranked = sorted(found, reverse=True)
-        best = ranked[0]
-        newest = next(one.log_odds for one in found if one.cause == best.cause)  # of the shortest span
-        is_sensor_change = best.block in _SENSOR_CAUSES
-        too_long = not is_sensor_change and self._compared >= _MAX_COMPARISONS
-        if not best.log_odds > _MIN_LOG_ODDS or newest < _MIN_NEWEST_LOG_ODDS or too_long:
-            self._start_anew()
-            return
-        runner_up = ""
-        if is_sensor_change and best.cause == self._likely:
-            rival = next(one for one in ranked if one.cause != best.cause)
-            runner_up = f"by a factor of {math.exp(rival.log_odds - best.log_odds):.1g}: {rival.cause}"
-        self.found = StateChange(best.block, best.place, best.size, runner_up)
-        self._before, self._likely, self._compared = learned_before, best.cause, self._compared + 1
-
-    def _odds(self, informations: Sequence[ChangeInformation]) -> Iterator[_Hypothesis]:
-        """All changes with their log odds against none."""
-        numbers = _DEGREES_OF_FREEDOM + sum(one.numbers for one in informations)
-        square = _DEGREES_OF_FREEDOM + sum(one.square for one in informations)
-        for kind, (scope, std, multiple, words) in _CAUSES.items():
-            limbs = zip(self._filters, informations, strict=True)
-            shares = [
-                _changed_states(one, information, kind, scope, std, multiple)
-                for one, information in limbs
-                if scope != "foot" or one.limb.feet.size
-            ]
-            if not shares:
-                continue
-            places, J, d, scale = (np.concatenate(part) for part in zip(*shares, strict=True))
-            if scope == "robot":
-                places, J, d = places[:1], J.sum(axis=0, keepdims=True), d.sum(axis=0, keepdims=True)
-            A = np.eye(d.shape[1]) + J
-            mean = np.linalg.solve(A, d[:, :, None])[:, :, 0]
-            left = np.maximum(square - (d * mean).sum(axis=1), _DEGREES_OF_FREEDOM)
-            log_odds = 0.5 * (numbers * np.log(square / left) - np.linalg.slogdet(A)[1])
-            size = mean * scale[: len(mean)]
-            sizes = size[:, 0] if size.shape[1] == 1 else np.linalg.norm(size, axis=1)
-            for place, odds, value in zip(places.tolist(), log_odds.tolist(), sizes.tolist(), strict=True):
-                yield _Hypothesis(odds, words.format(self._names[scope][place]), kind, place, value)
-
-
-def _changed_states(
-    limb_filter: LimbFilter, change_information: ChangeInformation, kind: str, scope: str, std: float, multiple: float
-) -> _ChangedStates:
-    """States of a limb that a change of this kind changes."""
-    places = {"joint": limb_filter.limb.joints, "foot": limb_filter.limb.feet, "robot": np.full(1, -1)}[scope]
-    block = limb_filter.layout[kind]
-    states = np.arange(block.start, block.stop).reshape(places.size, -1)
-    scale = std + multiple * limb_filter.layout.prior_std[states]
-    states = states - limb_filter.layout.first_state.law
-    J = change_information.information[states[:, :, None], states[:, None, :]] * scale[:, :, None] * scale[:, None, :]
-    return _ChangedStates(places, J, change_information.product[states] * scale, scale)
+    def changed_states(self, kind: str, count: int) -> ChangedStates:
+        """States of a kind of change, of this number of places."""
+        layout = self._filter.layout
+        states = np.arange(layout[kind].start, layout[kind].stop).reshape(count, -1)
+        return ChangedStates(states - layout.first_state.law, layout.prior_std[states], np.ones(states.shape))

@@ -6,13 +6,13 @@ y = tau + C^T v - g + J^T F - dp/dt        friction, errors of model and sensors
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from friction_estimator.estimation.motion.joint_motion import JointMotion
 from friction_estimator.kernels.compiler import kernel
-from friction_estimator.kernels.records import record, unbuffered_record
+from friction_estimator.kernels.records import RecordTemplate, buffered_zeros, record, unbuffered_record, zeros
 from friction_estimator.robot.transmission import MotorTable
 from friction_estimator.types import Dynamics, FlagMatrix, Flags, FloatArray, Indices, Matrix, Tensor, Vector
 
@@ -136,6 +136,39 @@ class FrameReadings(NamedTuple):
     wrench_fresh: Flags
     readings_per_sample: Vector
     dt: float
+
+
+def empty_records(joints: int, feet: int, parameters: int, distances: int, limbs: int) -> tuple[Any, ...]:
+    """Make what frames read and write: a template of results; buffer and record of Learned, FastMemory, WindowSums.
+
+    Parameters
+    ----------
+    parameters, distances : of the law of a motor, and of presliding
+    """
+    n, k, p, s = joints, feet, parameters, distances
+    template = RecordTemplate(
+        zeros(
+            FrameResult, friction=n, sigma=n, model=n, model_sigma=n, external_torque=n, external_torque_sigma=n,
+            errors=n, sign_variance=n, momentum_variance=n, velocity=n, velocity_std=n, measured=n, disturbed=n,
+            regressor=(n, p), wrenches=(k, 6),
+        )
+    )  # fmt: skip
+    learned = buffered_zeros(
+        Learned, law=(n, p), law_covariance=(n, p, p), one_sided=n, one_sided_variance=n, dry=n, law_error_std=n,
+        white_std=n, effort_gain=n, effort_offset=n, accelerometer=(n, 3), wrench_bias=(k, 6), wrench_gain=(k, 6),
+        delay_torque=n,
+    )  # fmt: skip
+    memory = buffered_zeros(
+        FastMemory, strain=(n, s), initial_strain=(n, s), momentum=n, held=n, smooth=n, errors=n, law=n, impulse=n,
+        state=(n, 2), covariance=(n, 3, 3), external=n, since_push=limbs, pushed_for=limbs, since_release=limbs,
+        collisions=n,
+    )  # fmt: skip
+    sums = buffered_zeros(
+        WindowSums, duration=1, balance=n, effort=n, wrenches=(k, 6), regressor=(n, p), law_variance=n, velocity=n,
+        first_effort=n, last_effort=n, first_wrenches=(k, 6), last_wrenches=(k, 6), last_step=(k, 6),
+        roughness=(k, 6), normal_force=(2, k), wrench_fresh=k, reading_counts=1 + k, unknown=limbs,
+    )  # fmt: skip
+    return template, learned, memory, sums
 
 
 @kernel

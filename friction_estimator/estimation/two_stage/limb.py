@@ -11,7 +11,7 @@ import numpy as np
 from friction_estimator.config import SensorNoise
 from friction_estimator.estimation.kalman.law_bounds import project_laws
 from friction_estimator.estimation.two_stage.balance import Learned
-from friction_estimator.estimation.two_stage.solution import LimbSolution
+from friction_estimator.estimation.two_stage.solution import LimbSolution, NewestSeconds
 from friction_estimator.estimation.two_stage.terms import LimbTerms
 from friction_estimator.estimation.two_stage.window import CORRELATION_TIME, StageOne
 from friction_estimator.kernels.records import buffered_zeros, to_buffer
@@ -42,6 +42,8 @@ _CHANGE_STD, _MIN_LOG_RATIO = 0.5, 3.0
 """Standard deviation of a change of friction, over the friction, and the log-likelihood ratio that shows one."""
 _MIN_WINDOWS = 150.0
 """Windows after which a law may have changed: before that it is still being learned."""
+_INDEPENDENT = WINDOW / CORRELATION_TIME
+"""Independent residuals in a window."""
 _CHECKPOINT_PERIOD, _CHECKPOINT_COUNT = 1.0, 7
 """Time between two copies of the information, to go back to [s], and their number."""
 
@@ -74,14 +76,15 @@ class LimbObserver:
     def __init__(self, terms: LimbTerms, strength: FloatArray, bounds: FloatArray) -> None:
         self._bounds = bounds
         self.terms, self.terms_buffer = terms, to_buffer(terms)
-        (m, p), s = terms.law_std.shape, terms.width
+        (m, p), s = terms.law_std.shape, terms.size
         self._first_white_std = _FIRST_WHITE_STD * strength
         self.buffer, self.stage = buffered_zeros(
             StageOne, impulse=(m, s + 1), variance=m, white_std=m, momentum_scale=m, nis_sum=m, lag_sum=m, innovation=m,
             windows=1, change=m, change_information=m, nis=m, unexplained=m, unexplained_variance=m, delay_torque=m,
             columns=(m, s + 1),
         )  # fmt: skip
-        self.solution = LimbSolution(m, p, s - p)
+        self.solution = LimbSolution(m, p, terms.width - p, s - terms.width)
+        self.newest = NewestSeconds(self.solution, terms)
         self._law_mean_square: FloatArray = np.zeros(m)
         self.reset_to_prior()
 
@@ -89,6 +92,8 @@ class LimbObserver:
         """Drop all information."""
         self.solution.information[:] = 0.0
         self.solution.solve()
+        self.newest.reset()
+        self._numbers = 0.0
         self.stage.white_std[:], self.stage.momentum_scale[:] = self._first_white_std, 1.0
         self._law_mean_square = np.zeros_like(self._law_mean_square)
         self.windows = 0.0
@@ -125,11 +130,18 @@ class LimbObserver:
         stage.white_std[:] = np.maximum(stage.white_std * np.clip(nis, 0.1, 10.0) ** rate, _MIN_WHITE_STD)
         scale = stage.momentum_scale * np.exp(-rate * np.clip(product, -1.0, 1.0))
         stage.momentum_scale[:] = np.clip(scale, _MIN_SCALE, 1.0 / _MIN_SCALE)
+        self.newest.add(self._numbers)
+        self._numbers = 0.0
         solution.information *= math.exp(-duration / FORGETTING_TIME)
+        self.newest.rebase()
         solution.solve()
         self._forget_changed_laws()
         torque = (stage.columns[:, : self.terms.law_std.shape[1]] * solution.law).sum(axis=1)
         self._law_mean_square += -math.expm1(-duration / _LAW_MEMORY) * (torque**2 - self._law_mean_square)
+
+    def note_window(self) -> None:
+        """Note that a window has added to the information."""
+        self._numbers += self.terms.joints.size * _INDEPENDENT
 
     def add_unloaded_foot(self, place: int, wrench: FloatArray, noise: SensorNoise, readings: float) -> None:
         """Use what the sensor of an unloaded foot reads, which is its bias.
@@ -148,6 +160,8 @@ class LimbObserver:
         N[rows, rows] += weight * std
         N[rows, -1] += weight * wrench
         N[-1, rows] += weight * wrench
+        N[-1, -1] += float(weight @ wrench**2)
+        self._numbers += wrench.size * _INDEPENDENT
 
     def _forget_changed_laws(self) -> None:
         """Keep a part of the information about laws whose torque has become larger or smaller.
@@ -168,8 +182,10 @@ class LimbObserver:
 
     def forget_laws(self, motors: IntArray) -> None:
         """Keep a part of the information about the laws of these motors of the limb, which have changed."""
+        self.newest.add()
         for motor in motors.tolist():
             self.solution.forget_law(motor, _LAW_KEPT)
+        self.newest.rebase()
 
     def begin_ripple(self, columns: slice) -> None:
         """Learn a ripple, whose terms are these columns: its amplitude is a part of the motor's friction."""
@@ -177,12 +193,14 @@ class LimbObserver:
         self.terms.law_std[:, columns] = np.maximum(amplitude, _MIN_LAW_ERROR_STD)[:, None]
         self.terms_buffer = to_buffer(self.terms)
         self.solution.drop_terms(columns)
+        self.newest.reset()
 
     def copy_identified(self, other: LimbObserver) -> None:
         """Copy all that another observer of the same limb has learned."""
         self.terms.law_std[:] = other.terms.law_std
         self.terms_buffer = to_buffer(self.terms)
         self.solution.information[:] = other.solution.information
+        self.newest.reset()
         self.stage.white_std[:], self.stage.momentum_scale[:] = other.stage.white_std, other.stage.momentum_scale
         self._law_mean_square, self.windows = other._law_mean_square.copy(), other.windows
         self.solution.solve()
@@ -250,3 +268,4 @@ class LimbObserver:
         if mark is not None:
             self.solution.information[:], self.stage.white_std[:], self.windows = mark
             self.solution.solve()
+            self.newest.reset()

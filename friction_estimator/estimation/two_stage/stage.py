@@ -19,10 +19,11 @@ from friction_estimator.config import Config, SensorNoise
 from friction_estimator.estimation.health import Health
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.ripple import RIPPLE_TEST_INTERVAL, RippleSearch
+from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison
 from friction_estimator.estimation.motion.joint_motion import JointMotionFilter, MotionSource, RotationFilter
 from friction_estimator.estimation.motion.sensor_monitor import SensorNoiseMonitor, StampClock
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.estimation.two_stage.balance import FastMemory, FrameResult, Learned, RobotMaps, WindowSums
+from friction_estimator.estimation.two_stage.balance import Learned, RobotMaps, empty_records
 from friction_estimator.estimation.two_stage.frame import EXTERNAL_BANDWIDTH, correct_by_fbse, step_frame
 from friction_estimator.estimation.two_stage.limb import WINDOW, LimbObserver
 from friction_estimator.estimation.two_stage.solution import one_sided_friction
@@ -33,9 +34,9 @@ from friction_estimator.estimation.two_stage.terms import (
     model_error_std,
     motor_strength,
 )
-from friction_estimator.estimation.two_stage.window import begin_window, step_window
+from friction_estimator.estimation.two_stage.window import ModelErrors, begin_window, step_window
 from friction_estimator.estimation.visited_velocities import VisitedVelocities
-from friction_estimator.kernels.records import RecordTemplate, buffered_zeros, set_scalars, to_buffer, zeros
+from friction_estimator.kernels.records import set_scalars, to_buffer
 from friction_estimator.laws.identified import IdentifiedParameters, common_rows
 from friction_estimator.laws.joint_laws import JointLaws, laws_of_joints
 from friction_estimator.laws.linear import ADDED_TERMS
@@ -115,41 +116,21 @@ class TwoStageFriction:
         firm, bias = CONTACT_FRACTION * robot.weight, float(self.limbs[0].terms.wrench_std[0, 0])
         self._unloaded_feet = UnloadedFeet(k, config.sensors.force_std, bias, firm)
         self.visited = VisitedVelocities(self._all_laws)
-        self._make_records(n, k)
+        sizes = n, k, self._all_laws.parameter_count, len(ADDED_TERMS["presliding"]), len(self.limbs)
+        self._template, learned, memory, sums = empty_records(*sizes)
+        self._learned_buffer, self._learned = learned
+        self._memory_buffer, self._memory = memory
+        self._sums_buffer, self._sums = sums
         self._retune(config.sensors)
         self.reset_to_prior()
-
-    def _make_records(self, n: int, k: int) -> None:
-        """Make the records of n joints and k feet that every frame reads and writes."""
-        p, s, limbs = self._all_laws.parameter_count, len(ADDED_TERMS["presliding"]), len(self.limbs)
-        self._template = RecordTemplate(
-            zeros(
-                FrameResult, friction=n, sigma=n, model=n, model_sigma=n, external_torque=n, external_torque_sigma=n,
-                errors=n, sign_variance=n, momentum_variance=n, velocity=n, velocity_std=n, measured=n, disturbed=n,
-                regressor=(n, p), wrenches=(k, 6),
-            )
-        )  # fmt: skip
-        self._learned_buffer, self._learned = buffered_zeros(
-            Learned, law=(n, p), law_covariance=(n, p, p), one_sided=n, one_sided_variance=n, dry=n, law_error_std=n,
-            white_std=n, effort_gain=n, effort_offset=n, accelerometer=(n, 3), wrench_bias=(k, 6), wrench_gain=(k, 6),
-            delay_torque=n,
-        )  # fmt: skip
-        self._memory_buffer, self._memory = buffered_zeros(
-            FastMemory, strain=(n, s), initial_strain=(n, s), momentum=n, held=n, smooth=n, errors=n, law=n, impulse=n,
-            state=(n, 2), covariance=(n, 3, 3), external=n, since_push=limbs, pushed_for=limbs, since_release=limbs,
-            collisions=n,
-        )  # fmt: skip
-        self._sums_buffer, self._sums = buffered_zeros(
-            WindowSums, duration=1, balance=n, effort=n, wrenches=(k, 6), regressor=(n, p), law_variance=n, velocity=n,
-            first_effort=n, last_effort=n, first_wrenches=(k, 6), last_wrenches=(k, 6), last_step=(k, 6),
-            roughness=(k, 6), normal_force=(2, k), wrench_fresh=k, reading_counts=1 + k, unknown=limbs,
-        )  # fmt: skip
 
     def reset_to_prior(self) -> None:
         """Start from the prior."""
         for limb in self.limbs:
             limb.reset_to_prior()
         self.ripples: FloatArray = np.zeros(0)
+        limbs = [limb.newest for limb in self.limbs]
+        self._changes = ChangeComparison(limbs, self._robot.joint_names, self._robot.foot_names)
         self._search: RippleSearch | None = RippleSearch(len(self._motors.names))
         self.visited.reset_to_prior()
         self.reset()
@@ -245,6 +226,7 @@ class TwoStageFriction:
             self.visited.add_velocities(out.regressor, out.velocity, out.velocity_std, float(sums.duration[0]))
             if ready and not (self.frozen or self._sensors_wrong):
                 self._find_ripple(frame)
+            self._changes.advance(self.time)
         begin_window(self._sums_buffer)
         if self.time - self._solved_at >= SOLUTION_INTERVAL - 0.5 * frame.dt:
             duration, self._solved_at = self.time - self._solved_at, self.time
@@ -262,6 +244,11 @@ class TwoStageFriction:
         sums = self._sums
         speed = np.abs(sums.velocity) / sums.duration[0]
         self._nis = self._nis.copy()
+        at_rest, measured = np.zeros(3 + speed.size), sums.wrenches / sums.duration[0]
+        model = ModelErrors(
+            self._robot.position_error_columns(dynamics, at_rest, measured),
+            np.ascontiguousarray(self._robot.link_error_columns(dynamics, at_rest)),
+        )
         wrenches = self._unloaded_feet.classify(sums._replace(wrenches=sums.wrenches / sums.duration[0]))
         firm = ~np.logical_or(self._unloaded_feet.contact_transition, self._unloaded_feet.unloaded)
         self._standing = np.asarray((self._robot.limb & firm[:, None]).any(axis=0))
@@ -277,9 +264,11 @@ class TwoStageFriction:
                         place, wrenches[foot], self._noise.noise, float(sums.reading_counts[1 + foot])
                     )
             step_window(
-                self._maps_buffer, limb.terms_buffer, self._learned_buffer, dynamics.buffer, self._sums_buffer,
-                out.buffer, limb.solution.rows, learns, limb.buffer, limb.solution.information,
+                self._maps_buffer, limb.terms_buffer, self._learned_buffer, dynamics.buffer, to_buffer(model),
+                self._sums_buffer, out.buffer, limb.solution.rows, learns, limb.buffer, limb.solution.information,
             )  # fmt: skip
+            if learns:
+                limb.note_window()
             self._learned.delay_torque[joints], self._nis[joints] = limb.stage.delay_torque, limb.stage.nis
 
     def _publish(self, effort: FloatArray) -> None:
@@ -417,7 +406,7 @@ class TwoStageFriction:
                 weighted += information * limb.errors(*biases) * std
         variance = np.divide(1.0, weight, out=np.full(3, np.inf), where=weight > 0.0)
         bias = weighted * np.where(weight > 0.0, variance, 0.0)
-        return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, None)
+        return SensorCalibration(delay, np.stack((bias, np.sqrt(variance))), gain, self._changes.found)
 
     def restore(self, identified: IdentifiedParameters) -> None:
         """Start from parameters of an earlier run; joints that it does not name keep their present ones.
@@ -444,5 +433,6 @@ class TwoStageFriction:
                     limb.solution.set_law(motor, columns, values, covariance, limb.terms.law_std[motor])
                 limb.windows = max(limb.windows, float(identified.samples[row]))
             limb.solution.solve()
+            limb.newest.reset()
         self.visited.restore(identified, here, there)
         self._publish(np.zeros(len(self._motors.names)))

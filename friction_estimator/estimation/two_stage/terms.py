@@ -52,6 +52,7 @@ class LimbTerms(NamedTuple):
     specific_force_std: float  # of the accelerometer's bias [m/s^2]
     wrench_delay_std: float  # of delays [s]
     torque_delay_std: float
+    link_std: Vector  # (4,) of an error of a link: relative mass, centre of mass [m]
     # first column of each kind of error in a row; the law is before them
     foot_bias: int  # (f, 6)
     foot_gain: int  # (f, 6)
@@ -60,7 +61,11 @@ class LimbTerms(NamedTuple):
     wrench_delay: int  # (f,)
     torque_delay: int  # (1,)
     offset: int  # (m,)
-    width: int  # columns of a row without that of the balance itself
+    width: int  # number of all terms so far, which are estimated
+    # further columns, in SI units, that only a comparison of changes uses: own gain (m,), encoders, links
+    positions: int  # (m,) offsets of the encoders
+    links: int  # (m, 4) error of every link's mass, relative, and of its centre of mass
+    size: int  # number of all columns without that of the balance itself
 
 
 def find_limbs(robot: RobotModel) -> list[IntArray]:
@@ -74,14 +79,18 @@ def motor_strength(robot: RobotModel) -> FloatArray:
     return np.where(np.isfinite(robot.effort_limit), robot.effort_limit, _WEIGHT_LEVER * robot.weight)
 
 
+def link_error_std(config: Config) -> FloatArray:
+    """Standard deviations (4,) of the error of a link: relative mass, centre of mass [m]."""
+    return np.array([config.kalman.link_mass_std, *[config.kalman.link_com_std] * 3])
+
+
 def model_error_std(robot: RobotModel, config: Config) -> FloatArray:
     """Standard deviation (n,) of the constant torque by errors of the links: in the neutral posture, upright [N m]."""
     n = len(robot.joint_names)
     gravity = np.array([0.0, 0.0, GRAVITY])
     at_rest = robot.dynamics(np.zeros(n), np.zeros(n), np.zeros(3), gravity)
     columns = robot.link_error_columns(at_rest, np.zeros(3 + n))
-    std = np.array([config.kalman.link_mass_std, *[config.kalman.link_com_std] * 3])
-    return np.sqrt(((columns * std) ** 2).sum(axis=(1, 2)))
+    return np.sqrt(((columns * link_error_std(config)) ** 2).sum(axis=(1, 2)))
 
 
 def law_prior(laws: JointLaws, robot: RobotModel) -> FloatArray:
@@ -97,13 +106,13 @@ def make_terms(joints: IntArray, laws: JointLaws, config: Config, robot: RobotMo
     feet = np.flatnonzero(robot.limb[:, joints].any(axis=1))
     m, f, p, calibrates = joints.size, feet.size, laws.parameter_count, float(kalman.calibrate_sensors)
     usual = _usual_errors(noise, calibrates)
-    starts = np.cumsum([p, 6 * f, 6 * f, m, 3, f, 1, m]).tolist()
+    starts = np.cumsum([p, 6 * f, 6 * f, m, 3, f, 1, m, m, m, 4 * m]).tolist()
     common = np.eye(m) - np.full((m, m), 1.0 / m)  # a common gain of all motors cannot be told from their friction
     gain = min(usual[3], _EFFORT_GAIN) * common + max(usual[3] - _EFFORT_GAIN, 0.0) * np.eye(m)
     return LimbTerms(
         joints, feet, law_prior(laws, robot)[joints], np.array([[usual[0]] * 3 + [usual[1]] * 3, [usual[2]] * 6]), gain,
         calibrates * _OFFSET_OVER_LIMIT * motor_strength(robot)[joints], usual[4] if robot.base_dofs else 0.0,
-        calibrates * _WRENCH_DELAY, calibrates * _TORQUE_DELAY, *starts,
+        calibrates * _WRENCH_DELAY, calibrates * _TORQUE_DELAY, link_error_std(config), *starts,
     )  # fmt: skip
 
 

@@ -56,20 +56,34 @@ class StageOne(NamedTuple):
     columns: Matrix  # (m, s + 1) of the newest window
 
 
+@record
+class ModelErrors(NamedTuple):
+    """Torques of the n joints per error of the robot model; while no joint accelerates beyond the base."""
+
+    position_columns: Matrix  # (n, n) offsets of the encoders [N m/rad]
+    link_columns: Tensor  # (n, n, 4) relative error of a link's mass, shift of its centre of mass [N m], [N]
+
+
 @kernel
-def _write_columns(robot: RobotMaps, terms: LimbTerms, dynamics: Dynamics, sums: WindowSums, out: FloatArray) -> None:
+def _write_columns(
+    robot: RobotMaps, terms: LimbTerms, dynamics: Dynamics, model: ModelErrors, sums: WindowSums, out: FloatArray
+) -> None:
     """Write the columns of all terms, and the balance itself, for every motor of the limb."""
     m, p, base, T = terms.joints.size, sums.regressor.shape[1], robot.base, sums.duration[0]
-    H, J = dynamics.mass_matrix, dynamics.foot_jacobian
-    width = terms.width
-    at_joints = np.zeros((m, width + 1))
+    H, J, size = dynamics.mass_matrix, dynamics.foot_jacobian, terms.size
+    at_joints = np.zeros((m, size))
     for a in range(m):
         i = terms.joints[a]
         row, own = base + i, at_joints[a]
         effort, rate = sums.effort[i] / T, (sums.last_effort[i] - sums.first_effort[i]) / T
         own[terms.torque_delay] = -terms.torque_delay_std * rate
         for b in range(m):
+            other = terms.joints[b]
             own[terms.gain + b] = terms.effort_gain[a, b] * effort
+            own[terms.positions + b] = model.position_columns[i, other]
+            for error in range(4):
+                own[terms.links + 4 * b + error] = model.link_columns[i, other, error]
+        own[terms.width + a] = effort
         if base:
             for axis in range(3):
                 own[terms.accelerometer + axis] = -terms.specific_force_std * H[row, axis]
@@ -89,12 +103,12 @@ def _write_columns(robot: RobotMaps, terms: LimbTerms, dynamics: Dynamics, sums:
         for b in range(m):
             share = robot.motors.matrix[terms.joints[b], motor]
             if share != 0.0:
-                for j in range(p, width):
+                for j in range(p, size):
                     out[a, j] += share * at_joints[b, j]
         out[a, terms.offset + a] = terms.offset_std[a]
         for j in range(p):
             out[a, j] = sums.regressor[motor, j] / T * terms.law_std[a, j]
-        out[a, width] = sums.balance[motor] / T
+        out[a, size] = sums.balance[motor] / T
 
 
 @entry_point
@@ -113,6 +127,7 @@ def step_window(
     terms: LimbTerms,
     learned: Learned,
     dynamics: Dynamics,
+    model: ModelErrors,
     sums: WindowSums,
     frame: FrameResult,
     solution: Matrix,
@@ -125,15 +140,16 @@ def step_window(
     Parameters
     ----------
     dynamics, frame : of the frame that ends the window
-    solution : (m, s) terms so far, whitened: law of the motor and errors of the limb
+    model : torques by errors of the robot model, at the end of the window
+    solution : (m, s) terms so far, whitened: law of the motor and errors of the limb; zero for the other columns
     learns : False keeps the information as it is
     stage : in place
     information : (m, s + 1, s + 1) sums of ``e e^T`` over their variance, in place
     """
-    m, width, T = terms.joints.size, terms.width, sums.duration[0]
+    m, size, T = terms.joints.size, terms.size, sums.duration[0]
     A = stage.columns
-    _write_columns(robot, terms, dynamics, sums, A)
-    e = np.empty(width + 1)
+    _write_columns(robot, terms, dynamics, model, sums, A)
+    e = np.empty(size + 1)
     for a in range(m):
         motor = terms.joints[a]
         speed, std = sums.velocity[motor] / T, frame.velocity_std[motor]
@@ -144,20 +160,20 @@ def step_window(
             for axis in range(6):
                 lever = dynamics.foot_jacobian[foot, axis, robot.base + motor]
                 noise = learned.force_std if axis < 3 else learned.moment_std
-                size = max(sums.roughness[foot, axis] - _ROUGHNESS_NOISE * noise, 0.0)
-                rough += (lever * _ROUGHNESS_SHARE * size) ** 2
+                beyond = max(sums.roughness[foot, axis] - _ROUGHNESS_NOISE * noise, 0.0)
+                rough += (lever * _ROUGHNESS_SHARE * beyond) ** 2
         q = T * T * (stage.white_std[a] ** 2 + rough + sums.law_variance[motor] / T + rest * rest / 3.0)
         predicted, d = stage.variance[a] + q, stage.impulse[a]
-        for j in range(width + 1):
+        for j in range(size + 1):
             e[j] = d[j] + T * A[a, j]
-        r = e[width]
-        for j in range(width):
+        r = e[size]
+        for j in range(terms.width):
             r -= e[j] * solution[a, j]
         S = predicted + stage.momentum_scale[a] * frame.momentum_variance[motor]
         S *= max(r * r / (_HUBER * S), 1.0)
         stage.nis[a] = r * r / S
         gain = predicted / S
-        for j in range(width + 1):
+        for j in range(size + 1):
             d[j] = (1.0 - gain) * e[j]
         stage.variance[a] = predicted * (1.0 - gain)
         stage.nis_sum[a] += stage.nis[a]
@@ -175,9 +191,9 @@ def step_window(
             stage.delay_torque[a] += A[a, j] * solution[a, j]
         if learns:
             N = information[a]
-            for i in range(width + 1):
+            for i in range(size + 1):
                 w = weight * e[i]
                 if w != 0.0:
-                    for j in range(width + 1):
+                    for j in range(size + 1):
                         N[i, j] += w * e[j]
     stage.windows[0] += 1.0

@@ -9,7 +9,7 @@ from friction_estimator.config import KalmanConfig
 from friction_estimator.estimation.kalman.law_bounds import law_bounds
 from friction_estimator.estimation.kalman.limb_filter import LimbFilter
 from friction_estimator.estimation.kalman.limb_state import make_layout
-from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison, LimbNormalEquations
+from friction_estimator.estimation.kalman.sensor_changes import ChangeComparison, LimbFilterChanges, LimbNormalEquations
 from friction_estimator.laws.joint_laws import JointLaws
 from test.estimation.kalman.synthetic import (
     JOINTS,
@@ -31,7 +31,7 @@ def compared(changes, seed: int, seconds: float = 7.0) -> ChangeComparison:
     """Comparison of one limb: ten seconds without a change, then each change in turn, followed by some seconds."""
     limb_filter = filter_of(KalmanConfig(), priors=motors(JOINTS))
     limb = SyntheticLimb(limb_filter.layout, np.random.default_rng(seed), **NOISY)
-    comparison = ChangeComparison([limb_filter], *NAMES)
+    comparison = ChangeComparison([LimbFilterChanges(limb_filter)], *NAMES)
     limb.begin(limb_filter)
     for change in (None, *changes):
         if change is not None:
@@ -98,7 +98,9 @@ def test_limbs_with_and_without_feet_are_compared_together():
     layouts = [make_layout(limb, laws, config, NOISE, True, priors) for limb in limbs]
     bounds = np.zeros_like(law_bounds(laws))
     filters = [LimbFilter(layout, config, bounds[:JOINTS], laws.presliding[:JOINTS]) for layout in layouts]
-    comparison = ChangeComparison(filters, ("hip", "knee", "shoulder", "elbow"), ("sole",))
+    comparison = ChangeComparison(
+        [LimbFilterChanges(one) for one in filters], ("hip", "knee", "shoulder", "elbow"), ("sole",)
+    )
     robot = [SyntheticLimb(layout, np.random.default_rng(4), **NOISY) for layout in layouts]
     for limb, limb_filter in zip(robot, filters, strict=True):
         limb.begin(limb_filter)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from friction_estimator.estimation.observers.fbse import FootBaseSensorEstimation
-from friction_estimator.estimation.two_stage.balance import FrameResult, Learned, RobotMaps
+from friction_estimator.estimation.two_stage.balance import RobotMaps, empty_records
 from friction_estimator.estimation.two_stage.frame import correct_by_fbse
-from friction_estimator.kernels.records import buffered, buffered_zeros, to_buffer, zeros
+from friction_estimator.kernels.records import to_buffer
 from friction_estimator.robot.model import RobotModel
 from friction_estimator.types import MeasuredFriction
 from test.biped import Instant, consistent_instant, suralp_config
@@ -51,21 +51,11 @@ def corrected(
     maps = RobotMaps(
         robot.motors.table, robot.motors.couples, robot.limb, np.repeat((0, 1), 6), robot.imu_lever, 6, True
     )
-    learned_buffer, learned = buffered_zeros(
-        Learned, law=(n, 1), law_covariance=(n, 1, 1), one_sided=n, one_sided_variance=n, dry=n, law_error_std=n,
-        white_std=n, effort_gain=n, effort_offset=n, accelerometer=(n, 3), wrench_bias=(2, 6), wrench_gain=(2, 6),
-        delay_torque=n,
-    )  # fmt: skip
+    template, (learned_buffer, learned), *_ = empty_records(n, 2, 1, 1, 2)
     learned.dry[:], learned.effort_offset[:], learned.one_sided[:] = dry, offset, one_sided
-    buffer, out = buffered(
-        zeros(
-            FrameResult, friction=n, sigma=n, model=n, model_sigma=n, external_torque=n, external_torque_sigma=n,
-            errors=n, sign_variance=n, momentum_variance=n, velocity=n, velocity_std=n, measured=n, disturbed=n,
-            regressor=(n, 1), wrenches=(2, 6),
-        )
-    )  # fmt: skip
+    out = template.new()
     out.sign_variance[:], out.sigma[:] = sign_std**2, np.hypot(sign_std, std)
-    correct_by_fbse(to_buffer(maps), learned_buffer, instant.frame.effort, np.full(n, standing), *measured, buffer)
+    correct_by_fbse(to_buffer(maps), learned_buffer, instant.frame.effort, np.full(n, standing), *measured, out.buffer)
     return out.friction, out.sigma, measured
 
 
