@@ -60,7 +60,6 @@ class LimbSolution:
         self._parameters, self._errors = parameters, errors
         size = parameters + errors + others
         self.information: FloatArray = np.zeros((motors, size + 1, size + 1))
-        self.rows: FloatArray = np.zeros((motors, size))
         self.solve()
 
     def solve(self) -> None:
@@ -76,6 +75,7 @@ class LimbSolution:
         G, own = G[:, :, :-1], G[:, :, -1]
         self.law_covariance = inverse + G @ P @ G.swapaxes(1, 2)
         self.law = own - G @ self.errors
+        self.rows: FloatArray = np.zeros((len(own), N.shape[2] - 1))
         self.rows[:, :p], self.rows[:, p : p + c] = self.law, self.errors
 
     def forget_law(self, motor: int, share: float) -> None:
