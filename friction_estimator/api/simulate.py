@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from friction_estimator.api.plan import plan_excitation
 from friction_estimator.errors import ConfigError, choices
-from friction_estimator.identification.fixed_base_model import FixedBaseModel
 from friction_estimator.identification.joint_log import JointLog
 from friction_estimator.io.bags.writer import STORAGES, BagWriter
 from friction_estimator.io.robot import Robot, as_robot
@@ -243,6 +241,10 @@ def example(name: str = "arm", seed: int = 1) -> JointLog:
 
 def _arm(seed: int) -> JointLog:
     """Measured torques along a planned motion."""
+    # not above: to replay a bag takes no planner, whose import takes two seconds
+    from friction_estimator.api.plan import plan_excitation
+    from friction_estimator.identification.fixed_base_model import FixedBaseModel
+
     robot = as_robot("arm")
     plan = plan_excitation(robot, duration=8.0, seeds=1, seed=seed, max_acceleration=15.0)
     model = FixedBaseModel(robot.urdf_xml, plan.joint_names)
