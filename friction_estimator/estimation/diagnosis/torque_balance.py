@@ -54,6 +54,9 @@ _MIN_SHARE = 0.5
 what friction leaves of it; and of what friction leaves. For a unit, the last is the share of the efforts that the
 needed torques explain. With all columns of the table, an error that the table lacks, such as friction of another joint,
 can raise the likelihood of any error that it has."""
+_MIN_SHARE_OF_ALL = 0.9
+"""The last share for a unit of all efforts: at the start of a slow motion, of which friction of all kinds leaves
+little, right efforts of a real arm have reached 0.88."""
 _NEXT, _AFTER = [1, 2, 0], [2, 0, 1]
 """Axes of the two factors of a cross product."""
 _OF_EFFORTS = ("gain", "gains", "gravity", "net")
@@ -277,8 +280,8 @@ class TorqueBalance:
             if part * math.copysign(1.0, value) < _MIN_SHARE * abs(value) * all_of_it:
                 return False
         if error.name in ("gain", "gains"):  # y = effort - needed torque
-            needed = square - 2.0 * product + balance
-            return bool((square - product) ** 2 >= _MIN_SHARE * square * needed)
+            needed, share = square - 2.0 * product + balance, _MIN_SHARE if error.name == "gain" else _MIN_SHARE_OF_ALL
+            return bool((square - product) ** 2 >= share * square * needed)
         return bool(product**2 >= _MIN_SHARE * square * balance)
 
     def _without_friction(self, sums: FloatArray) -> FloatArray:
