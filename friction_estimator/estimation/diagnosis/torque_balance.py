@@ -25,8 +25,9 @@ from scipy.special import log_ndtr
 
 from friction_estimator.config import Config
 from friction_estimator.estimation.health import JOINTS, Check, SensorFault
+from friction_estimator.kernels.compiler import entry_point
 from friction_estimator.robot.model import RobotModel
-from friction_estimator.types import Dynamics, FloatArray, SensorFrame
+from friction_estimator.types import Dynamics, FloatArray, Matrix, SensorFrame, Vector
 
 MIN_SPEED = 0.05
 """Speed above which a joint moves [rad/s or m/s]: friction at rest may hold any torque."""
@@ -57,8 +58,6 @@ can raise the likelihood of any error that it has."""
 _MIN_SHARE_OF_ALL = 0.9
 """The last share for a unit of all efforts: at the start of a slow motion, of which friction of all kinds leaves
 little, right efforts of a real arm have reached 0.88."""
-_NEXT, _AFTER = [1, 2, 0], [2, 0, 1]
-"""Axes of the two factors of a cross product."""
 _OF_EFFORTS = ("gain", "gains", "gravity", "net")
 _HYPOTHESES_AT_ONCE = 4
 """Errors that are weighed in one frame: each takes 0.1 ms."""
@@ -89,6 +88,73 @@ class _Hypothesis(NamedTuple):
     values: FloatArray  # (places, w)
     sigma: FloatArray  # (places, w)
     places: range
+
+
+@entry_point
+def _add_columns(
+    dynamics: Dynamics,
+    base: int,
+    imu_lever: Matrix,
+    effort: Vector,
+    velocity: Vector,
+    position: Vector,
+    wrenches: Matrix,
+    specific_force: Vector,
+    acceleration: Vector,
+    slips: Matrix,
+    rows: Matrix,
+) -> None:
+    """Add the torques (n, c) of each error, in the order of :func:`_errors`, and the balance (n,), to ``rows``.
+
+    Parameters
+    ----------
+    base : degrees of freedom of the base
+    specific_force, acceleration : base axes (3,); (3 + n,) of base and joints
+    slips : (n, n) torques per error of a position
+    """
+    H, J, n, feet = dynamics.mass_matrix, dynamics.foot_jacobian, effort.size, len(wrenches)
+    for i in range(n):
+        row, out, sign = base + i, rows[i], np.sign(velocity[i])
+        contact, gravity, needed = 0.0, dynamics.bias[row], 0.0
+        for j in range(n):
+            needed += H[row, base + j] * acceleration[3 + j]
+        for axis in range(3 if base else 0):
+            needed += H[row, 3 + axis] * acceleration[axis]
+            for other in range(3):
+                needed += H[row, axis] * imu_lever[axis, other] * acceleration[other]
+        for foot in range(feet):
+            for axis in range(6):
+                contact -= J[foot, axis, row] * wrenches[foot, axis]
+        needed += gravity + contact
+        own = sign, velocity[i], 1.0, H[row, row] * acceleration[3 + i], abs(needed) * sign, position[i]
+        for kind in range(6):
+            out[kind * n + i] += own[kind]
+        for j in range(n):
+            out[6 * n + j] += slips[i, j]
+        out[7 * n + i] += effort[i]
+        out[8 * n] += effort[i]
+        first = 8 * n + 1
+        for foot in range(feet):
+            axes, offset, point = first + 9 * foot, first + 9 * feet + 6 * foot, first + 15 * feet + 3 * foot
+            for a in range(3):
+                for b in range(3):
+                    force, moment = wrenches[foot, b], wrenches[foot, 3 + b]
+                    out[axes + 3 * a + b] += J[foot, a, row] * force + J[foot, 3 + a, row] * moment
+                out[offset + a] += J[foot, a, row]
+                out[offset + 3 + a] += J[foot, 3 + a, row]
+                b, c = (a + 1) % 3, (a + 2) % 3
+                out[point + a] += J[foot, 3 + b, row] * wrenches[foot, c] - J[foot, 3 + c, row] * wrenches[foot, b]
+        first += 18 * feet
+        if base:
+            for a in range(3):
+                for b in range(3):
+                    out[first + 3 * a + b] += H[row, a] * specific_force[b]
+            first += 9
+        out[first] -= gravity
+        if feet:
+            out[first + 1] -= gravity + contact
+            first += 1
+        out[first + 1 + i] += effort[i] - needed
 
 
 def _errors(config: Config, robot: RobotModel) -> dict[str, _Error]:
@@ -178,7 +244,13 @@ class TorqueBalance:
         turn = self._robot.rotation_imu_to_base @ (after.angular_velocity - before.angular_velocity)
         acceleration = np.concatenate((turn, after.velocity - before.velocity))
         acceleration *= 1e9 / (after.stamp_ns - before.stamp_ns)
-        self._rows += np.column_stack(list(self._columns(frame, dynamics, acceleration)))
+        robot, base = self._robot, self._robot.base_dofs
+        force = robot.rotation_imu_to_base @ frame.specific_force if base else np.zeros(3)
+        slips = robot.position_error_columns(dynamics, acceleration, frame.wrenches)
+        _add_columns(
+            dynamics.buffer, base, robot.imu_lever, np.nan_to_num(frame.effort), frame.velocity, frame.position,
+            frame.wrenches, force, acceleration, slips, self._rows,
+        )  # fmt: skip
         self._number += 1
 
     def sum(self, sums: FloatArray, count: FloatArray) -> None:
@@ -188,34 +260,6 @@ class TorqueBalance:
             sums += rows.T @ rows
             count += len(rows)
         self._begin_mean()
-
-    def _columns(self, frame: SensorFrame, dynamics: Dynamics, acceleration: FloatArray) -> Iterator[FloatArray]:
-        """Torques (n, c) that each error adds, in the order of :func:`_errors`, and the balance (n,)."""
-        robot, base, F = self._robot, self._robot.base_dofs, frame.wrenches
-        n, H, J = frame.position.size, dynamics.mass_matrix[base:], dynamics.foot_jacobian[:, :, base:]
-        effort, ddq = np.nan_to_num(frame.effort), acceleration[3:]
-        contact, inertia, gravity = -(F[:, None] @ J).sum(axis=(0, 1)), H[:, base:] @ ddq, dynamics.bias[base:]
-        yield from (np.diag(np.sign(frame.velocity)), np.diag(frame.velocity), np.eye(n))
-        yield np.diag(H[:, base:].diagonal() * ddq)
-        if base:
-            f = robot.rotation_imu_to_base @ frame.specific_force
-            inertia = inertia + H[:, 3:6] @ acceleration[:3] + H[:, :3] @ (robot.imu_lever @ acceleration[:3])
-        needed = gravity + contact + inertia
-        yield np.diag(np.abs(needed) * np.sign(frame.velocity))
-        yield np.diag(frame.position)
-        yield robot.position_error_columns(dynamics, acceleration, F)
-        yield from (np.diag(effort), effort)
-        forces, moments, force = J[:, :3], J[:, 3:], F[:, :3, None]
-        axes = forces[:, :, None] * F[:, None, :3, None] + moments[:, :, None] * F[:, None, 3:, None]
-        yield axes.reshape(-1, n).T
-        yield J.reshape(-1, n).T
-        yield (moments[:, _NEXT] * force[:, _AFTER] - moments[:, _AFTER] * force[:, _NEXT]).reshape(-1, n).T
-        if base:
-            yield (H[:, :3, None] * f).reshape(n, -1)
-        yield -gravity
-        if robot.foot_names:
-            yield -(gravity + contact)
-        yield np.diag(effort - needed)
 
     def _hypotheses(self, sums: FloatArray, rows: float) -> Iterator[_Hypothesis]:
         """All errors, each of one place, and those of feet of all feet together, with their log odds, one by one."""
