@@ -20,7 +20,7 @@ NO_PROBLEM = "no problem found"
 
 
 class Reason(Enum):
-    """Why the friction of a joint should not be used now; the first one that holds is named."""
+    """Why the friction of a joint should not be used now."""
 
     SENSOR = "sensor"
     START = "start"
@@ -41,8 +41,8 @@ class JointDiagnosis(NamedTuple):
     """Why the friction of one joint should not be used now."""
 
     joint: str  # name
-    reason: Reason | None  # None: it may be used
-    text: str  # the reason in one sentence, that of the finding for a sensor; empty where there is none
+    kinds: tuple[Reason, ...]  # all reasons that hold; none where it may be used
+    text: str  # the first reason in one sentence, that of the finding for a sensor; empty where there is none
 
     def __str__(self) -> str:
         return self.text or NO_PROBLEM
@@ -81,13 +81,13 @@ class Validity:
         return tuple(map(self._diagnosis, self._names, self._known.tolist(), self._finite.tolist()))
 
     def _diagnosis(self, joint: str, known: bool, finite: bool) -> JointDiagnosis:
-        if finding := self._health.invalid_joints.get(joint):
-            return JointDiagnosis(joint, Reason.SENSOR, finding)
-        reason = Reason.NUMBER if not finite else Reason.START if not known else None
-        return JointDiagnosis(joint, reason, "" if reason is None else ADVICE[reason])
+        finding = self._health.invalid_joints.get(joint, "")
+        holds = {Reason.SENSOR: bool(finding), Reason.NUMBER: not finite, Reason.START: not known}
+        kinds = tuple(reason for reason, is_so in holds.items() if is_so)
+        return JointDiagnosis(joint, kinds, finding or (ADVICE[kinds[0]] if kinds else ""))
 
 
 def advice(diagnoses: Sequence[JointDiagnosis]) -> tuple[str, ...]:
     """One sentence for each reason: what it means, what to do, and which joints have it."""
-    joints = {reason: [one.joint for one in diagnoses if one.reason is reason] for reason in ADVICE}
+    joints = {reason: [one.joint for one in diagnoses if one.kinds[:1] == (reason,)] for reason in ADVICE}
     return tuple(f"{ADVICE[reason]} ({', '.join(names)})" for reason, names in joints.items() if names)

@@ -152,7 +152,7 @@ class BagTask:
                 "coulomb_viscous_covariance": law.coulomb_viscous_covariance[k],
                 "slow": law.velocity_range[k, 0],
                 "fast": law.velocity_range[k, 1],
-                "usable": not (summary.health.sensors_wrong or one.reason),
+                "usable": not (summary.health.sensors_wrong or one.kinds),
                 "reason": one.text,
                 "warnings": "; ".join(summary.warnings),
             }

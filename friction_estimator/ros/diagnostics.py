@@ -295,7 +295,7 @@ class NodeDiagnostics:
         values["identification"] = "frozen" if estimator.frozen else "running"
         if not estimator.health.frames:
             return self._status("friction diagnosis", DiagnosticStatus.STALE, "no estimate yet", values)
-        is_new = all(one.reason in (None, Reason.START) for one in diagnoses)  # every run begins so: no fault
+        is_new = all(set(one.kinds) <= {Reason.START} for one in diagnoses)  # every run begins so: no fault
         level = DiagnosticStatus.OK if is_new else DiagnosticStatus.WARN
         return self._status("friction diagnosis", level, "; ".join(advice(diagnoses)) or NO_PROBLEM, values)
 
