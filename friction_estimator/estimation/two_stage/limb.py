@@ -259,7 +259,8 @@ class LimbObserver:
     def mark_checkpoint(self, age: float) -> None:
         """Note the newest copy that is at least this old [s], or the oldest one."""
         kept = self._checkpoints
-        self._mark = kept[max(len(kept) - 1 - int(age / _CHECKPOINT_PERIOD), 0)] if kept else None
+        back = int(min(age / _CHECKPOINT_PERIOD, len(kept)))  # the age may be infinite
+        self._mark = kept[max(len(kept) - 1 - back, 0)] if kept else None
 
     def rollback_to_mark(self) -> None:
         """Go back to the copy of :meth:`mark_checkpoint`, or to the prior where there was none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,3 +135,15 @@ def test_a_silent_foot_sensor_leaves_the_other_leg_measured(walk, run):
     ]
     measured = stacked(feed(estimator, silent), "measured")
     assert measured[600].all() and not measured[-1, :6].any() and measured[-1, 6:].all()
+
+
+@pytest.mark.parametrize("wrong_for", [1.0, 4.0, math.inf])
+def test_what_was_learned_while_a_sensor_was_wrong_is_dropped_however_long_that_was(walk, run, wrong_for):
+    estimator = estimator_of(walk[0])
+    estimator.pipeline.friction.copy_identified(run.estimator.pipeline.friction)
+    feed(estimator, walk[1][: SETTLED // 2])
+    before = sum(float(np.trace(limb.solution.information[0])) for limb in estimator.pipeline.friction.limbs)
+    estimator.pipeline.friction.set_sensor_fault(wrong=True, wrong_for=wrong_for)
+    estimator.pipeline.friction.set_sensor_fault(wrong=False, wrong_for=wrong_for)
+    after = sum(float(np.trace(limb.solution.information[0])) for limb in estimator.pipeline.friction.limbs)
+    assert 0.0 < after < before
