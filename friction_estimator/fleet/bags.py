@@ -177,8 +177,8 @@ def _made_with(rows: Path) -> bytes:
 def find_bags(places: Iterable[AnyPath]) -> list[Path]:
     """All bags at and below some paths, each once, the largest first.
 
-    A folder with ``metadata.yaml`` is one bag; any other storage file is one bag. Hidden folders are left out, and bags
-    that a process of this machine is still writing.
+    A folder with ``metadata.yaml`` is one bag; any other storage file is one bag. Hidden folders are left out. So are
+    bags that a process of this machine is still writing.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _MAX_REPEAT_TIME = 0.1
 
 _AXES = "the gyroscope's x axis", "the gyroscope's y axis", "the gyroscope's z axis"
 _UNKNOWN_ANGLE = 1.0
-"""Standard deviation of an angle that says nothing about a velocity [rad]."""
+"""Standard deviation of the angle, which nothing measures [rad]: far more than a trunk turns in a step."""
 _FINEST_RATE = 1e-6
 """Lower bound on the noise of a gyroscope [rad/s]."""
 

@@ -275,12 +275,8 @@ def balance_of_frame(
         torques_of_motors(robot, work[row], row == 4, mapped[row])
     out.momentum_variance[:] = mapped[4]
     for i in range(n):
-        momentum, held, smooth, errors = (
-            mapped[0, i],
-            mapped[1, i],
-            mapped[2, i],
-            mapped[3, i] + learned.effort_offset[i],
-        )
+        momentum, held, smooth = mapped[0, i], mapped[1, i], mapped[2, i]
+        errors = mapped[3, i] + learned.effort_offset[i]
         start, before = memory.held[i], memory.errors[i]
         if not robot.held:
             start, before = 0.5 * (start + held), 0.5 * (before + errors)

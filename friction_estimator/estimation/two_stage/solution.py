@@ -142,7 +142,8 @@ class NewestSeconds:
         """Begin the sums of another second."""
         if self._sums:
             self.add()
-        self.rebase()
+        else:
+            self.rebase()
         self._sums.append(np.zeros_like(self._base))
         self._numbers.append(0.0)
         settled = self._total >= _SETTLED_NUMBERS * self._terms.joints.size

@@ -40,7 +40,7 @@ def corrected(
     offset: float = 0.0,
     one_sided: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, MeasuredFriction]:
-    """Friction and sigma (12,) of a law that says zero, and what was measured.
+    """Friction and sigma (12,) where the law gives zero, and what was measured.
 
     Parameters
     ----------
